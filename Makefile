@@ -1,0 +1,39 @@
+# Set PYTHON to use another interpreter (3.11 or newer), ARGS to hand arguments to the study.
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: study test lint bench lock
+
+study: $(INSTALLED)
+	$(BIN)/python -m study.run $(ARGS)
+
+test: lint
+	$(BIN)/pip check
+	$(BIN)/python -m pytest -q
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.quick
+
+# From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
+lock:
+	@echo "resolving pyproject.toml in a fresh environment (some minutes)"
+	@$(PYTHON) -m venv --clear build/lock
+	@build/lock/bin/pip install -q -e ".[test]"
+	@echo '# Every package of the environment, exactly; written by `make lock` from pyproject.toml in a fresh environment.' > build/lock.txt
+	@build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//' >> build/lock.txt
+	@mv build/lock.txt requirements.lock
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; name one: make PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "1/3 environment in .venv with $(PYTHON)"
+	@$(PYTHON) -m venv .venv
+	@echo "2/3 $$(grep -c == requirements.lock) packages of requirements.lock (some minutes)"
+	@$(BIN)/pip install -q -r requirements.lock
+	@echo "3/3 this project"
+	@$(BIN)/pip install -q --no-deps -e .
+	@touch $@

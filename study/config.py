@@ -1,0 +1,195 @@
+"""From a study file and dotted overrides to one validated `Study`.
+
+Whatever is wrong becomes one line: where it stands (file or command line), the dotted key, the value, the expectation.
+Only the standard library and pydantic are imported, so that `--help`, `--list` and `--plan` answer at once.
+"""
+
+import difflib
+import importlib.util
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from study.settings import TRIALS, VARIANTS, Study
+from trainables.errors import UserError
+from trainables.specification import Settings
+
+__all__ = ["VARIANTS", "Study", "load", "shipped"]
+
+STUDIES = Path(__file__).parent / "studies"
+COMMAND_LINE = "command line"
+ENVIRONMENT = "environment variable WANDB_MODE"
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Name and first comment line of every shipped study, by name."""
+    files = sorted(STUDIES.glob("*.toml"))
+    return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
+
+
+def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
+    """Read a study.
+
+    Args:
+        path: a file, the name of a shipped study, or None for the quick study.
+        overrides: "key.sub=value"; the value is read as TOML, else taken as text; the bare word none is no value.
+            A later override wins; WANDB_MODE in the environment wins over tracking.mode.
+
+    Raises:
+        UserError: the first mistake, in one line.
+    """
+    source = path or "quick"
+    data = _read(source)
+    _refuse_unknown(source, data)
+    places: dict[str, str] = {}
+    for override in overrides:
+        _merge(data, _parse(override), COMMAND_LINE, places)
+    if mode := os.environ.get("WANDB_MODE"):
+        _merge(data, {"tracking": {"mode": mode}}, ENVIRONMENT, places)
+    try:
+        # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
+        study = Study.model_validate_json(json.dumps(data, default=str), strict=True)
+    except ValidationError as error:
+        key, found, expected, others = _explain(error.errors()[0])
+        where = next((places[k] for k in (key, *others) if k in places), source)
+        raise UserError(f"{where}: {key}", found, expected) from None
+    for key, found, expected in _unusable_paths(study):
+        raise UserError(f"{places.get(key, source)}: {key}", found, expected)
+    return study
+
+
+def _read(source: str) -> dict[str, Any]:
+    names = [name for name, _ in shipped()]
+    file = STUDIES / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
+    expected = f"a study file or one of {', '.join(names)}"
+    try:
+        return tomllib.loads(file.read_text("utf-8-sig"), parse_float=_finite)
+    except FileNotFoundError:
+        close = difflib.get_close_matches(source, names, n=1)
+        raise UserError(source, "no such file", expected + (f"; did you mean {close[0]}?" if close else "")) from None
+    except OSError as error:
+        raise UserError(source, f"cannot be read ({error.strerror})", expected) from None
+    except UnicodeDecodeError:
+        raise UserError(source, "not UTF-8 text", expected) from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
+
+
+def _finite(text: str) -> float | str:
+    """Text for nan and inf, which then fails where a number is expected, under its own key."""
+    value = float(text)
+    return value if math.isfinite(value) else text
+
+
+def _parse(override: str) -> dict[str, Any]:
+    """The nested tables that an override stands for."""
+    key, equals, text = (part.strip() for part in override.partition("="))
+    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
+        raise UserError(COMMAND_LINE, repr(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
+    value: Any = None if text.lower() == "none" else text
+    try:
+        read = tomllib.loads(f"value = {text}", parse_float=_finite)
+    except (ValueError, RecursionError):
+        read = {}
+    if read.keys() == {"value"} and isinstance(read["value"], int | float | str | list | dict):
+        value = read["value"]
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    _refuse_unknown(COMMAND_LINE, value)
+    nested: dict[str, Any] = value
+    return nested
+
+
+def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dict[str, str], prefix: str = "") -> None:
+    """Lay `new` over `data`, and note for each key in which place it was set."""
+    for name, value in new.items():
+        places[prefix + name] = place
+        if isinstance(value, dict) and isinstance(data.setdefault(name, {}), dict):
+            _merge(data[name], value, place, places, f"{prefix}{name}.")
+        else:
+            data[name] = value
+
+
+def _known(model: type[Settings] = Study, prefix: str = "") -> Iterator[str]:
+    """Every dotted key of a study."""
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
+            yield from _known(field.annotation, f"{prefix}{name}.")
+    if model is Study:
+        yield from (f"search.trials.{variant}" for variant in TRIALS)
+
+
+def _refuse_unknown(place: str, data: Mapping[str, Any], prefix: str = "") -> None:
+    known = list(_known())
+    for name, value in data.items():
+        key = prefix + name
+        if key not in known:
+            raise UserError(f"{place}: {key}", _show(value), f"a known key; {_hint(key, known)}")
+        if isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
+            _refuse_unknown(place, value, f"{key}.")
+
+
+def _hint(key: str, known: Sequence[str]) -> str:
+    """The same name in another table, else the most similar of the same table, else all of the table."""
+    table, _, name = key.rpartition(".")
+    siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == table}
+    close = [other for other in known if other.rpartition(".")[2] == name]
+    close += [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.7)]
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
+
+
+def _explain(error: ErrorDetails) -> tuple[str, str, str, tuple[str, ...]]:
+    """Key, value, what was expected, and other keys involved, of one of pydantic's errors."""
+    context = error.get("ctx", {})
+    if error["type"] == "disagreement":
+        return context["key"], _show(context["value"]), context["expected"], context["others"]
+    key = ".".join(part for part in error["loc"] if isinstance(part, str))
+    if error["type"] == "missing":
+        return key, "missing", "a value", ()
+    if error["type"] == "value_error":
+        expected = str(context["error"])
+    elif error["type"] in ("model_type", "dict_type"):
+        expected = "a table of keys"
+    elif error["type"] == "tuple_type":
+        expected = 'a list in brackets, e.g. ["one", "two"]'
+    else:
+        expected = error["msg"].removeprefix("Input should be ")
+    return key, _show(error["input"]), expected, ()
+
+
+def _show(value: object) -> str:
+    text = "none" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
+    """Key, value and expectation for paths that cannot be used; a hub id is not looked up."""
+    name = study.model.name
+    package, _, inner = name.removeprefix("package:").partition("/")
+    folder: Path | None = None
+    if name.startswith("package:"):
+        spec = importlib.util.find_spec(package) if package.isidentifier() else None
+        if spec and spec.submodule_search_locations:
+            folder = Path(spec.submodule_search_locations[0], inner)
+        else:
+            yield "model.name", repr(name), f"package:MODULE/FOLDER of an installed package; {package!r} is none"
+    elif name.startswith((".", "/", "~")) or (os.sep in name and os.path.exists(name)):
+        folder = Path(os.path.expanduser(name)).absolute()
+    elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        yield "model.name", repr(name), "a hub id (OWNER/NAME), a local folder, or package:MODULE/FOLDER"
+    if folder and not os.path.isfile(folder / "config.json"):
+        state = "has no config.json" if os.path.isdir(folder) else "does not exist"
+        yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
+    for key, path in (("output.folder", study.folder), ("output.cache", study.cache)):
+        existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
+        if not os.path.isdir(existing):
+            yield key, repr(str(path)), f"a folder; {existing} is a file"

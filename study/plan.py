@@ -1,0 +1,72 @@
+"""What is declared before the first test score exists: systems, metric, comparisons, correction."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from study.config import Study
+from trainables.errors import UserError
+from trainables.files import write_json
+from trainables.specification import digest
+
+_AGAINST_T_LS = [["T-WSLS", "T-LS"]]
+_SANITY = [["BERT", "BM25"], ["BERT", "untrained"]]
+
+
+def declared(study: Study, model_digest: str) -> dict[str, Any]:
+    """The study's plan: every comparison that may later be called confirmatory, and all settings.
+
+    The model stands in it by its digest, since a local folder's path says who works where.
+    """
+    public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
+    systems = list(study.variants)
+    against = [[name, "BERT"] for name in systems if name != "BERT"]
+    against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(systems)]
+    correction = study.analysis.correction
+    families = [{"name": "variants", "correction": correction, "comparisons": against}] if against else []
+    families.append({"name": "sanity", "correction": correction, "comparisons": _SANITY})
+    return {
+        "study": study.name,
+        "version": 1,
+        "task": study.task.name,
+        "alpha": study.analysis.alpha,
+        "seeds": list(study.seeds),
+        "metric": study.analysis.metric,
+        "search_split": "dev",
+        "test_split": "test",
+        "systems": systems,
+        "expected_queries": {"dev": study.task.dev_queries, "test": study.task.test_queries},
+        "families": families,
+        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output"}),
+    }
+
+
+def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """The plan in force and its hash; written to plan.json when it is new.
+
+    A plan that differs from the one already there becomes its next version; comparisons that no earlier version
+    declared are listed as `exploratory`.
+
+    Raises:
+        UserError: the folder holds another study's results.
+    """
+    plan, path = declared(study, model_digest), folder / "plan.json"
+    if path.is_file():
+        earlier = json.loads(path.read_text(encoding="utf-8"))["plan"]
+        if earlier["study"] != study.name:
+            raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
+        plan["version"] = earlier["version"]
+        added = earlier.get("exploratory", [])
+        if added:
+            plan["exploratory"] = added
+        if plan == {key: value for key, value in earlier.items() if key != "replaces"}:
+            return earlier, digest(earlier)
+        plan |= {"version": earlier["version"] + 1, "replaces": digest(earlier)}
+        known = [pair for family in earlier["families"] for pair in family["comparisons"]]
+        new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
+        if new or added:
+            plan["exploratory"] = added + [pair for pair in new if pair not in added]
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise UserError(str(folder), "a folder with other things in it", "an empty folder or a study's results")
+    write_json(path, {"plan": plan, "hash": digest(plan)})
+    return plan, digest(plan)

@@ -1,0 +1,127 @@
+"""One invocation of a study, from its settings to the printed table."""
+
+import time
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from study import plan, record
+from study.campaign import Campaign, Configuration, Errand, Resolved
+from study.config import Study
+from study.tracking import Tracking, mirror, mirror_plan, mirrored
+from trainables import environment, weights
+from trainables.data.prepared import prepare
+
+
+def conduct(study: Study, folder: Path, started: float) -> None:
+    """Runs whatever of the study is not done yet, then analyses and reports.
+
+    Args:
+        study: what was asked for.
+        folder: its folder, absolute.
+        started: `time.monotonic()` when the command began.
+
+    Raises:
+        UserError: the model, the task or the folder is not what the study says.
+    """
+    path = weights.folder(study.model.name)
+    digest = weights.files_digest(path)
+    study = study.model_copy(update={"training": environment.resolved(study.training)})
+    declared, plan_hash = plan.settle(study, digest, folder)
+    say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
+    prepared = prepare(study.task, Path(study.output.cache).resolve(), say)
+    resolved = Resolved(prepared.fingerprint, digest, path, environment.current())
+    campaign = Campaign(study, resolved, folder, plan_hash)
+    project = study.tracking.project or study.name
+    tracking = Tracking(mode=study.tracking.mode, project=project, folder=folder)
+    mirror_plan(tracking, declared, plan_hash)
+    if not campaign.finished:
+        _execute(study, campaign, tracking)
+    _mirror_missing(campaign.configurations, tracking)
+    _analyse(study, folder)
+    say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {project}")
+
+
+def say(line: str) -> None:
+    """One line of progress."""
+    print(line, flush=True)
+
+
+class Progress:
+    """Prints a line an ended errand, with an estimate of the time left."""
+
+    def __init__(self, campaign: Campaign, metric: str) -> None:
+        self._metric, self._done = metric, 0
+        runs = [run for configuration in campaign.configurations for run in configuration.runs]
+        splits: tuple[record.Split, record.Split] = ("dev", "test")
+        before = sum(record.finished(campaign.folder, run.id, split) for run in runs for split in splits)
+        self._total, self._before = campaign.runs_planned, before
+        self._started = time.monotonic()
+
+    def features(self, done: int, total: int) -> None:
+        """Progress of the frozen layers' outputs."""
+        if done % 10 == 0:
+            say(f"frozen layers: {done} of {total} parts of the candidates")
+
+    def errand(self, errand: Errand, entry: dict[str, Any] | None) -> None:
+        """An errand ended."""
+        self._done += 1
+        labels, count = errand.labels, self._before + self._done
+        settings = [f"{name} {labels[name]:g}" for name in ("epsilon", "switch") if labels[name]]
+        seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
+        name = " ".join([labels["variant"], *settings, *seed])
+        elapsed = time.monotonic() - self._started
+        left = elapsed / self._done * max(0, self._total - count) / 60
+        say(f"{count:3}/{self._total}  {name:40} {self._result(errand, entry)}  about {left:.0f} min left")
+
+    def _result(self, errand: Errand, entry: dict[str, Any] | None) -> str:
+        if entry is None or entry["state"] != "finished":
+            return f"FAILED: {entry['summary']['error'] if entry else 'no record'}"
+        key = f"{errand.split}/{self._metric}"
+        summary = entry["summary"]
+        seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
+        reused = summary.get("instances_reused", 0)
+        shared = f", {reused} instances shared" if reused else ""
+        return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"
+
+
+def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
+    import ray
+
+    from study import execute
+
+    progress = Progress(campaign, study.analysis.metric)
+    concurrent = execute.start(study)
+    try:
+        threads = study.training.threads
+        say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
+        execute.features(campaign.example(), progress.features)
+        execute.run(campaign, tracking, concurrent, progress.errand)
+    finally:
+        ray.shutdown()
+
+
+def _mirror_missing(configurations: list[Configuration], tracking: Tracking) -> None:
+    """What was recorded but, after a kill, never reached W&B."""
+    splits: tuple[record.Split, record.Split] = ("dev", "test")
+    for run in (run for configuration in configurations for run in configuration.runs):
+        for split in splits:
+            if record.finished(tracking.folder, run.id, split) and not mirrored(tracking, run.id, split):
+                mirror(tracking, run.id, split)
+
+
+def _analyse(study: Study, folder: Path) -> None:
+    from analysis import results
+    from analysis.report import write_report
+
+    offline = study.tracking.mode == "offline"
+    found = results.read(folder / "wandb") if offline else results.read_records(folder)
+    report = write_report(found, folder / "report")
+    entries = [record.read(folder, path.name) for path in (folder / "runs").iterdir()]
+    summaries = [entry["summary"] for entry in entries if entry and entry["state"] == "finished"]
+    say(report.text)
+    trained, reused = (sum(s.get(f"instances_{key}", 0) for s in summaries) for key in ("trained", "reused"))
+    seconds = [summary["seconds"] for summary in summaries if summary.get("instances_trained")]
+    if seconds:
+        say(f"{trained} instances trained, {reused} taken from shared stages; a run took {fmean(seconds):.0f} s")
+    say(f"report: {folder / 'report' / 'report.html'}")

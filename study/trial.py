@@ -1,0 +1,65 @@
+"""A study's trial: the ranker's trainable, with a record and a W&B run at its end."""
+
+import json
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+from study import record
+from study.tracking import Tracking, mirror
+from trainables.data.prepared import Prepared
+from trainables.job import Job, Outcome
+from trainables.ranker import Ranker
+
+_VERSIONS = ("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy")
+
+
+class Trial(Ranker):
+    """`config` holds, each as JSON, `job`, the W&B `labels` of the run (study, variant ...) and its `tracking`."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Takes up a job."""
+        super().setup(config)
+        self._labels: dict[str, Any] = json.loads(config["labels"])
+        self._tracking = Tracking.model_validate_json(config["tracking"])
+
+    def finished(self, outcome: Outcome) -> None:
+        """Writes the record, then the mirror."""
+        specification = self.job.specification
+        folder = self.job.cache / "prepared" / specification.data
+        frame = Prepared(specification.data, folder, specification.task).candidates(outcome.split)
+        columns = {name: frame[name].to_numpy() for name in ("query_id", "document_id", "relevant")}
+        scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
+        name = f"{outcome.split}/{self.job.metric}"
+        summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
+        cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
+        entry = _entry(self.job, self._labels, "finished", summary | cost)
+        if self.job.action == "train":
+            instances = {"trained": outcome.instances_trained, "reused": outcome.instances_reused}
+            entry["summary"] |= {f"instances_{key}": value for key, value in instances.items()}
+            entry["summary"]["weights"] = outcome.weights
+            entry |= {"history": outcome.history, "stages_reused": outcome.stages_reused}
+        self._write(entry, scores)
+
+    def failed(self, error: Exception) -> None:
+        """Records the cause, so that the configuration is visibly incomplete."""
+        cause = f"{type(error).__name__}: {error}".splitlines()[0]
+        self._write(failed_entry(self.job, self._labels, cause), None)
+
+    def _write(self, entry: dict[str, Any], scores: pd.DataFrame | None) -> None:
+        split: record.Split = "dev" if self.job.action == "train" else "test"
+        record.write(self._tracking.folder, split, entry, scores)
+        mirror(self._tracking, entry["id"], split)
+
+
+def failed_entry(job: Job, labels: dict[str, Any], cause: str) -> dict[str, Any]:
+    """The record of an errand that came to nothing."""
+    return _entry(job, labels, "failed", {"state": "failed", "error": cause})
+
+
+def _entry(job: Job, labels: dict[str, Any], state: str, summary: dict[str, Any]) -> dict[str, Any]:
+    specification = job.specification
+    identity = {"id": specification.id, "configuration_id": specification.configuration_id, "history": []}
+    versions = {name: version(name) for name in _VERSIONS}
+    return {**identity, "state": state, "config": labels, "summary": summary, "versions": versions}

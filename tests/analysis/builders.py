@@ -1,0 +1,231 @@
+"""Writes a synthetic study: the records, and the same runs through the real W&B client in offline mode."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from trainables.specification import digest
+
+PLAN: dict[str, Any] = {
+    "study": "synthetic",
+    "version": 1,
+    "task": "docstrings",
+    "alpha": 0.05,
+    "seeds": [1, 2, 3],
+    "metric": "R10@1",
+    "search_split": "dev",
+    "test_split": "test",
+    "systems": ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"],
+    "families": [
+        {
+            "name": "variants",
+            "correction": "bonferroni",
+            "comparisons": [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]],
+        },
+        {"name": "sanity", "correction": "bonferroni", "comparisons": [["BERT", "BM25"], ["BERT", "untrained"]]},
+    ],
+    "budget": None,
+}
+
+
+@dataclass
+class Made:
+    """One run to write. `quality` is added to the relevant document's score."""
+
+    variant: str
+    seed: int | None
+    quality: float
+    epsilon: float = 0.0
+    switch: float | None = None
+    state: str = "finished"
+    tested: bool = False
+    scores: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> str:
+        return digest([self.variant, self.epsilon, self.switch])
+
+    @property
+    def id(self) -> str:
+        return digest([self.configuration, self.seed])
+
+    def config(self, plan: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "study": plan["study"],
+            "plan_hash": digest(plan),
+            "specification_id": self.id,
+            "configuration_id": self.configuration,
+            "task": plan["task"],
+            "variant": self.variant,
+            "distribution": "none",
+            "schedule": "two_stage" if self.switch else "constant",
+            "epsilon": self.epsilon,
+            "switch": self.switch,
+            "seed": self.seed,
+            "specification": {
+                "training": {"instances": 640},
+                "variant": {"epsilon": self.epsilon, "switch": self.switch},
+            },
+        }
+
+    def history(self) -> list[dict[str, Any]]:
+        if self.seed is None or self.variant == "untrained":
+            return []
+        rng = np.random.default_rng(int(self.id, 16) % 2**32)
+        rows: list[dict[str, Any]] = []
+        for seen in range(0, 640, 32):
+            loss = 0.3 + 0.4 * np.exp(-seen / 200) + self.epsilon / 4 + rng.normal(0, 0.01)
+            rows.append(
+                {"instances": seen, "train/loss": loss, "train/learning_rate": 5e-6, "train/epsilon": self.epsilon}
+            )
+        dev = {"instances": 640, "dev/R10@1": 0.5 + self.quality / 10 + rng.normal(0, 0.005)}
+        return [*rows, {"instances": 320, "dev/R10@1": dev["dev/R10@1"] - 0.1 + rng.normal(0, 0.005)}, dev]
+
+    def summary(self) -> dict[str, Any]:
+        values: dict[str, Any] = {"state": self.state, "seconds": 1.5, "instances_trained": 640, "instances_reused": 0}
+        return values | ({"error": "out of memory"} if self.state == "failed" else {"dev/R10@1": 0.5})
+
+
+def scores(split: str, queries: int, quality: float, seed: int, candidates: int = 10) -> pd.DataFrame:
+    """Candidates of a split; query effects are the same for every seed: runs are correlated, as real ones are."""
+    hard = np.random.default_rng(7).normal(0, 1.0, (queries, candidates))
+    values = hard + np.random.default_rng([seed, 11]).normal(0, 0.3, (queries, candidates))
+    values[:, 0] += quality
+    names = np.arange(queries)
+    return pd.DataFrame(
+        {
+            "split": split,
+            "query_id": [f"{split}-{name}" for name in np.repeat(names, candidates)],
+            "document_id": [f"d{name}" for name in np.tile(np.arange(candidates), queries)],
+            "relevant": np.tile(np.eye(1, candidates, dtype=np.int8)[0], queries),
+            "score": values.ravel(),
+        }
+    )
+
+
+def study_runs(seeds: tuple[int, ...] = (1, 2, 3), dev: int = 40, test: int = 60, grid: bool = True) -> list[Made]:
+    """A small study: every variant's chosen configuration tested, a few others searched, BM25 and untrained."""
+    runs = [Made("BM25", None, 0.6, tested=True)]
+    for seed in seeds:
+        runs += [
+            Made("BERT", seed, 1.5, tested=True),
+            Made("untrained", seed, 0.0, tested=True),
+            Made("LS", seed, 1.4, 0.2, tested=True),
+            Made("T-LS", seed, 1.6, 0.2, 0.5, tested=True),
+            Made("WSLS", seed, 1.5, 0.3, tested=True),
+            Made("T-WSLS", seed, 2.8, 0.2, 0.5, tested=True),
+        ]
+        if grid:
+            runs += [Made(name, seed, 1.2 + e, e) for name in ("LS", "WSLS") for e in (0.1, 0.4)]
+            settings = ((0.1, 0.5), (0.4, 0.5), (0.2, 0.25), (0.4, 0.25))
+            runs += [Made(name, seed, 1.4 + e, e, s) for name in ("T-LS", "T-WSLS") for e, s in settings]
+    for run in runs:
+        number = int(run.id[:8], 16)
+        run.scores = {"dev": scores("dev", dev, run.quality, number)}
+        if run.tested:
+            run.scores["test"] = scores("test", test, run.quality, number)
+    return runs
+
+
+def plan_of(runs: list[Made], **changes: Any) -> dict[str, Any]:
+    expected = {split: frame["query_id"].nunique() for run in runs for split, frame in run.scores.items()}
+    return {**PLAN, "expected_queries": expected, **changes}
+
+
+def write_records(folder: Path, plan: dict[str, Any], runs: list[Made]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": digest(plan)}))
+    for run in runs:
+        place = folder / "runs" / run.id
+        place.mkdir(parents=True)
+        record = {
+            "id": run.id,
+            "configuration_id": run.configuration,
+            "state": run.state,
+            "config": run.config(plan),
+            "summary": run.summary(),
+            "history": run.history(),
+        }
+        (place / "record.json").write_text(json.dumps(record))
+        if run.state == "finished":
+            run.scores["dev"].to_parquet(place / "scores.parquet", index=False)
+            if "test" in run.scores:
+                run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
+                (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {"test/R10@1": 0.5}}))
+
+
+@contextlib.contextmanager
+def environment(folder: Path) -> Iterator[None]:
+    """W&B's variables as a study sets them: all that it stages lies inside the wandb folder."""
+    saved = dict(os.environ)
+    staging = folder / "wandb" / ".data"
+    staging.mkdir(parents=True, exist_ok=True)
+    os.environ.update(
+        WANDB_MODE="offline", WANDB_DATA_DIR=str(staging), WANDB_CACHE_DIR=str(staging / "cache"), HOME=""
+    )
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+def write_wandb(folder: Path, plan: dict[str, Any], runs: list[Made], resume: bool = True) -> None:
+    """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
+    with environment(folder):
+        _session(
+            folder, f"plan-{digest(plan)}", "plan", {"study": plan["study"], "plan_hash": digest(plan), "plan": plan}
+        )
+        for run in runs:
+            session: dict[str, Any] = {
+                "id": run.id,
+                "job": "search",
+                "config": run.config(plan),
+                "group": run.configuration,
+            }
+            files = run.scores if run.state == "finished" else {}
+            dev = {split: frame for split, frame in files.items() if split == "dev" or not resume}
+            _session(folder, **session, history=run.history(), summary=run.summary(), scores=dev)
+            if resume and "test" in files:
+                _session(
+                    folder, **session, summary={"state": "finished", "test/R10@1": 0.5}, scores={"test": files["test"]}
+                )
+
+
+def _session(
+    folder: Path,
+    id: str,
+    job: str,
+    config: dict[str, Any],
+    group: str | None = None,
+    history: list[dict[str, Any]] | None = None,
+    summary: dict[str, Any] | None = None,
+    scores: dict[str, pd.DataFrame] | None = None,
+) -> None:
+    import wandb
+
+    settings = wandb.Settings(console="off", x_disable_stats=True, silent=True)
+    run = wandb.init(
+        project="synthetic", mode="offline", dir=str(folder.resolve()), id=id, group=group, job_type=job, config=config,
+        resume="allow", settings=settings,
+    )  # fmt: skip
+    run.define_metric("instances")
+    run.define_metric("*", step_metric="instances")
+    for row in history or []:
+        run.log(row)
+    for split, frame in (scores or {}).items():
+        path = folder / f"{split}-{id}.parquet"
+        frame.to_parquet(path, index=False)
+        artifact = wandb.Artifact(f"scores-{split}-{id}", type="scores")
+        artifact.add_file(str(path), name="scores.parquet")
+        run.log_artifact(artifact)
+        path.unlink()
+    run.summary.update(summary or {})
+    run.finish()

@@ -1,0 +1,206 @@
+"""From a study to its tables: numbers by another way, incomplete configurations, the same bytes again."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis import render
+from analysis.report import load, main, write_report
+from analysis.results import per_query, read, read_records
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from trainables.errors import UserError
+
+
+def _analyse(folder: Path, runs: list[Made], **changes: object) -> Analysis:
+    write_records(folder, plan_of(runs, **changes), runs)
+    return analyse(read_records(folder))
+
+
+def test_report_from_wandb_equals_report_from_records(study: Path, tmp_path: Path) -> None:
+    first = write_report(read(study), tmp_path / "wandb")
+    second = write_report(read_records(study), tmp_path / "records")
+    assert first.files == second.files
+    assert first.text == second.text
+    assert {"report.html", "table.md", "table.tex", "results.csv", "comparisons.json"} < set(first.files)
+    for name in first.files:
+        assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
+    assert sorted(path.name for path in first.folder.iterdir()) == first.files
+
+
+def test_comparisons_equal_scipy_from_the_tidy_table(tmp_path: Path) -> None:
+    analysis = _analyse(tmp_path, study_runs())
+    table = per_query(analysis.results, "test", "R10@1")
+    means = table.groupby(["system", "query_id"])["value"].mean().unstack(0)
+    assert [(c.system, c.baseline) for c in analysis.comparisons][-2:] == [("BERT", "BM25"), ("BERT", "untrained")]
+    for c in analysis.comparisons:
+        oracle = stats.ttest_rel(means[c.system], means[c.baseline])
+        assert c.targets["queries"] is not None
+        assert c.targets["queries"].p == pytest.approx(oracle.pvalue)
+        assert c.comparisons == (5 if c.family == "variants" else 2)
+        assert c.adjusted["bonferroni"] == pytest.approx(min(1.0, c.comparisons * oracle.pvalue))
+        decided = "better" if means[c.system].mean() > means[c.baseline].mean() else "worse"
+        assert c.verdict == (decided if min(1.0, c.comparisons * oracle.pvalue) < 0.05 else "undecided")
+    assert {c.verdict for c in analysis.comparisons} == {"better", "undecided"}
+
+
+def test_main_table(tmp_path: Path) -> None:
+    analysis = _analyse(tmp_path, study_runs())
+    rows = {row.system: row for row in analysis.table.rows}
+    assert list(rows) == ["BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"]
+    values = per_query(analysis.results, "test", "R10@1").groupby(["system", "seed"])["value"].mean()
+    assert rows["T-WSLS"].test == pytest.approx((values["T-WSLS"].mean(), values["T-WSLS"].std()))
+    assert (rows["T-WSLS"].epsilon, rows["T-WSLS"].switch, rows["T-WSLS"].marks) == (0.2, 0.5, "▲△")
+    assert rows["BM25"].test is not None
+    assert rows["BM25"].test[1] is None
+    assert analysis.table.notes == []
+
+
+def test_losses_are_marked(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    for run in runs:
+        if run.variant == "T-WSLS":
+            run.scores["test"] = scores("test", 60, -1.0, int(run.id[:8], 16))
+    analysis = _analyse(tmp_path, runs)
+    assert {row.system: row.marks for row in analysis.table.rows}["T-WSLS"] == "▼▽"
+    assert "T-WSLS is significantly worse than BERT" in analysis.conclusion
+
+
+def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path: Path) -> None:
+    runs = [Made(name, seed, 1.5, e, s, tested=True) for name, e, s in (
+        ("BERT", 0.0, None), ("LS", 0.2, None), ("T-LS", 0.2, 0.5), ("WSLS", 0.2, None), ("T-WSLS", 0.2, 0.5)
+    ) for seed in (1, 2)]  # fmt: skip
+    for run in runs:
+        run.scores = {split: scores(split, 50, 1.5, run.seed or 0) for split in ("dev", "test")}
+    analysis = _analyse(tmp_path, runs, seeds=[1, 2])
+    assert all(c.targets["queries"] and c.targets["queries"].p == 1.0 for c in analysis.comparisons[:5])
+    assert analysis.conclusion.startswith("No variant differs significantly from BERT with 50 queries and 2 seeds")
+    for number, run in enumerate(runs):
+        run.scores["test"] = scores("test", 50, 1.5, number)
+    analysis = _analyse(tmp_path / "noisy", runs, seeds=[1, 2])
+    largest = max(c.detectable or 0.0 for c in analysis.comparisons if c.baseline == "BERT")
+    assert analysis.conclusion == (
+        "No variant differs significantly from BERT; with 50 queries and 2 seeds a gain of "
+        f"{largest:.4f} would have been seen with 80 % power."
+    )
+
+
+@pytest.mark.parametrize(("fault", "note"), [
+    ("missing", "seed 2 is missing"), ("failed", "seed 2 failed (out of memory)"), ("nan", "seed 2 has NaN scores"),
+    ("untested", "seed 2 has no test scores"),
+])  # fmt: skip
+def test_an_incomplete_variant_is_named_and_never_averaged(tmp_path: Path, fault: str, note: str) -> None:
+    runs = study_runs(grid=False)
+    broken = next(run for run in runs if (run.variant, run.seed) == ("T-WSLS", 2))
+    expected = plan_of(runs)["expected_queries"]
+    if fault == "missing":
+        runs.remove(broken)
+    elif fault == "failed":
+        broken.state = "failed"
+    elif fault == "nan":
+        broken.scores["test"].loc[5, "score"] = np.nan
+    else:
+        del broken.scores["test"]
+    analysis = _analyse(tmp_path, runs, expected_queries=expected)
+    row = next(row for row in analysis.table.rows if row.system == "T-WSLS")
+    assert row.test is None
+    assert row.marks == ""
+    assert analysis.table.notes == [f"T-WSLS is incomplete: {note}"]
+    gaps = [c for c in analysis.comparisons if c.system == "T-WSLS"]
+    assert [(c.difference, c.targets["queries"], c.verdict, c.comparisons) for c in gaps] == [
+        (None, None, "undecided", 5)
+    ] * 2
+    assert "Not compared, because incomplete: T-WSLS." in analysis.conclusion
+    assert f"- T-WSLS is incomplete: {note}" in render.markdown(analysis.table)
+    assert f"% T-WSLS is incomplete: {note}" in render.latex(analysis.table)
+
+
+def test_an_incomplete_searched_configuration_is_named(tmp_path: Path) -> None:
+    runs = [run for run in study_runs() if (run.variant, run.epsilon, run.seed) != ("LS", 0.1, 3)]
+    analysis = _analyse(tmp_path, runs)
+    (note,) = analysis.table.notes
+    assert note.startswith("LS (ε 0.1) [")
+    assert note.endswith("is incomplete: seed 3 is missing")
+
+
+def test_two_tested_configurations_of_a_variant_are_refused_unless_one_is_complete(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    extra = [Made("LS", seed, 1.4, 0.4, tested=True) for seed in (1, 2, 3)]
+    for run in extra:
+        run.scores = {"dev": scores("dev", 40, 1.4, 1), "test": scores("test", 60, 1.4, 1)}
+    with pytest.raises(UserError, match="system LS: test scores of LS"):
+        _analyse(tmp_path / "two", runs + extra)
+    analysis = _analyse(tmp_path / "one", runs + extra[:2])
+    assert next(row for row in analysis.table.rows if row.system == "LS").epsilon == 0.2
+    assert "seed 3 is missing" in analysis.table.notes[0]
+
+
+def test_before_the_test_evaluation(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    for run in runs:
+        run.scores.pop("test", None)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert report.text.splitlines()[-1].startswith("Nothing can be said about BERT")
+    assert "BERT is incomplete: no test scores" in (report.folder / "report.html").read_text()
+
+
+def test_one_seed(tmp_path: Path) -> None:
+    analysis = _analyse(tmp_path, study_runs(seeds=(1,)), seeds=[1])
+    stored = [c.as_dict() for c in analysis.comparisons]
+    assert all(
+        c["targets"]["queries"] and c["targets"]["seeds"] is None and c["targets"]["both"] is None for c in stored
+    )
+
+
+def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(study / "runs")
+    (study / "plan.json").unlink()
+    assert main([str(study)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.rstrip().splitlines()[-1].startswith("T-WSLS is significantly better than BERT")
+    page = (study / "report" / "report.html").read_text()
+    assert page.count("data:image/svg+xml") == 3
+    assert "http" not in page.split("<body>")[0]
+    with (study / "report" / "results.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["system", "configuration", "seed", "metric", "split", "value"]
+    assert len(rows) == 26
+    assert sum(row["seed"] == "" for row in rows) == 2
+    stored = json.loads((study / "report" / "comparisons.json").read_text())
+    assert list(stored[0]) == ["family", "task", "metric", "system", "baseline", "difference", "targets", "adjusted",
+                               "comparisons", "effect", "detectable", "verdict"]  # fmt: skip
+    assert set(stored[0]["targets"]["both"]) == {"p", "low", "high", "df"}
+
+
+def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    analysis = analyse(load(tmp_path / "study"))
+    assert render.latex(analysis.table).count("\\\\\n") == 8
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_bad_folder_is_one_line_and_status_two(tmp_path: Path, make: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "nothing"
+    if make:
+        folder.mkdir()
+    assert main([str(folder)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, analysis.report; print([m for m in ('torch', 'ray', 'wandb', 'matplotlib') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

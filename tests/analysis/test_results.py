@@ -1,0 +1,161 @@
+"""The same study from W&B and from its records, and nothing lost in silence."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.results import per_query, read, read_records
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records, write_wandb
+from trainables.errors import UserError
+from trainables.metrics import recall_at
+
+
+def test_wandb_and_records_give_the_same(written: Path) -> None:
+    online, records = read(written), read_records(written)
+    assert online == records
+    assert len(online.runs) == 13
+    for split in ("dev", "test"):
+        pd.testing.assert_frame_equal(per_query(online, split, "R10@1"), per_query(records, split, "R10@1"))
+        for first, second in zip(online.runs, records.runs, strict=True):
+            pd.testing.assert_frame_equal(first.scores(split), second.scores(split))
+
+
+def test_the_wandb_folder_alone_suffices_wherever_it_is(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read_records(study)
+    moved = tmp_path / "elsewhere" / "logs"
+    shutil.copytree(study / "wandb", moved)
+    shutil.rmtree(study)
+    monkeypatch.setenv("HOME", "")
+    assert read(moved) == expected
+    assert len(per_query(read(moved), "test", "R10@1")) == 13 * 60
+
+
+def test_per_query_is_tidy_and_computed_from_the_scores(written: Path) -> None:
+    results = read_records(written)
+    table = per_query(results, "test", "R10@1")
+    assert list(table) == ["system", "configuration", "epsilon", "switch", "seed", "query_id", "value"]
+    assert table.loc[table["system"] == "BM25", "seed"].isna().all()
+    for run in results.runs:
+        frame = run.scores("test")
+        grid = frame["score"].to_numpy().reshape(60, 10), frame["relevant"].to_numpy().reshape(60, 10)
+        expected = pd.Series(recall_at(1, *grid), index=frame["query_id"].unique()).sort_index()
+        own = table["seed"].isna() if run.seed is None else table["seed"] == run.seed
+        rows = table[(table["configuration"] == run.config["configuration_id"]) & own]
+        assert rows["value"].tolist() == expected.tolist()
+
+
+def test_scores_that_were_changed_after_logging_are_refused(study: Path) -> None:
+    staged = next(path for path in sorted((study / "wandb" / ".data").rglob("staging/*")) if path.is_file())
+    staged.write_bytes(staged.read_bytes() + b"x")
+    with pytest.raises(UserError, match="does not have the logged digest"):
+        read(study)
+    staged.unlink()
+    with pytest.raises(UserError, match="is not there"):
+        read(study)
+
+
+def test_fifteen_thousand_test_queries(tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    run = Made("BERT", 1, 1.5, tested=True)
+    run.scores = {"dev": scores("dev", 5, 1.5, 1), "test": scores("test", 15_000, 1.5, 1)}
+    plan = plan_of([run], seeds=[1])
+    write_wandb(tmp_path, plan, [run])
+    results = read(tmp_path)
+    started = time.perf_counter()
+    assert len(per_query(results, "test", "R10@1")) == 15_000
+    assert time.perf_counter() - started < 20
+    pd.testing.assert_frame_equal(results.runs[0].scores("test").astype(object), run.scores["test"].astype(object))
+
+
+def test_highest_plan_version_counts(tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    run = Made("BERT", 1, 1.5, state="failed")
+    write_wandb(tmp_path, plan_of([run], version=2), [run])
+    write_wandb(tmp_path, plan_of([run]), [])
+    assert read(tmp_path).plan.version == 2
+
+
+def _edit(folder: Path, variant: str, name: str = "test_scores.parquet") -> tuple[Path, pd.DataFrame]:
+    for path in sorted(folder.glob("runs/*/record.json")):
+        if json.loads(path.read_text())["config"]["variant"] == variant:
+            return path.parent / name, pd.read_parquet(path.parent / name)
+    raise AssertionError(variant)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    runs = study_runs(seeds=(1, 2), grid=False)
+    write_records(tmp_path / "records", plan_of(runs, seeds=[1, 2]), runs)
+    return tmp_path / "records"
+
+
+def test_missing_queries_are_refused(records: Path) -> None:
+    path, frame = _edit(records, "LS")
+    frame[frame["query_id"] != "test-3"].to_parquet(path)
+    with pytest.raises(UserError, match="59 queries; expected the 60 of the plan"):
+        per_query(read_records(records), "test", "R10@1")
+
+
+def test_other_queries_are_refused(records: Path) -> None:
+    path, frame = _edit(records, "LS")
+    frame.assign(query_id=frame["query_id"].replace("test-3", "test-x")).to_parquet(path)
+    with pytest.raises(UserError, match="not the queries of the other runs"):
+        per_query(read_records(records), "test", "R10@1")
+
+
+def test_duplicates_and_short_lists_are_refused(records: Path) -> None:
+    path, frame = _edit(records, "LS")
+    pd.concat([frame, frame[:1]]).to_parquet(path)
+    with pytest.raises(UserError, match="the same candidate twice"):
+        per_query(read_records(records), "test", "R10@1")
+    frame[1:].to_parquet(path)
+    with pytest.raises(UserError, match="a query with 9 candidates"):
+        per_query(read_records(records), "test", "R10@1")
+
+
+def test_nan_scores_stay_visible(records: Path) -> None:
+    path, frame = _edit(records, "LS")
+    frame.loc[0, "score"] = np.nan
+    frame.to_parquet(path)
+    assert per_query(read_records(records), "test", "R10@1")["value"].isna().sum() == 1
+
+
+def test_a_specification_is_counted_once(records: Path) -> None:
+    first = sorted(records.glob("runs/*"))[0]
+    copy = Path(shutil.copytree(first, records / "runs" / "copy"))
+    record = json.loads((copy / "record.json").read_text())
+    (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
+    with pytest.raises(UserError, match="run copy"):
+        read_records(records)
+
+
+@pytest.mark.parametrize(
+    "damage", ["no folder", "no plan", "bad json", "bad hash", "bad metric", "bad alpha", "bad record", "bad scores"]
+)
+def test_bad_records_are_one_line(records: Path, damage: str) -> None:
+    stored = json.loads((records / "plan.json").read_text())
+    changes = {"bad metric": {"metric": "MAP"}, "bad alpha": {"alpha": 2}}
+    if damage == "no folder":
+        records = records / "absent"
+    elif damage == "no plan":
+        (records / "plan.json").unlink()
+    elif damage == "bad json":
+        (records / "plan.json").write_text("{")
+    elif damage == "bad hash":
+        (records / "plan.json").write_text(json.dumps({**stored, "hash": "0"}))
+    elif damage == "bad record":
+        sorted(records.glob("runs/*/record.json"))[0].write_text("{}")
+    elif damage == "bad scores":
+        sorted(records.glob("runs/*/scores.parquet"))[0].write_bytes(b"PAR1")
+    else:
+        (records / "plan.json").write_text(json.dumps({"plan": stored["plan"] | changes[damage]}))
+    with pytest.raises(UserError) as error:
+        read_records(records)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,236 @@
+"""Every mistake in a study is one line that names the place, the key, the value and what was expected."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from study.config import STUDIES, VARIANTS, Study, load, shipped
+from study.settings import SearchSettings
+from trainables.errors import UserError
+
+HEAVY = ("torch", "ray", "wandb", "optuna", "pandas", "scipy", "numpy", "transformers")
+SMALL = 'name = "small"\n[training]\ninstances = 64\nbatch_size = 32\nnegatives = 1\n'
+
+
+@pytest.fixture(autouse=True)
+def _no_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+
+
+def message(path: str | None, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        load(path, overrides)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+def test_shipped_studies_load_by_name_and_as_a_file(name: str) -> None:
+    assert load(name) == load(str(STUDIES / f"{name}.toml"))
+    assert load(name).name == name
+
+
+def test_no_path_is_the_quick_study() -> None:
+    assert load(None) == load("quick")
+
+
+def test_shipped_studies_say_what_they_are() -> None:
+    assert {"quick", "wsls-docstrings"} <= dict(shipped()).keys()
+    assert all(line and not line.startswith("#") for _, line in shipped())
+
+
+def test_the_paper_study_covers_its_grid() -> None:
+    search = load("wsls-docstrings").search
+    assert all(search.trials[variant] == search.configurations(variant) == 4 for variant in search.trials)
+
+
+def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL)
+    study = load("small.toml")
+    assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), VARIANTS)
+    assert (study.folder, study.cache) == (tmp_path / "results/small", tmp_path / "results/.cache")
+    assert study.project == "small"
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("training.learning_rate=1e-5", "training.learning_rate", 1e-5),
+        ("training.weight_decay=0", "training.weight_decay", 0.0),
+        ("training.decay=constant", "training.decay", "constant"),
+        ('training.decay="constant"', "training.decay", "constant"),
+        ("training.negatives = 3", "training.negatives", 3),
+        ("seeds=[7, 8]", "seeds", (7, 8)),
+        ("task.train_queries=none", "task.train_queries", None),
+        ('tracking.project="none"', "tracking.project", "none"),
+        ("search={epsilon=[0.1, 0.5]}", "search.epsilon", (0.1, 0.5)),
+        ("model.name=bert-base-uncased", "model.name", "bert-base-uncased"),
+        ("tracking.project=a\ntask.b=2", "tracking.project", "a\ntask.b=2"),
+    ],
+)
+def test_override_keeps_its_type(override: str, key: str, value: object) -> None:
+    found: object = load(None, [override])
+    for name in key.split("."):
+        found = getattr(found, name)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL + "[search.trials]\nLS = 4\n")
+    assert load(str(file)).search.trials == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
+
+
+def test_an_override_changes_nothing_else_and_the_last_wins() -> None:
+    study = load(None, ["search.trials.LS=1", "search.trials.LS=3"])
+    assert study.search.trials == load().search.trials | {"LS": 3}
+    assert study.model_copy(update={"search": load().search}) == load()
+
+
+MISTAKES = [
+    ("search.epsilon=[1.5]", "search.epsilon: [1.5]", "above 0 and at most 1"),
+    ("search.epsilon=[0.0]", "search.epsilon: [0.0]", "above 0 and at most 1"),
+    ("search.epsilon=1.5", "search.epsilon: 1.5", "a list of increasing numbers"),
+    ("search.epsilon=0.1,0.2", "search.epsilon: '0.1,0.2'", "a list of increasing numbers"),
+    ("search.epsilon=[0.2, 0.1]", "search.epsilon: [0.2, 0.1]", "increasing"),
+    ("search.epsilon=[0.2, 0.2]", "search.epsilon: [0.2, 0.2]", "increasing"),
+    ("search.epsilon=[]", "search.epsilon: []", "e.g. [0.1, 0.2]"),
+    ("search.switch=[-1]", "search.switch: [-1]", "above 0 and below 1"),
+    ("search.switch=[1]", "search.switch: [1]", "above 0 and below 1"),
+    ("search.trials.LS=9", "search.trials.LS: 9", "at most 4, the distinct configurations"),
+    ("search.trials.T-LS=13", "search.trials.T-LS: 13", "at most 12"),
+    ("search.epsilon=[0.2]", "search.trials.LS: 2", "at most 1"),
+    ("search.trials.LS=0", "search.trials.LS: 0", "greater than or equal to 1"),
+    ("search.trials.BERT=1", "search.trials.BERT: 1", "there are search.trials.LS"),
+    ("search.trials=3", "search.trials: 3", "a table"),
+    ("search.sampler=random", "search.sampler: 'random'", "'tpe'"),
+    ("search.parallel=0", "search.parallel: 0", "greater than or equal to 1"),
+    ("variants=[BERT]", "variants: '[BERT]'", "a list of distinct names out of BERT, LS, T-LS, WSLS, T-WSLS"),
+    ('variants=["BERT", "SLS"]', "variants: ['BERT', 'SLS']", "out of BERT, LS, T-LS, WSLS, T-WSLS"),
+    ('variants=["LS"]', "variants: ['LS']", "the baseline BERT"),
+    ('variants=["BERT", "BERT"]', "variants: ['BERT', 'BERT']", "distinct"),
+    ("seeds=[]", "seeds: []", "at least one"),
+    ("seeds=[1, 1]", "seeds: [1, 1]", "distinct"),
+    ("seeds=[-1]", "seeds: [-1]", "from 0"),
+    ("seeds=1", "seeds: 1", "a list"),
+    ("name=My Study", "name: 'My Study'", "lower-case letters, digits and hyphens"),
+    ("name.sub=1", "name: {'sub': 1}", "lower-case letters"),
+    ("training=3", "training: 3", "a table"),
+    ('training.batch_size="32"', "training.batch_size: '32'", "a valid integer"),
+    ("training.batch_size=true", "training.batch_size: True", "a valid integer"),
+    ("training.batch_size=32.0", "training.batch_size: 32.0", "a valid integer"),
+    ("training.learning_rate=inf", "training.learning_rate: 'inf'", "a valid number"),
+    ("training.learning_rate=-1", "training.learning_rate: -1", "greater than 0"),
+    ("training.decay=cosine", "training.decay: 'cosine'", "'constant' or 'linear'"),
+    ("training.batch_size=33", "training.batch_size: 33", "a multiple of 1 + training.negatives = 2; 34 works"),
+    ("training.negatives=4", "training.batch_size: 32", "a multiple of 1 + training.negatives = 5; 30 works"),
+    ("training.negatives=15", "training.negatives: 15", "fewer than task.candidates = 10"),
+    ("training.instances=1000", "training.instances: 1000", "training.batch_size = 32; 992 works"),
+    ("training.instances=0", "training.instances: 0", "32 works"),
+    ("training.evaluations=49", "training.evaluations: 49", "48 batches"),
+    ("model.layers=5", "model.frozen_layers: 5", "fewer than model.layers = 5"),
+    ("model.name=./nowhere", "model.name: './nowhere'", "nowhere does not exist"),
+    ("model.name=~/nowhere-at-all", "model.name: '~/nowhere-at-all'", "does not exist"),
+    ("model.name=package:nowhere/model", "model.name: 'package:nowhere/model'", "installed package; 'nowhere'"),
+    ("model.name=package:a.b/model", "model.name: 'package:a.b/model'", "package:MODULE/FOLDER"),
+    ("model.name=package:study/nowhere", "model.name: 'package:study/nowhere'", "nowhere does not exist"),
+    ("model.name=package:study/studies", "model.name: 'package:study/studies'", "studies has no config.json"),
+    ("model.name=two words", "model.name: 'two words'", "a hub id (OWNER/NAME), a local folder"),
+    ("analysis.metric=MAP", "analysis.metric: 'MAP'", "R<n>@<k>"),
+    ("analysis.metric=R20@1", "analysis.metric: 'R20@1'", "R10@<k>"),
+    ("analysis.metric=R10@10", "analysis.metric: 'R10@10'", "k below 10"),
+    ("task.candidates=20", "analysis.metric: 'R10@1'", "R20@<k>"),
+    ("task.libraries=numpy", "task.libraries: 'numpy'", "a list in brackets"),
+    ("task.libraries=[3]", "task.libraries: 3", "a valid string"),
+    ("analysis.alpha=1", "analysis.alpha: 1", "less than 1"),
+    ("analysis.correction=fdr", "analysis.correction: 'fdr'", "'bonferroni', 'holm' or 'bh'"),
+    ("tracking.mode=on", "tracking.mode: 'on'", "'offline', 'online' or 'disabled'"),
+    ("resources.concurrent=0", "resources.concurrent: 0", "greater than or equal to 1"),
+    ("output.cache=", "output.cache: ''", "at least one character"),
+    (f"output.folder={__file__}/x", f"output.folder: '{__file__}/x'", "is a file"),
+    ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
+    ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
+    ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
+    ("trainings.batch_size=2", "trainings: {'batch_size': 2}", "did you mean training?"),
+    ("training={lr=1}", "training.lr: 1", "there are training.instances"),
+    ("foo", "'foo'", "KEY=VALUE"),
+    ("=3", "'=3'", "KEY=VALUE"),
+    ("a..b=3", "'a..b=3'", "KEY=VALUE"),
+]
+
+
+@pytest.mark.parametrize(("override", "found", "expected"), MISTAKES, ids=[mistake[0][:60] for mistake in MISTAKES])
+def test_mistake_on_the_command_line(override: str, found: str, expected: str) -> None:
+    place, _, rest = message(None, override).partition("; expected ")
+    assert place.startswith(f"command line: {found}")
+    assert expected in rest
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        ("seeds = [1]\n", "name: missing", "a value"),
+        ('name = "a"\nseeds = [1,\n', "not TOML: ", "key = value"),
+        ('name = "a"\nname = "b"\n', "not TOML: Cannot overwrite a value (at line 2", "key = value"),
+        ('name = "a"\n[traning]\nthreads = 1\n', "traning: {'threads': 1}", "did you mean training?"),
+        (SMALL + "[model]\nname = 3\n", "model.name: 3", "a valid string"),
+        (SMALL.replace("64", "65"), "training.instances: 65", "64 works"),
+        ('name = "a"\n', "training.batch_size: 32", "a multiple of 1 + training.negatives = 10"),
+    ],
+)
+def test_mistake_in_a_file(tmp_path: Path, text: str, found: str, expected: str) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(text)
+    line = message(str(file))
+    assert line.startswith(f"{file}: {found}")
+    assert expected in line.partition("; expected ")[2]
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    assert "no such file; expected a study file or one of quick" in message(str(tmp_path / "none.toml"))
+    assert message("quik").endswith("did you mean quick?")
+    assert "cannot be read (Is a directory)" in message(str(tmp_path))
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    assert "not UTF-8" in message(str(tmp_path / "latin.toml"))
+
+
+def test_as_many_negatives_as_candidates_are_too_many() -> None:
+    assert "training.negatives: 10; expected fewer" in message(None, "training.negatives=10", "training.batch_size=33")
+
+
+def test_the_first_of_several_mistakes_is_told() -> None:
+    assert message(None, "seeds=[]", "training.decay=cosine").startswith("command line: seeds: []")
+
+
+def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weights/bert").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert "weights/bert has no config.json" in message(None, "model.name=weights/bert")
+    Path("weights/bert/config.json").write_text("{}")
+    for name in ("weights/bert", "./weights/bert", str(tmp_path / "weights/bert")):
+        assert load(None, [f"model.name={name}"]).model.name == name
+
+
+def test_environment_overrides_the_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert load(None, ["tracking.mode=online"]).tracking.mode == "disabled"
+    monkeypatch.setenv("WANDB_MODE", "dryrun")
+    assert message(None).startswith("environment variable WANDB_MODE: tracking.mode: 'dryrun'; expected 'offline'")
+
+
+def test_a_study_is_frozen_and_checks_itself() -> None:
+    study = load()
+    with pytest.raises(ValidationError, match="frozen"):
+        study.name = "other"
+    with pytest.raises(ValidationError, match="distinct configurations"):
+        Study(**{**dict(study), "search": SearchSettings(trials={"LS": 5})})
+
+
+def test_loading_a_study_is_light() -> None:
+    code = f"import sys, study.config as c; c.load(); c.shipped(); print([m for m in {HEAVY} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,137 @@
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.data.library import tiny_settings, write_library
+from trainables.data import task
+from trainables.data.docstrings import _modules, clean, definitions, read, state
+from trainables.errors import UserError
+from trainables.specification import TaskSettings
+
+CASES = '''
+def plain():
+    """Plain."""
+def tricky(a="""
+def inside_a_string(): """, kind: Literal[
+    "one", "two"
+] = "one"):
+    r"""Tri\\cky."""
+    def nested():
+        """Not public."""
+def _private():
+    """No."""
+class _Hidden:
+    def method(self):
+        """No."""
+class Open:  # "comment with a quote
+    def method(self):
+        \'\'\'With """quotes""".\'\'\'
+    async def later(self):
+        "One line."
+    class Inner:
+        """Inner."""
+    def undocumented(self):
+        x = 1
+        """Not a docstring."""
+if True:
+    def conditional():
+        """Conditional."""
+else:
+    def other():
+        """Other."""
+def last(): """Same line."""
+'''
+
+
+def by_ast(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The oracle: the whole tree."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring is not None:
+                yield prefix + node.name, docstring
+            if isinstance(node, ast.ClassDef):
+                yield from by_ast(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
+            for part in ("body", "orelse", "finalbody"):
+                yield from by_ast(getattr(node, part, []), prefix)
+            for handler in getattr(node, "handlers", []):
+                yield from by_ast(handler.body, prefix)
+
+
+def test_definitions_are_those_of_the_whole_tree() -> None:
+    expected = [pair for pair in by_ast(ast.parse(CASES).body) if pair[0] != "last"]
+    assert sorted(definitions(CASES)) == sorted(expected)
+
+
+@pytest.mark.parametrize("library", ["numpy", "networkx"])
+def test_definitions_of_a_real_library_are_those_of_the_whole_tree(library: str) -> None:
+    pytest.importorskip(library)
+    count = 0
+    for _, path in _modules(library):
+        source = path.read_text(encoding="utf-8")
+        found = sorted(definitions(source))
+        count += len(found)
+        assert found == sorted(by_ast(ast.parse(source).body)), path
+    assert count > 100
+
+
+def test_clean_removes_markup() -> None:
+    text = "Notes\n-----\n.. math:: x\n\nSee :func:`~a.b` and ``c``::\n\n    >>> f(1)\n"
+    assert clean(text) == "Notes x See ~a.b and c f(1)"
+
+
+def test_queries_and_documents_have_the_stated_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_library(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    collection = read(tiny_settings())
+    assert len(collection.queries) == 60
+    assert "tinylib" not in sys.modules
+    assert all(len(text.split()) == 12 for text in collection.documents.values())
+    assert collection.queries["tinylib.core.f3"] == "Invert the polynomial number 3."
+    for texts in (collection.queries, collection.documents):
+        assert len({text.lower() for text in texts.values()}) == len(texts)
+
+
+def test_a_query_belongs_to_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_library(tmp_path, functions=400)
+    monkeypatch.syspath_prepend(tmp_path)
+    relevant = read(tiny_settings()).relevant
+    assert len({pair.query_id for pair in relevant}) == len({pair.document_id for pair in relevant}) == len(relevant)
+    share = {split: sum(pair.split == split for pair in relevant) / len(relevant) for split in ("train", "dev", "test")}
+    assert share == pytest.approx({"train": 0.8, "dev": 0.1, "test": 0.1}, abs=0.05)
+
+
+def test_tests_and_private_names_are_left_out_and_equal_texts_kept_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = write_library(tmp_path, functions=3)
+    (module.parent / "tests").mkdir()
+    (module.parent / "tests" / "test_core.py").write_text(module.read_text().replace("the", "a"))
+    (module.parent / "_again.py").write_text(module.read_text())
+    module.with_name("broken.py").write_text("def f(:\n  '''A B C D\n\n" + "w " * 20 + "'''\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert sorted(read(tiny_settings()).queries) == [f"tinylib._again.f{i}" for i in range(3)]
+
+
+def test_state_changes_with_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = write_library(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = state(tiny_settings())
+    assert state(tiny_settings()) == before
+    module.write_text(module.read_text() + "\n")
+    assert state(tiny_settings()) != before
+
+
+@pytest.mark.parametrize("library", ["nosuchlibrary", "os.path", ""])
+def test_a_library_that_is_not_installed_is_named(library: str) -> None:
+    with pytest.raises(UserError, match=f"task.libraries: '{library}' is not installed; expected"):
+        read(TaskSettings(libraries=(library,)))
+
+
+def test_an_unknown_task_names_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"task\.name: 'x'; expected one of docstrings"):
+        task("x")

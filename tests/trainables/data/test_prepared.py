@@ -1,0 +1,164 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.trainables.data.library import tiny_settings, write_library
+from trainables.data import SPLITS
+from trainables.data.prepared import Prepared, find, prepare
+from trainables.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+PREPARE = """
+import sys
+from pathlib import Path
+from tests.trainables.data.library import tiny_settings
+from trainables.data.prepared import prepare
+print(prepare(tiny_settings(), Path(sys.argv[1])).fingerprint)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny library's file, importable."""
+    module = write_library(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return module
+
+
+@pytest.fixture
+def prepared(module: Path, tmp_path: Path) -> Prepared:
+    return prepare(tiny_settings(), tmp_path / "cache")
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def test_candidates_have_the_promised_shape(prepared: Prepared) -> None:
+    table = prepared.candidates()
+    assert list(table) == ["split", "query_id", "document_id", "relevant", "grade", "score", "weak_label"]
+    assert list(dict.fromkeys(table["split"])) == list(SPLITS)
+    pd.testing.assert_frame_equal(table, pd.concat([prepared.candidates(s) for s in SPLITS], ignore_index=True))
+    blocks = table.groupby("query_id", sort=False)
+    assert (blocks.size() == 5).all()
+    assert (table["query_id"].ne(table["query_id"].shift()).sum()) == blocks.ngroups  # contiguous
+    for query_id, block in blocks:
+        assert block["relevant"].tolist() == [1, 0, 0, 0, 0]
+        assert block["document_id"].iloc[0] == query_id
+        assert block["document_id"].is_unique
+        assert block["score"].iloc[1:].is_monotonic_decreasing
+    assert table["weak_label"].isna().equals(table["relevant"] == 1)
+    assert table["weak_label"].dropna().between(0, 0.99).all()
+
+
+def test_no_candidate_has_the_text_of_the_relevant(prepared: Prepared) -> None:
+    text = prepared.documents().set_index("document_id")["text"]
+    table = prepared.candidates()
+    own = table[table["relevant"] == 1].set_index("query_id")["document_id"].map(text)
+    others = table[table["relevant"] == 0]
+    assert (others["document_id"].map(text).to_numpy() != others["query_id"].map(own).to_numpy()).all()
+
+
+def test_splits_are_disjoint_and_pools_hold_train_and_the_evaluated_split(prepared: Prepared) -> None:
+    queries = {split: set(prepared.candidates(split)["query_id"]) for split in SPLITS}
+    assert sum(map(len, queries.values())) == len(set.union(*queries.values())) == len(prepared.queries())
+    for split in SPLITS:
+        assert set(prepared.candidates(split)["document_id"]) <= queries["train"] | queries[split]
+    counts = prepared.meta()["splits"]
+    assert counts["test"]["pool"] == counts["train"]["queries"] + counts["test"]["queries"]
+
+
+def test_fewer_queries_are_the_first_by_hash_of_their_id(prepared: Prepared, tmp_path: Path) -> None:
+    few = prepare(tiny_settings(train_queries=7), tmp_path / "cache")
+    names = sorted(
+        set(prepared.candidates("train")["query_id"]), key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )
+    assert few.candidates("train")["query_id"].drop_duplicates().tolist() == names[:7]
+    assert few.fingerprint != prepared.fingerprint
+    pd.testing.assert_frame_equal(few.candidates("test"), prepared.candidates("test"))  # the pool stays whole
+
+
+def test_back_filled_documents_have_weak_label_zero_and_are_counted(module: Path, tmp_path: Path) -> None:
+    module.write_text(module.read_text().replace("Invert the matrix number 0.", "Zyx wvu tsr."))
+    data = prepare(tiny_settings(), tmp_path / "cache")
+    block = data.candidates().query("query_id == 'tinylib.core.f0'")
+    assert block["score"].tolist() == [0.0] * 5
+    assert block["weak_label"].tolist()[1:] == [0.0] * 4
+    assert sum(counts["back_filled"] for counts in data.meta()["splits"].values()) == 4
+
+
+def test_the_fingerprint_changes_with_one_docstring_only(prepared: Prepared, module: Path, tmp_path: Path) -> None:
+    source = module.read_text()
+    module.write_text(source + "\n# a comment is no text\n")
+    assert find(tiny_settings(), tmp_path / "cache") is None
+    assert prepare(tiny_settings(), tmp_path / "cache").fingerprint == prepared.fingerprint
+    module.write_text(source.replace("Invert the matrix number 0.", "Invert the matrix number zero."))
+    assert prepare(tiny_settings(), tmp_path / "cache").fingerprint != prepared.fingerprint
+
+
+def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path: Path) -> None:
+    written = content(prepared.folder)
+    assert find(tiny_settings(), tmp_path / "cache") == prepared
+    assert prepare(tiny_settings(), tmp_path / "cache") == prepared
+    assert find(tiny_settings(k1=0.9), tmp_path / "cache") is None
+    assert content(prepared.folder) == written
+
+
+def test_finding_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from pathlib import Path; from trainables.data.prepared import find\n"
+        "from trainables.specification import TaskSettings\n"
+        "assert find(TaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
+        "print(json) if (json := [m for m in ('torch', 'scipy', 'pandas', 'numpy') if m in sys.modules]) else None"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+
+
+def test_processes_with_other_hash_seeds_at_once_write_the_same(module: Path, tmp_path: Path) -> None:
+    caches = [tmp_path / "shared", tmp_path / "shared", tmp_path / "alone"]
+    paths = os.pathsep.join([str(module.parents[1]), str(ROOT)])
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PREPARE, str(cache)],
+            env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": paths},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed, cache in enumerate(caches)
+    ]
+    fingerprints = {process.communicate()[0].strip() for process in processes}
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    (fingerprint,) = fingerprints
+    folders = [cache / "prepared" / fingerprint for cache in (tmp_path / "shared", tmp_path / "alone")]
+    assert content(folders[0]) == content(folders[1])
+    assert [path.name for path in folders[0].parent.iterdir()] == [fingerprint]  # no drafts left
+    assert json.loads((folders[0] / "meta.json").read_text())["fingerprint"] == fingerprint
+
+
+def test_a_failure_leaves_nothing_behind(module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
+    with pytest.raises(OSError, match="disk full"):
+        prepare(tiny_settings(), tmp_path / "cache")
+    assert list((tmp_path / "cache" / "prepared").iterdir()) == []
+    assert find(tiny_settings(), tmp_path / "cache") is None
+
+
+def test_more_queries_than_there_are_is_refused(module: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"task\.test_queries: 1000; expected at most \d+, all that the task has"):
+        prepare(tiny_settings(test_queries=1000), tmp_path / "cache")
+
+
+def test_more_candidates_than_documents_are_refused(module: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"task\.candidates: 100; expected fewer"):
+        prepare(tiny_settings(candidates=100), tmp_path / "cache")

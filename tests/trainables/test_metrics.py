@@ -1,0 +1,82 @@
+"""Laws of R_n@k: the ir-measures oracle without ties, the mean over all orders with them."""
+
+from itertools import permutations
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from trainables.metrics import metric, recall_at
+
+tied_scores = st.integers(2, 5).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 2)))
+
+
+@pytest.mark.parametrize(("k", "relevant"), [(1, 1), (3, 1), (10, 1), (2, 4)])
+def test_constant_scorer_finds_its_share(k: int, relevant: int) -> None:
+    labels = np.zeros((3, 10))
+    labels[:, :relevant] = 1
+    np.testing.assert_allclose(recall_at(k, np.zeros((3, 10)), labels), np.full(3, k / 10), rtol=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_without_ties_equals_ir_measures(k: int) -> None:
+    rng = np.random.default_rng(3)
+    scores, labels = rng.normal(size=(20, 10)), rng.random((20, 10)) < 0.2
+    labels[:, 0] = True
+    qrels = [ir_measures.Qrel(str(q), str(d), int(labels[q, d])) for q in range(20) for d in range(10)]
+    run = [ir_measures.ScoredDoc(str(q), str(d), float(scores[q, d])) for q in range(20) for d in range(10)]
+    oracle = {int(m.query_id): m.value for m in ir_measures.iter_calc([ir_measures.R @ k], qrels, run)}
+    np.testing.assert_allclose(recall_at(k, scores, labels), [oracle[q] for q in range(20)])
+    single = np.eye(1, 10).repeat(20, axis=0)
+    qrels = [ir_measures.Qrel(str(q), "0", 1) for q in range(20)]
+    success = {int(m.query_id): m.value for m in ir_measures.iter_calc([ir_measures.Success @ k], qrels, run)}
+    np.testing.assert_allclose(recall_at(k, scores, single), [success[q] for q in range(20)])
+
+
+@given(scores=tied_scores, k=st.integers(1, 6), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_ties_are_the_mean_over_all_orders(scores: np.ndarray, k: int, data: st.DataObject) -> None:
+    labels = data.draw(arrays(np.int64, len(scores), elements=st.integers(0, 1)).filter(lambda x: x.any()))
+    found = []
+    for order in permutations(range(len(scores))):
+        first = sorted(order, key=lambda i: -scores[i])[:k]  # stable: `order` breaks the ties
+        found.append(labels[first].sum() / labels.sum())
+    assert recall_at(k, scores[None], labels[None])[0] == pytest.approx(np.mean(found), abs=1e-12)
+
+
+@given(scores=tied_scores, k=st.integers(1, 4), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_order_of_candidates_does_not_matter(scores: np.ndarray, k: int, data: st.DataObject) -> None:
+    labels = np.eye(1, len(scores))[0]
+    order = np.array(data.draw(st.permutations(range(len(scores)))))
+    assert recall_at(k, scores[None], labels[None]) == recall_at(k, scores[order][None], labels[order][None])
+
+
+def test_infinite_scores_are_ranked() -> None:
+    assert recall_at(1, [[np.inf, 0.0], [-np.inf, -np.inf]], [[1, 0], [1, 0]]).tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("k", "scores", "relevant", "message"),
+    [
+        (1, [[np.nan, 1.0]], [[1, 0]], "NaN"),
+        (0, [[1.0, 2.0]], [[1, 0]], "at least 1"),
+        (1, [[1.0, 2.0]], [[0, 0]], "no relevant"),
+        (1, [[1.0, 2.0]], [[2, 0]], "only 0 and 1"),
+        (1, [1.0, 2.0], [1, 0], "queries, candidates"),
+        (1, [[1.0, 2.0]], [[1, 0, 0]], "queries, candidates"),
+    ],
+)
+def test_bad_input_is_refused(k: int, scores: list[float], relevant: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        recall_at(k, scores, relevant)
+
+
+def test_names() -> None:
+    assert metric("R10@1") == (10, 1)
+    for name in ("R10@11", "MAP", "R10@0", "R10", "r10@1"):
+        with pytest.raises(ValueError, match="not a metric"):
+            metric(name)

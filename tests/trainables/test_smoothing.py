@@ -1,0 +1,103 @@
+"""Laws of label smoothing, with torch's own as the oracle."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, VARIANTS, switch_instances, target_distribution
+
+shares = st.floats(0, 1)
+instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
+
+
+def cross_entropy(logits: torch.Tensor, targets: np.ndarray) -> float:
+    return torch.nn.functional.cross_entropy(logits, torch.from_numpy(targets)).item()
+
+
+def arrays(pairs: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray, torch.Tensor]:
+    labels = np.array([label for label, _ in pairs])
+    weak = np.array([np.nan if label else score for label, score in pairs])
+    logits = torch.randn(len(pairs), 2, generator=torch.Generator().manual_seed(len(pairs)), dtype=torch.float64)
+    return labels, weak, logits
+
+
+@given(instances, shares)
+def test_ls_is_torchs_label_smoothing(pairs, epsilon):
+    labels, weak, logits = arrays(pairs)
+    ours = cross_entropy(logits, target_distribution(labels, weak, epsilon, "uniform"))
+    oracle = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels), label_smoothing=epsilon).item()
+    assert ours == pytest.approx(oracle, abs=1e-12)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@given(pairs=instances)
+def test_epsilon_zero_is_cross_entropy(distribution, pairs):
+    labels, weak, logits = arrays(pairs)
+    ours = cross_entropy(logits, target_distribution(labels, weak, 0.0, distribution))
+    assert ours == pytest.approx(torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels)).item(), abs=1e-12)
+
+
+@given(instances, shares)
+def test_wsls_with_every_score_a_half_is_ls(pairs, epsilon):
+    labels, _, _ = arrays(pairs)
+    halves = np.where(labels == 1, np.nan, 0.5)
+    weak = target_distribution(labels, halves, epsilon, "weak_supervision")
+    np.testing.assert_array_equal(weak, target_distribution(labels, None, epsilon, "uniform"))
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@given(pairs=instances, epsilon=shares)
+def test_targets_are_distributions(distribution, pairs, epsilon):
+    labels, weak, _ = arrays(pairs)
+    targets = target_distribution(labels, weak, epsilon, distribution)
+    assert targets.shape == (len(pairs), 2)
+    assert (targets >= 0).all()
+    np.testing.assert_allclose(targets.sum(1), 1)
+
+
+def test_wsls_targets_by_hand():
+    targets = target_distribution([1, 0, 0], [np.nan, 0.99, 0.1], 0.2, "weak_supervision")
+    np.testing.assert_allclose(targets, [[0.1, 0.9], [1 - 0.198, 0.198], [0.98, 0.02]])
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.5, float("nan")])
+def test_epsilon_outside_its_range_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be in"):
+        target_distribution([1], None, epsilon, "uniform")
+
+
+def test_a_missing_weak_label_is_refused():
+    with pytest.raises(ValueError, match="weak label"):
+        target_distribution([0], None, 0.2, "weak_supervision")
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@given(epsilon=shares, seen=st.integers(0, 1000))
+def test_schedules_stay_between_zero_and_epsilon(name, epsilon, seen):
+    assert 0 <= SCHEDULES[name](epsilon, seen, 1000) <= epsilon
+
+
+@given(shares, st.integers(0, 999))
+def test_switch_at_the_start_is_the_baseline_and_at_the_end_the_constant_schedule(epsilon, seen):
+    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=0, batch_size=32) == 0
+    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=1, batch_size=32) == epsilon
+
+
+@pytest.mark.parametrize(
+    ("switch", "total", "size", "expected"),
+    [(0.5, 1536, 32, 768), (0.5, 100, 32, 64), (0, 100, 32, 0), (0.3, 1000, 10, 300), (0.01, 1000, 32, 32)],
+)
+def test_the_switch_falls_on_a_whole_batch(switch, total, size, expected):
+    assert switch_instances(switch, total, size) == expected
+
+
+def test_the_published_variants():
+    assert {name: tuple(variant) for name, variant in VARIANTS.items()} == {
+        "BERT": ("none", "constant"),
+        "LS": ("uniform", "constant"),
+        "T-LS": ("uniform", "two_stage"),
+        "WSLS": ("weak_supervision", "constant"),
+        "T-WSLS": ("weak_supervision", "two_stage"),
+    }

@@ -1,0 +1,155 @@
+"""Token arrays of every candidate: `[CLS] query [SEP] document [SEP]`, ragged, in files that trials map and share.
+
+`<cache>/tokens/<key>/{ids,offsets,starts}.npy` and `meta.json`; the key is a digest of the data's fingerprint, the
+model's digest and the maximal length.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trainables.data import SPLITS
+from trainables.data.prepared import Prepared
+from trainables.errors import UserError
+from trainables.files import whole_folder
+from trainables.specification import digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+FORMAT = 1
+"""Part of every key: raised when the same input would give other files."""
+
+Ids = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of every candidate row, in the order of `Prepared.candidates()`."""
+
+    ids: Ids
+    """(tokens,) all rows one after another."""
+    offsets: Positions
+    """(rows + 1,) row r is `ids[offsets[r]:offsets[r + 1]]`."""
+    starts: Ids
+    """(rows,) position within the row where the document's segment starts, after the [SEP] of the query."""
+    specials: tuple[int, int, int]
+    """Special tokens before the query, between query and document, and after the document: (1, 1, 1) for BERT.
+    The query's own tokens are `[specials[0], start - specials[1])`, the document's `[start, length - specials[2])`."""
+    splits: dict[str, tuple[int, int]]
+    """Split -> its first row and the one after its last."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def pair(self, row: int) -> tuple[Ids, int]:
+        """Token ids of a row, and where its document's segment starts: token types are 0 before it and 1 from there,
+        for a model that has types."""
+        return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
+
+    def lengths(self) -> Positions:
+        """(rows,) tokens a row."""
+        lengths: Positions = np.diff(self.offsets)
+        return lengths
+
+    def rows(self, split: str) -> slice:
+        """The rows of a split."""
+        return slice(*self.splits[split])
+
+
+def tokens(
+    prepared: Prepared, tokenizer: "PreTrainedTokenizerBase", model_digest: str, max_length: int, cache: Path
+) -> Tokens:
+    """Tokenises prepared data, every text once, or maps what was tokenised before.
+
+    The query is cut to a third of `max_length`, then the document to what is left beside the special tokens.
+
+    Args:
+        prepared: the data.
+        tokenizer: the model's fast tokenizer.
+        model_digest: digest of the model's files, the tokenizer's among them.
+        max_length: most tokens of a row.
+        cache: folder shared by studies.
+
+    Raises:
+        UserError: `max_length` leaves no room for a document, or the tokenizer is a slow one.
+    """
+    folder = cache / "tokens" / digest([FORMAT, prepared.fingerprint, model_digest, max_length])
+    if not folder.is_dir():
+        _write(folder, prepared, tokenizer, max_length)
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    before, between, after = meta["specials"]
+    return Tokens(
+        np.load(folder / "ids.npy", mmap_mode="r"),
+        np.load(folder / "offsets.npy", mmap_mode="r"),
+        np.load(folder / "starts.npy", mmap_mode="r"),
+        (before, between, after),
+        {split: (first, last) for split, (first, last) in meta["splits"].items()},
+    )
+
+
+def special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]:
+    """The special tokens that this tokenizer puts before, between and after a pair of texts, read off an example."""
+    if not tokenizer.is_fast:
+        raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
+    example = tokenizer("a", "b")
+    ids, parts = np.asarray(example["input_ids"], dtype=np.int32), example.sequence_ids(0)
+    first, second = parts.index(0), parts.index(1)
+    first_end, second_end = len(parts) - parts[::-1].index(0), len(parts) - parts[::-1].index(1)
+    return ids[:first], ids[first_end:second], ids[second_end:]
+
+
+def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> None:
+    before, between, after = special_tokens(tokenizer)
+    query_length = max_length // 3
+    room = max_length - len(before) - len(between) - len(after)
+    if room <= query_length:
+        raise UserError("model.max_length", max_length, "a length that leaves room for a document")
+    candidates, queries, documents = prepared.candidates(), prepared.queries(), prepared.documents()
+    documents = documents[documents["document_id"].isin(candidates["document_id"])]
+    heads = {
+        name: np.concatenate([before, ids, between])
+        for name, ids in zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), query_length), strict=True)
+    }
+    bodies = dict(zip(documents["document_id"], _encode(tokenizer, list(documents["text"]), room), strict=True))
+
+    pieces: list[Ids] = []
+    starts = np.empty(len(candidates), dtype=np.int32)
+    lengths = np.empty(len(candidates), dtype=np.int64)
+    for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
+        head = heads[query]
+        body = bodies[document][: max_length - len(head) - len(after)]
+        pieces += [head, body, after]
+        starts[row] = len(head)
+        lengths[row] = len(head) + len(body) + len(after)
+
+    ends = np.cumsum([(candidates["split"] == split).sum() for split in SPLITS]).tolist()
+    meta: dict[str, Any] = {
+        "fingerprint": prepared.fingerprint,
+        "max_length": max_length,
+        "specials": [len(before), len(between), len(after)],
+        "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
+    }
+    with whole_folder(folder) as draft:
+        np.save(draft / "ids.npy", np.concatenate(pieces))
+        np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
+        np.save(draft / "starts.npy", starts)
+        (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int) -> list[Ids]:
+    """Ids without special tokens, cut to `length`; cut by the tokenizer, which warns of longer ones otherwise."""
+    encoded = tokenizer(
+        texts,
+        add_special_tokens=False,
+        truncation=True,
+        max_length=length,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+    )["input_ids"]
+    return [np.asarray(ids, dtype=np.int32) for ids in encoded]

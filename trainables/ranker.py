@@ -1,0 +1,57 @@
+"""The Ray Tune trainable of a cross-encoder run: thin, one Tune iteration a stretch of training."""
+
+from typing import Any
+
+from ray import tune
+
+from trainables.job import Job, Outcome
+from trainables.run import Run, sampler_outcome
+
+
+class Ranker(tune.Trainable):
+    """Executes one Job given as JSON in `config["job"]`; actors are reused for the next.
+
+    Reports `instances` after each stretch and, at the end, `metric`. States live in the stage cache, not in Tune.
+    """
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Takes up the job; nothing is loaded before the first step, so that its errors are the trial's."""
+        self._run: Run | None = None
+        self.job = Job.model_validate_json(config["job"])
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Takes up another job in the same process."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Trains to the next stop, or evaluates."""
+        try:
+            outcome = self._advance()
+            if outcome is None:
+                assert self._run is not None
+                return {"instances": self._run.trainer.seen, tune.result.DONE: False}
+            self.finished(outcome)
+        except Exception as error:
+            self.failed(error)
+            raise
+        self._run = None
+        return {"metric": outcome.metric, tune.result.DONE: True}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing: the stage cache holds the states, and a trial that Tune restores takes them up from there."""
+
+    def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None:
+        """Nothing, for the same reason."""
+
+    def _advance(self) -> Outcome | None:
+        if self.job.specification.system == "sampler":
+            return sampler_outcome(self.job)
+        self._run = self._run or Run(self.job)
+        return self._run.advance()
+
+    def finished(self, outcome: Outcome) -> None:
+        """For whoever keeps records: called once, in the trial's process, before the trial ends."""
+
+    def failed(self, error: Exception) -> None:
+        """The same for a run that failed."""

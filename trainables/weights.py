@@ -1,0 +1,60 @@
+"""Where a model's files are, and their digest, which is the model's identity. Loads no torch."""
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+
+from trainables.errors import UserError
+
+_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "merges.txt")
+
+
+def folder(name: str) -> Path:
+    """The folder with the model's files.
+
+    Args:
+        name: package:MODULE/FOLDER (weights carried by an installed package), a local folder, or a hub id, which is
+            fetched, or found in the hub's own cache.
+
+    Raises:
+        UserError: no such package or folder, or a hub id that can be neither found nor fetched.
+    """
+    if name.startswith("package:"):
+        module, _, inside = name.removeprefix("package:").partition("/")
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:
+            raise UserError("model.name", f"package {module!r} is not installed", f"`pip install` of it, for {name}")
+        return _checked(Path(spec.origin).parent / inside, name)
+    if name.startswith((".", "/", "~")) or Path(name).is_dir():
+        return _checked(Path(name).expanduser().resolve(), name)
+    return _from_hub(name)
+
+
+def _checked(path: Path, name: str) -> Path:
+    if not (path / "config.json").is_file():
+        raise UserError("model.name", f"no model at {name!r}", "a folder with config.json and model.safetensors")
+    return path
+
+
+def _from_hub(name: str) -> Path:
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    from huggingface_hub import snapshot_download
+
+    try:
+        return _checked(Path(snapshot_download(name, allow_patterns=list(_FILES))), name)
+    except UserError:
+        raise
+    except Exception as error:
+        reason = type(error).__name__
+        raise UserError("model.name", f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
+
+
+def files_digest(path: Path) -> str:
+    """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
+    total = hashlib.sha256()
+    for name in _FILES:
+        if (path / name).is_file():
+            with (path / name).open("rb") as stream:
+                total.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return f"sha256:{total.hexdigest()[:16]}"
