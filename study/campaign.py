@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from search_spaces.replicates import Search
 from search_spaces.smoothing import settings
 from study import record
-from study.config import Study
+from study.config import Study, searched
 from trainables.job import Job
 from trainables.smoothing import switch_instances
 from trainables.specification import Environment, RunSpecification, VariantSettings
@@ -70,10 +70,9 @@ class Campaign:
         self._rounds: dict[str, list[Configuration]] = {}
         self._testing = False
         space = study.search
-        self._searches = {
-            name: Search(name, space.trials[name], space.parallel, space.seed, space.epsilon, space.switch)
-            for name in study.variants
-            if space.trials.get(name)
+        self._searches: dict[str, Search] = {
+            name: Search(name, count, space.parallel, space.seed, space.epsilon, space.switch)
+            for name, count in searched(study).items()
         }
         self.configurations = [self._baseline(), self._untrained(), self._sampler()]
         self._enqueue(self.configurations, "train")
@@ -84,7 +83,7 @@ class Campaign:
     @property
     def runs_planned(self) -> int:
         """Training and test errands of the whole study, those already done included."""
-        seeds, trials = len(self.study.seeds), sum(self.study.search.trials[name] for name in self._searches)
+        seeds, trials = len(self.study.seeds), sum(searched(self.study).values())
         systems = len(self._searches) + 2
         return (trials + 2 + systems) * seeds + 2
 
@@ -169,7 +168,7 @@ class Campaign:
                 "specification": run,
                 "action": action,
                 "metric": self.study.analysis.metric,
-                "cache": Path(self.study.output.cache).resolve(),
+                "cache": self.study.cache,
                 "model_path": self.resolved.model_path,
                 "cuts": tuple(sorted(set(cuts))),
             }

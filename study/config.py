@@ -22,7 +22,7 @@ from study.settings import TRIALS, VARIANTS, Study
 from trainables.errors import UserError
 from trainables.specification import Settings
 
-__all__ = ["VARIANTS", "Study", "load", "shipped"]
+__all__ = ["VARIANTS", "Study", "load", "searched", "shipped"]
 
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
@@ -33,6 +33,11 @@ def shipped() -> list[tuple[str, str]]:
     """Name and first comment line of every shipped study, by name."""
     files = sorted(STUDIES.glob("*.toml"))
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
+
+
+def searched(study: Study) -> dict[str, int]:
+    """The variants that have something to search, and how many configurations of each are proposed."""
+    return {name: count for name in study.variants for key, count in study.search.trials.items() if key == name}
 
 
 def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:

@@ -42,7 +42,7 @@ class CampaignSearcher(Searcher):
         self._campaign, self._tracking, self._report = campaign, tracking, report
         self._trials: dict[str, Errand] = {}
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
         """The next errand's configuration; None while it must wait; FINISHED at the end of the study."""
         if self._campaign.finished:
             return str(Searcher.FINISHED)
@@ -86,7 +86,8 @@ def start(study: Study) -> int:
         )
         return concurrent
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    return study.resources.concurrent or max(1, int(ray.cluster_resources()["CPU"]) // threads)
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return study.resources.concurrent or max(1, int(resources["CPU"]) // threads)
 
 
 @ray.remote
@@ -113,7 +114,10 @@ def features(job: Job, progress: Callable[[int, int], None]) -> None:
     while waiting:
         progress(len(missing) - len(waiting), len(missing))
         done, waiting = ray.wait(waiting)
-        ray.get(done)
+        try:
+            ray.get(done)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
 
 
 def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report) -> None:

@@ -41,6 +41,25 @@ def declared(study: Study, model_digest: str) -> dict[str, Any]:
     }
 
 
+def check_folder(study: Study, folder: Path) -> None:
+    """Refuses, before anything is spent, to mix this study's results with other things.
+
+    Raises:
+        UserError: the folder holds another study's results, or something else.
+    """
+    if (folder / "plan.json").is_file():
+        earlier = _read(folder)
+        if earlier["study"] != study.name:
+            raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise UserError(str(folder), "a folder with other things in it", "an empty folder or this study's results")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    plan: dict[str, Any] = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["plan"]
+    return plan
+
+
 def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any], str]:
     """The plan in force and its hash; written to plan.json when it is new.
 
@@ -50,11 +69,10 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
     Raises:
         UserError: the folder holds another study's results.
     """
-    plan, path = declared(study, model_digest), folder / "plan.json"
-    if path.is_file():
-        earlier = json.loads(path.read_text(encoding="utf-8"))["plan"]
-        if earlier["study"] != study.name:
-            raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
+    check_folder(study, folder)
+    plan = declared(study, model_digest)
+    if (folder / "plan.json").is_file():
+        earlier = _read(folder)
         plan["version"] = earlier["version"]
         added = earlier.get("exploratory", [])
         if added:
@@ -66,7 +84,5 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
         if new or added:
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
-    elif folder.is_dir() and any(folder.iterdir()):
-        raise UserError(str(folder), "a folder with other things in it", "an empty folder or a study's results")
-    write_json(path, {"plan": plan, "hash": digest(plan)})
+    write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
     return plan, digest(plan)

@@ -4,16 +4,16 @@ import json
 from pathlib import Path
 from statistics import fmean
 
-from study.config import Study
+from study.config import Study, searched
 from trainables.data.prepared import find
 
 
-def show(study: Study, folder: Path) -> None:
+def show(study: Study) -> None:
     """Prints the plan: rows of runs, the instances to train, and what records already tell of time and noise."""
     seeds, instances = len(study.seeds), study.training.instances
-    searched = {name: study.search.trials[name] for name in study.variants if name in study.search.trials}
+    searches = searched(study)
     rows = [("BM25 order", 1, 1, 0), ("untrained", 1, seeds, 0), ("BERT", 1, seeds, instances)]
-    rows += [(name, count, count * seeds, instances) for name, count in searched.items()]
+    rows += [(name, count, count * seeds, instances) for name, count in searches.items()]
     print(f"study {study.name}: task {study.task.name}, model {study.model.name}, seeds {list(study.seeds)}")
     print(f"{'system':12} {'configurations':>14} {'runs':>6} {'instances':>10}")
     for name, configurations, runs, each in rows:
@@ -21,15 +21,15 @@ def show(study: Study, folder: Path) -> None:
     total, runs = sum(row[2] * row[3] for row in rows), sum(row[2] for row in rows)
     print(f"{'in all':12} {sum(row[1] for row in rows):14} {runs:6} {total:10}")
     print(f"instances without sharing {total}; a two-stage run whose epsilon was tried before starts at its switch")
-    print(f"then {len(searched) + 2} systems x {seeds} seeds and BM25 on the test set")
-    prepared = find(study.task, Path(study.output.cache).resolve())
+    print(f"then {len(searches) + 2} systems x {seeds} seeds and BM25 on the test set")
+    prepared = find(study.task, study.cache)
     print(f"data: {prepared.fingerprint if prepared else 'unknown until the study has prepared it'}")
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json")]
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in study.folder.glob("runs/*/record.json")]
     done = [entry for entry in records if entry["state"] == "finished"]
     seconds = [entry["summary"]["seconds"] for entry in done if entry["summary"].get("instances_trained")]
     hours = f"{fmean(seconds) * runs / 3600:.2f} trial hours" if seconds else "unknown until a run is recorded"
     print(f"records: {len(done)} runs finished; cost: {hours}")
-    print(f"detectable effect: {_detectable(folder)}")
+    print(f"detectable effect: {_detectable(study.folder)}")
 
 
 def _detectable(folder: Path) -> str:

@@ -27,15 +27,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.address:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
-        folder = Path(study.output.folder or f"results/{study.name}").resolve()
+        folder = study.folder
         if options.plan:
             from study.preview import show
 
-            show(study, folder)
-            return 0
-        from study.session import conduct
+            show(study)
+        else:
+            from study.session import conduct
 
-        conduct(study, folder, started)
+            conduct(study, started)
         return 0
     except UserError as error:
         print(f"study.run: {error}", file=sys.stderr)

@@ -1,7 +1,6 @@
 """One invocation of a study, from its settings to the printed table."""
 
 import time
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -13,33 +12,34 @@ from trainables import environment, weights
 from trainables.data.prepared import prepare
 
 
-def conduct(study: Study, folder: Path, started: float) -> None:
+def conduct(study: Study, started: float) -> None:
     """Runs whatever of the study is not done yet, then analyses and reports.
 
     Args:
         study: what was asked for.
-        folder: its folder, absolute.
         started: `time.monotonic()` when the command began.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
     """
+    folder = study.folder
+    plan.check_folder(study, folder)
     path = weights.folder(study.model.name)
+    weights.check(path, study.model)
     digest = weights.files_digest(path)
     study = study.model_copy(update={"training": environment.resolved(study.training)})
+    prepared = prepare(study.task, study.cache, say)
     declared, plan_hash = plan.settle(study, digest, folder)
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    prepared = prepare(study.task, Path(study.output.cache).resolve(), say)
     resolved = Resolved(prepared.fingerprint, digest, path, environment.current())
     campaign = Campaign(study, resolved, folder, plan_hash)
-    project = study.tracking.project or study.name
-    tracking = Tracking(mode=study.tracking.mode, project=project, folder=folder)
+    tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder)
     mirror_plan(tracking, declared, plan_hash)
     if not campaign.finished:
         _execute(study, campaign, tracking)
     _mirror_missing(campaign.configurations, tracking)
-    _analyse(study, folder)
-    say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {project}")
+    _analyse(study)
+    say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
 
 
 def say(line: str) -> None:
@@ -110,11 +110,11 @@ def _mirror_missing(configurations: list[Configuration], tracking: Tracking) -> 
                 mirror(tracking, run.id, split)
 
 
-def _analyse(study: Study, folder: Path) -> None:
+def _analyse(study: Study) -> None:
     from analysis import results
     from analysis.report import write_report
 
-    offline = study.tracking.mode == "offline"
+    folder, offline = study.folder, study.tracking.mode == "offline"
     found = results.read(folder / "wandb") if offline else results.read_records(folder)
     report = write_report(found, folder / "report")
     entries = [record.read(folder, path.name) for path in (folder / "runs").iterdir()]

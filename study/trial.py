@@ -1,6 +1,7 @@
 """A study's trial: the ranker's trainable, with a record and a W&B run at its end."""
 
 import json
+import logging
 from importlib.metadata import version
 from typing import Any
 
@@ -50,7 +51,11 @@ class Trial(Ranker):
     def _write(self, entry: dict[str, Any], scores: pd.DataFrame | None) -> None:
         split: record.Split = "dev" if self.job.action == "train" else "test"
         record.write(self._tracking.folder, split, entry, scores)
-        mirror(self._tracking, entry["id"], split)
+        try:
+            mirror(self._tracking, entry["id"], split)
+        except Exception:
+            # The run is finished and recorded; the study's end mirrors what is missing.
+            logging.getLogger(__name__).warning("run %s is not mirrored to W&B yet", entry["id"], exc_info=True)
 
 
 def failed_entry(job: Job, labels: dict[str, Any], cause: str) -> dict[str, Any]:

@@ -35,4 +35,5 @@ def batch(seed: int, step: int, queries: int, candidates: int, batch_size: int, 
     draw = generator(seed, "negatives", step).random((groups, candidates - 1))
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
     ranks = np.concatenate([np.zeros((groups, 1), dtype=np.int64), sampled], axis=1)
-    return (chosen[:, None] * candidates + ranks).reshape(-1)
+    rows: Rows = (chosen[:, None] * candidates + ranks).reshape(-1)
+    return rows

@@ -14,9 +14,6 @@ from trainables.errors import UserError
 from trainables.randomness import counter
 from trainables.specification import ModelSettings
 
-_COSINE_SCALE = 10.0
-"""Cosines live in [-1, 1]; scaled like this, a head of ordinary size can separate them within a short training."""
-
 
 class Batch(NamedTuple):
     """Pairs, padded at the end. `inputs` is token ids (pairs, tokens), or what the frozen layers made of them
@@ -46,11 +43,10 @@ class CrossEncoder(nn.Module):
             if not hasattr(base, part):
                 raise UserError("model.name", type(base).__name__, "an encoder of the BERT or RoBERTa family")
         layers = base.encoder.layer[: settings.layers]
-        if not settings.frozen_layers < len(layers):
-            raise UserError("model.frozen_layers", settings.frozen_layers, f"fewer than the model's {len(layers)}")
         self.pooling = settings.pooling
         self.padding = int(base.config.pad_token_id or 0)
         self.hidden = int(base.config.hidden_size)
+        self.token_types = int(base.config.type_vocab_size)
         frozen = settings.frozen_layers > 0
         self.lower = nn.ModuleList([base.embeddings, *layers[: settings.frozen_layers]]) if frozen else None
         self.embeddings = None if frozen else base.embeddings
@@ -60,6 +56,10 @@ class CrossEncoder(nn.Module):
         self.head = nn.Linear(1 if settings.pooling == "cosine" else self.hidden, 2)
         nn.init.normal_(self.head.weight, std=base.config.initializer_range)
         nn.init.zeros_(self.head.bias)
+        self.centre, self.spread = 0.0, 1.0
+        if settings.pooling == "cosine":
+            with torch.no_grad():
+                self.head.weight += torch.tensor([[-0.5], [0.5]])
         if self.lower is not None:
             self.lower.requires_grad_(False)
 
@@ -69,6 +69,19 @@ class CrossEncoder(nn.Module):
         if self.lower is not None:
             self.lower.eval()
         return self
+
+    def calibrate(self, batch: Batch) -> None:
+        """Puts the cosines of these pairs, as they are before training, at mean 0 and standard deviation 1.
+
+        Cosines of whole texts differ by hundredths; a head of ordinary size can use them only in units of their spread.
+        Data-dependent initialisation as in Salimans and Kingma (2016), section 3. The head starts by ranking by cosine.
+        """
+        if self.pooling != "cosine":
+            return
+        self.eval()
+        with torch.inference_mode():
+            cosines = self._pooled(self._hidden(batch), batch)
+        self.centre, self.spread = cosines.mean().item(), max(cosines.std().item(), 1e-6)
 
     def trained(self) -> dict[str, Tensor]:
         """The parameters that training changes, by name."""
@@ -83,14 +96,19 @@ class CrossEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits: (pairs, 2)."""
+        logits: Tensor = self.head(self._pooled(self._hidden(batch), batch))
+        return logits
+
+    def _hidden(self, batch: Batch) -> Tensor:
         embedded = batch.inputs if self.embeddings is None else self._embedded(self.embeddings, batch)
-        return self.head(self._pooled(self._through(list(self.upper), embedded, batch), batch))
+        return self._through(list(self.upper), embedded, batch)
 
     def _embedded(self, embeddings: nn.Module, batch: Batch) -> Tensor:
         positions = torch.arange(batch.inputs.shape[1])
         types = (positions >= batch.starts[:, None]) & (positions < batch.lengths[:, None])
-        kinds = embeddings.token_type_embeddings.num_embeddings  # RoBERTa has one type only
-        return embeddings(input_ids=batch.inputs, token_type_ids=types.long().clamp(max=kinds - 1))
+        kinds = types.long().clamp(max=self.token_types - 1)  # RoBERTa has one type only
+        embedded: Tensor = embeddings(input_ids=batch.inputs, token_type_ids=kinds)
+        return embedded
 
     def _through(self, layers: list[nn.Module], hidden: Tensor, batch: Batch) -> Tensor:
         inside = torch.arange(hidden.shape[1]) < batch.lengths[:, None]  # (pairs, tokens)
@@ -101,14 +119,16 @@ class CrossEncoder(nn.Module):
 
     def _pooled(self, hidden: Tensor, batch: Batch) -> Tensor:
         if self.pooler is not None:
-            return self.dropout(self.pooler(hidden))
+            pooled: Tensor = self.dropout(self.pooler(hidden))
+            return pooled
         positions = torch.arange(hidden.shape[1])
         inside = positions < batch.lengths[:, None]
         document = inside & (positions >= batch.starts[:, None])
         if self.pooling == "mean":
-            return self.dropout(_mean(hidden, inside))
+            mean: Tensor = self.dropout(_mean(hidden, inside))
+            return mean
         query, answer = _mean(hidden, inside & ~document), _mean(hidden, document)
-        return _COSINE_SCALE * nn.functional.cosine_similarity(query, answer, dim=1)[:, None]
+        return (nn.functional.cosine_similarity(query, answer, dim=1)[:, None] - self.centre) / self.spread
 
 
 def _mean(hidden: Tensor, mask: Tensor) -> Tensor:

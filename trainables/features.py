@@ -91,7 +91,16 @@ def token_batch(tokens: Tokens, rows: np.ndarray, padding: int) -> Batch:
     return Batch(torch.from_numpy(ids), torch.from_numpy(lengths), torch.from_numpy(tokens.starts[rows]))
 
 
-def features_folder(cache: Path, fingerprint: str, model: ModelSettings, environment: Environment, threads: int) -> Path:
+def features_folder(
+    cache: Path, fingerprint: str, model: ModelSettings, environment: Environment, threads: int
+) -> Path:
     """Where the features of this data under this model lie; everything their bits depend on is in the name."""
-    about = [fingerprint, model.name, model.max_length, model.frozen_layers, environment.model_dump(mode="json"), threads]
+    about = [
+        fingerprint,
+        model.name,
+        model.max_length,
+        model.frozen_layers,
+        environment.model_dump(mode="json"),
+        threads,
+    ]
     return cache / "features" / digest(about)

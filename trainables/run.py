@@ -18,6 +18,8 @@ from trainables.specification import ModelSettings
 from trainables.stages import StageCache, segments, stage_key
 from trainables.training import Pairs, Trainer
 
+_CALIBRATION_QUERIES = 10
+
 
 class Data:
     """The prepared task as a run sees it: pairs by split, and their batches."""
@@ -93,6 +95,9 @@ class Run:
         self._training = specification.training
         self._segments = segments(specification.variant, self._training.instances, self._training.batch_size)
         model = CrossEncoder(job.model_path, specification.model, self._training.dropout, specification.seed)
+        model.calibrate(
+            self.data.read(self._train_pairs.first + np.arange(_CALIBRATION_QUERIES * self.data.candidates))
+        )
         self.trainer = Trainer(model, self._training, specification.seed, self.data.read)
         self._cache = StageCache(job.cache / "stages")
         self._stops = sorted({*self._evaluations(), *self._forks(), self._training.instances} - {0})

@@ -55,8 +55,8 @@ class ModelSettings(Settings):
     frozen_layers: Annotated[int, Field(ge=0)] = 0
     """The embeddings and the first n layers are a fixed feature extractor: no gradient, no dropout."""
     pooling: Literal["cls", "mean", "cosine"] = "cls"
-    """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the scaled cosine between the means of
-    the query's and the document's tokens (both encoded jointly)."""
+    """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the cosine between the means of the
+    query's and the document's tokens (both encoded jointly), standardised on training pairs before training."""
     max_length: Annotated[int, Field(ge=8)] = 512
     """Tokens of [CLS] query [SEP] document [SEP]; the query gets at most a third, then the document is cut."""
 

@@ -86,7 +86,7 @@ class Trainer:
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} after {self.seen} instances")
         self._optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.trained().values(), settings.gradient_norm)
         factor = learning_rate_factor(self.seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):

@@ -2,10 +2,12 @@
 
 import hashlib
 import importlib.util
+import json
 import os
 from pathlib import Path
 
 from trainables.errors import UserError
+from trainables.specification import ModelSettings
 
 _FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "merges.txt")
 
@@ -48,6 +50,24 @@ def _from_hub(name: str) -> Path:
     except Exception as error:
         reason = type(error).__name__
         raise UserError("model.name", f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
+
+
+def check(path: Path, model: ModelSettings) -> None:
+    """Refuses, before anything is loaded, settings that the model cannot have.
+
+    Raises:
+        UserError: more layers or tokens than the model has, or no layer left to train.
+    """
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
+    if layers is not None and model.layers is not None and model.layers > layers:
+        raise UserError("model.layers", model.layers, f"at most the model's {layers}")
+    if layers is not None and model.frozen_layers >= (model.layers or layers):
+        raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
+    if length is not None and model.max_length > length:
+        raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
+    if not (path / "model.safetensors").is_file():
+        raise UserError("model.name", f"no model.safetensors in {path.name!r}", "weights as safetensors")
 
 
 def files_digest(path: Path) -> str:

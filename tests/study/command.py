@@ -1,0 +1,61 @@
+"""The real command line at a size for tests: real weights, real docstrings, real Ray, real W&B files."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SMALL = (
+    "name=small",
+    "seeds=[1, 2]",
+    'task.libraries=["networkx"]',
+    "task.train_queries=60",
+    "task.dev_queries=20",
+    "task.test_queries=40",
+    "training.instances=128",
+    "search.parallel=1",
+    *(f"search.trials.{name}={count}" for name, count in {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}.items()),
+)
+
+
+def command(place: Path, *arguments: str) -> list[str]:
+    """A small study whose results and cache lie under `place`."""
+    output = (f"output.folder={place / 'study'}", f"output.cache={place / 'cache'}")
+    return [sys.executable, "-m", "study.run", "quick", *SMALL, *output, *arguments]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment without W&B's variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    return kept | changes
+
+
+def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Runs the small study to its end."""
+    return subprocess.run(
+        command(place, *arguments), capture_output=True, text=True, env=environment(**changes), timeout=280, check=False
+    )
+
+
+def table(place: Path) -> str:
+    """The tables as the report has them."""
+    return (place / "study" / "report" / "table.md").read_text(encoding="utf-8")
+
+
+def comparisons(folder: Path) -> Any:
+    """The report's comparisons."""
+    return json.loads((folder / "comparisons.json").read_text(encoding="utf-8"))
+
+
+def records(place: Path) -> dict[str, int]:
+    """Every record and when it was written, in nanoseconds."""
+    found = [path for pattern in ("record.json", "test.json") for path in (place / "study").glob(f"runs/*/{pattern}")]
+    return {str(path.relative_to(place)): path.stat().st_mtime_ns for path in found}
+
+
+def weights(place: Path) -> dict[str, str]:
+    """The hash of the final weights by run."""
+    found = (json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json"))
+    return {entry["id"]: entry["summary"]["weights"] for entry in found if entry["summary"].get("weights")}

@@ -1,0 +1,308 @@
+"""What runs next follows from the study file and the finished records alone.
+
+No model is trained here: records are written by hand with a metric that is a pure function of a run's labels.
+"""
+
+import hashlib
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study import record
+from study.campaign import Campaign, Configuration, Errand, Resolved
+from study.config import Study
+from trainables.specification import Environment
+
+Labels = dict[str, Any]
+Metric = Callable[[Labels], float | None]
+SEEDS = (1, 2)
+TRIALS = {"LS": 3, "WSLS": 2, "T-LS": 5, "T-WSLS": 3}
+RESOLVED = Resolved(
+    fingerprint="fingerprint",
+    model_digest="sha256:0",
+    model_path=Path("/nowhere"),
+    environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1"),
+)
+STUDY = Study.model_validate(
+    {
+        "name": "small",
+        "seeds": SEEDS,
+        "training": {"instances": 64, "batch_size": 32, "negatives": 1, "precision": "fp32"},
+        "search": {"parallel": 2, "trials": TRIALS},
+    }
+)
+
+
+def quality(labels: Labels) -> float:
+    """Any number from 0 to 1 in steps of 0.1, so that means are often tied."""
+    name = repr([labels[key] for key in ("variant", "epsilon", "switch", "seed")])
+    return hashlib.sha256(name.encode()).digest()[0] % 11 / 10
+
+
+def campaign(folder: Path, study: Study = STUDY) -> Campaign:
+    return Campaign(study, RESOLVED, folder, "plan-hash")
+
+
+@contextmanager
+def empty_folder() -> Iterator[Path]:
+    """A fresh one for every example of a property."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def record_end(folder: Path, errand: Errand, metric: Metric) -> None:
+    """What a trial would record, `metric` being None where it fails."""
+    value = metric(errand.labels)
+    summary = {"error": "boom"} if value is None else {f"{errand.split}/R10@1": value}
+    run_id, state = errand.job.specification.id, "failed" if value is None else "finished"
+    record.write(folder, errand.split, {"id": run_id, "state": state, "summary": summary}, None)
+
+
+def drive(
+    campaign: Campaign,
+    metric: Metric = quality,
+    order: random.Random | None = None,
+    concurrent: int = 3,
+    stop_after: int | None = None,
+    watch: Callable[[list[Errand]], None] = lambda _: None,
+) -> list[Errand]:
+    """Runs a campaign as Tune would, errands ending in a random order; returns them in the order they started."""
+    order, started, running = order or random.Random(0), [], []
+    while not campaign.finished and (stop_after is None or len(started) < stop_after):
+        while len(running) < concurrent and (errand := campaign.next()) is not None:
+            started.append(errand)
+            running.append(errand)
+        watch(running)
+        assert running, "nothing runs, nothing can start, and the study is not finished"
+        ended = running.pop(order.randrange(len(running)))
+        record_end(campaign.folder, ended, metric)
+        campaign.done(ended)
+    return started
+
+
+def names(errands: list[Errand]) -> list[tuple[str, str]]:
+    return sorted((errand.job.specification.id, errand.job.action) for errand in errands)
+
+
+def decisions(campaign: Campaign) -> list[tuple[str, str]]:
+    """Configurations by system, in the order of proposal within each."""
+    found = [(item.name, item.id) for item in campaign.configurations]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def by_hand(campaign: Campaign, metric: Metric = quality) -> dict[str, Configuration]:
+    """The oracle: of each system the complete configuration with the best mean, the first of several."""
+    best: dict[str, tuple[float, Configuration]] = {}
+    for item in campaign.configurations:
+        values = [metric(campaign.labels(item, run)) for run in item.runs]
+        if None in values:
+            continue
+        mean = sum(values) / len(values)  # type: ignore[arg-type]
+        if item.name not in best or mean > best[item.name][0] + 1e-12:
+            best[item.name] = mean, item
+    return {name: item for name, (_, item) in best.items()}
+
+
+def test_the_whole_study_runs_once(tmp_path: Path) -> None:
+    made = campaign(tmp_path)
+    started = drive(made)
+    counts = Counter(item.name for item in made.configurations)
+    assert counts == {"BERT": 1, "untrained": 1, "BM25": 1, **TRIALS}
+    assert len(set(names(started))) == len(started) == made.runs_planned
+    assert all(len(item.runs) == (1 if item.name == "BM25" else len(SEEDS)) for item in made.configurations)
+    assert len({item.id for item in made.configurations}) == len(made.configurations)
+    assert made.finished
+    assert made.next() is None
+
+
+def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
+    study = STUDY.model_copy(update={"variants": ("BERT", "T-LS")})
+    made = campaign(tmp_path, study)
+    started = drive(made)
+    assert Counter(item.name for item in made.configurations) == {"BERT": 1, "untrained": 1, "BM25": 1, "T-LS": 5}
+    assert len(started) == made.runs_planned
+
+
+@pytest.mark.parametrize("concurrent", [1, 3, 50])
+def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> None:
+    made = campaign(tmp_path)
+
+    def watch(running: list[Errand]) -> None:
+        for name in TRIALS:
+            proposed = [item for item in made.configurations if item.name == name]
+            last_round = proposed[(len(proposed) - 1) // STUDY.search.parallel * STUDY.search.parallel :]
+            earlier = [run.id for item in proposed if item not in last_round for run in item.runs]
+            assert len(last_round) <= STUDY.search.parallel
+            assert all(record.finished(tmp_path, run_id) for run_id in earlier)
+
+    drive(made, concurrent=concurrent, watch=watch)
+
+
+def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+    """All that may start at once: the fixed systems, and the first round of every search."""
+    made = campaign(tmp_path)
+    errands = list(iter(made.next, None))
+    counts = Counter(errand.labels["variant"] for errand in errands)
+    seeds = len(SEEDS)
+    assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
+
+
+def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: Path) -> None:
+    made = campaign(tmp_path)
+    started = drive(made)
+    actions = [errand.job.action for errand in started]
+    tests = started[actions.index("test") :]
+    assert {errand.job.action for errand in tests} == {"test"}
+    expected = {run.id for item in by_hand(made).values() for run in item.runs}
+    assert {errand.job.specification.id for errand in tests} == expected
+    assert {errand.labels["variant"] for errand in tests} == {"BERT", "untrained", "BM25", *TRIALS}
+    assert len(tests) == len(expected) == (len(TRIALS) + 2) * len(SEEDS) + 1
+    assert all(errand.split == "test" for errand in tests)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(), st.integers(1, 20))
+def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int) -> None:
+    with empty_folder() as one, empty_folder() as other:
+        first, second = campaign(one), campaign(other)
+        plain = drive(first, concurrent=1)
+        shuffled = drive(second, order=random.Random(seed), concurrent=concurrent)
+        assert decisions(first) == decisions(second)
+        assert names(plain) == names(shuffled)
+        assert {name: item.id for name, item in first.chosen().items()} == {
+            name: item.id for name, item in second.chosen().items()
+        }
+
+
+def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
+    first, second = campaign(tmp_path / "a"), campaign(tmp_path / "b")
+    drive(first)
+    drive(second, metric=lambda labels: 1 - quality(labels))
+    assert decisions(first) != decisions(second)
+
+
+def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> None:
+    first = campaign(tmp_path)
+    drive(first)
+    second = campaign(tmp_path)
+    assert second.finished
+    assert second.next() is None
+    assert decisions(second) == decisions(first)
+    assert {name: item.id for name, item in second.chosen().items()} == {
+        name: item.id for name, item in first.chosen().items()
+    }
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 8))
+def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int], concurrent: int) -> None:
+    order = random.Random(seed)
+    with empty_folder() as one, empty_folder() as other:
+        whole = campaign(one)
+        expected = drive(whole)
+        for steps in kills:
+            killed = campaign(other)
+            drive(killed, order=order, concurrent=concurrent, stop_after=steps)
+        last = campaign(other)
+        rest = drive(last, order=order, concurrent=concurrent)
+        splits = {"train": "dev", "test": "test"}
+        assert all(record.finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
+        assert len(list(other.glob("runs/*/*.json"))) == len(expected)
+        assert decisions(last) == decisions(whole)
+        assert set(names(rest)) <= set(names(expected))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(), st.floats(0, 0.5))
+def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: float) -> None:
+    draw = random.Random(seed)
+    failing: dict[str, bool] = {}
+
+    def metric(labels: Labels) -> float | None:
+        key = labels["specification_id"]
+        failing.setdefault(key, draw.random() < share)
+        return None if failing[key] else quality(labels)
+
+    with empty_folder() as folder:
+        made = campaign(folder)
+        started = drive(made, metric=metric, concurrent=1)
+        assert len(started) == len(set(names(started)))
+        assert Counter(item.name for item in made.configurations) >= Counter(TRIALS)
+        chosen = made.chosen()
+        assert {name: item.id for name, item in chosen.items()} == {
+            name: item.id for name, item in by_hand(made, metric).items()
+        }
+        for item in made.configurations:
+            if any(failing[run.id] for run in item.runs):
+                assert made.mean(item) is None
+                assert item not in chosen.values()
+        tested = {errand.labels["configuration_id"] for errand in started if errand.job.action == "test"}
+        assert tested == {item.id for item in chosen.values()}
+
+
+def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path: Path) -> None:
+    made = campaign(tmp_path)
+    drive(made, metric=lambda labels: 0.0)
+    for name, item in made.chosen().items():
+        assert item == next(other for other in made.configurations if other.name == name)
+
+
+def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
+    def metric(labels: Labels) -> float | None:
+        return None if (labels["variant"], labels["seed"]) == ("BERT", 2) else quality(labels)
+
+    first = campaign(tmp_path)
+    drive(first, metric=metric)
+    assert "BERT" not in first.chosen()
+    second = campaign(tmp_path)
+    again = drive(second)
+    assert [(errand.labels["variant"], errand.labels["seed"], errand.job.action) for errand in again] == [
+        ("BERT", 2, "train"),
+        ("BERT", 1, "test"),
+        ("BERT", 2, "test"),
+    ]
+
+
+def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path: Path) -> None:
+    """Otherwise the analysis finds two tested configurations of one system, and the test set has helped to choose."""
+    whole = campaign(tmp_path / "whole")
+    drive(whole)
+    best = {run.id for name in TRIALS for run in whole.chosen()[name].runs[:1]}
+
+    first = campaign(tmp_path / "failing")
+    drive(first, metric=lambda labels: None if labels["specification_id"] in best else quality(labels))
+    second = campaign(tmp_path / "failing")
+    drive(second)
+    places = {path.parent.name for path in (tmp_path / "failing").glob("runs/*/test.json")}
+    tested = {
+        (item.name, item.id) for item in [*first.configurations, *second.configurations] if item.runs[0].id in places
+    }
+    assert Counter(item.name for item in tested) == {"BERT": 1, "untrained": 1, "BM25": 1, **dict.fromkeys(TRIALS, 1)}
+
+
+def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> None:
+    for errand in drive(campaign(tmp_path)):
+        labels, run = errand.labels, errand.job.specification
+        assert labels["specification_id"] == run.id
+        assert labels["configuration_id"] == run.configuration_id
+        assert labels["seed"] == run.seed
+        assert (labels["study"], labels["plan_hash"], labels["task"]) == ("small", "plan-hash", "docstrings")
+        assert labels["specification"] == run.model_dump(mode="json")
+        if labels["variant"] in TRIALS:
+            assert {key: labels[key] for key in ("distribution", "schedule", "epsilon", "switch")} == (
+                run.variant.model_dump()
+            )
+            assert (labels["switch"] is not None) == labels["variant"].startswith("T-")
+
+
+def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
+    """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
+    assert {errand.job.cuts for errand in drive(campaign(tmp_path))} == {(32, 64)}

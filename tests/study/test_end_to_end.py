@@ -1,0 +1,124 @@
+"""A study from its command line to its table, run again, killed and taken up, read back from W&B's files alone."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.study.command import command, comparisons, environment, records, run, table, weights
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A finished small study, and what it printed."""
+    place = tmp_path_factory.mktemp("finished")
+    result = run(place)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return place, result.stdout
+
+
+def test_every_run_has_a_record_and_a_wandb_run(finished):
+    place, _ = finished
+    done = records(place)
+    trained = [name for name in done if name.endswith("record.json")]
+    tested = [name for name in done if name.endswith("test.json")]
+    assert len(trained) == 1 + 2 * (2 + 5)
+    assert len(tested) == 1 + 2 * 6
+    ids = {path.name.rsplit("-", 1)[1] for path in (place / "study" / "wandb").glob("offline-run-*")}
+    assert {Path(name).parent.name for name in trained} <= ids
+
+
+def test_the_table_names_every_system_and_the_last_lines_say_what_was_found(finished):
+    place, printed = finished
+    for name in ("BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"):
+        assert f"| {name} |" in table(place)
+    assert "would have been seen" in printed or "differ" in printed
+    assert "report.html" in printed
+
+
+def test_two_stage_runs_start_from_the_constant_runs_checkpoints(finished):
+    place, printed = finished
+    assert "instances shared" in printed
+    entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
+    assert sum(entry["summary"]["instances_reused"] for entry in entries) > 0
+
+
+def test_again_trains_nothing_and_prints_the_same_table(finished):
+    place, _ = finished
+    before, printed_table = records(place), table(place)
+    started = time.monotonic()
+    again = run(place)
+    assert again.returncode == 0, again.stderr
+    assert records(place) == before
+    assert table(place) == printed_table
+    assert "trials at once" not in again.stdout
+    assert time.monotonic() - started < 120
+
+
+def test_killed_half_way_it_goes_on_and_ends_with_the_same_table(finished, tmp_path):
+    reference, _ = finished
+    shutil.copytree(reference / "cache" / "prepared", tmp_path / "cache" / "prepared")
+    shutil.copytree(reference / "cache" / "sources", tmp_path / "cache" / "sources")
+    process = subprocess.Popen(
+        command(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    )
+    try:
+        deadline = time.monotonic() + 200
+        while len(records(tmp_path)) < 7 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    time.sleep(3)  # trials of a dead driver end by themselves
+    before = records(tmp_path)
+    assert 7 <= len(before) < len(records(reference))
+    again = run(tmp_path)
+    assert again.returncode == 0, again.stderr
+    after = records(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert table(tmp_path) == table(reference)
+    assert comparisons(tmp_path / "study" / "report") == comparisons(reference / "study" / "report")
+    assert weights(tmp_path) == weights(reference)
+    assert not [path for path in tmp_path.rglob(".*") if path.is_file() and len(path.suffix) == 33]
+
+
+def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(finished, tmp_path):
+    place, _ = finished
+    shutil.copytree(place / "study" / "wandb", tmp_path / "elsewhere" / "wandb")
+    (tmp_path / "home").mkdir()
+    report = subprocess.run(
+        [sys.executable, "-m", "analysis.report", str(tmp_path / "elsewhere"), "--output", str(tmp_path / "report")],
+        capture_output=True,
+        text=True,
+        env=environment(HOME=str(tmp_path / "home")),
+        timeout=120,
+        check=False,
+    )
+    assert report.returncode == 0, report.stderr
+    assert comparisons(tmp_path / "report") == comparisons(place / "study" / "report")
+
+
+def test_the_records_give_the_same_table_as_wandb(finished, tmp_path):
+    place, _ = finished
+    study = tmp_path / "study"
+    shutil.copytree(place / "study", study, ignore=shutil.ignore_patterns("wandb", "report"))
+    report = subprocess.run(
+        [sys.executable, "-m", "analysis.report", str(study)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert report.returncode == 0, report.stderr
+    assert (study / "report" / "table.md").read_text("utf-8") == table(place)
+
+
+def test_another_study_in_the_same_folder_is_refused(finished):
+    place, _ = finished
+    refused = run(place, "name=other")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "results of the study 'small'; expected those of 'other'" in refused.stderr

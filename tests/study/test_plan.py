@@ -1,0 +1,138 @@
+"""What was declared stays declared: a plan is written once, and every change is a new version."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from study.config import Study
+from study.plan import declared, settle
+from trainables.errors import UserError
+from trainables.specification import digest
+
+MODEL = "sha256:0"
+ALL = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
+
+
+def study(**changes: Any) -> Study:
+    return Study.model_validate(
+        {"name": "small", "training": {"instances": 64, "batch_size": 32, "negatives": 1}, **changes}
+    )
+
+
+def comparisons(plan: dict[str, Any]) -> list[list[str]]:
+    return [pair for family in plan["families"] for pair in family["comparisons"]]
+
+
+def test_all_comparisons_are_declared() -> None:
+    plan = declared(study(), MODEL)
+    assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
+        "variants": ALL,
+        "sanity": [["BERT", "BM25"], ["BERT", "untrained"]],
+    }
+    assert (plan["version"], plan["seeds"], plan["metric"], plan["alpha"]) == (1, [1, 2, 3, 4, 5], "R10@1", 0.05)
+    assert "exploratory" not in plan
+
+
+def test_no_comparison_names_a_system_that_is_not_run() -> None:
+    plan = declared(study(variants=["BERT", "T-WSLS"]), MODEL)
+    assert comparisons(plan) == [["T-WSLS", "BERT"], ["BERT", "BM25"], ["BERT", "untrained"]]
+    assert comparisons(declared(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "untrained"]]
+
+
+def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> None:
+    plan, plan_hash = settle(study(), MODEL, tmp_path / "results")
+    assert plan_hash == digest(plan)
+    assert json.loads((tmp_path / "results/plan.json").read_text()) == {"plan": plan, "hash": plan_hash}
+    assert json.loads(json.dumps(plan)) == plan
+
+
+def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -> None:
+    first = settle(study(), MODEL, tmp_path)
+    before = (tmp_path / "plan.json").stat()
+    assert settle(study(), MODEL, tmp_path) == first
+    after = (tmp_path / "plan.json").stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tracking": {"mode": "disabled"}},
+        {"resources": {"concurrent": 1}},
+        {"output": {"cache": "elsewhere"}},
+        {"model": {"name": "some/path"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_where_a_study_runs_is_not_part_of_its_plan(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert settle(study(), MODEL, tmp_path) == settle(study(**change), MODEL, tmp_path)
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "seeds": {"seeds": [1, 2]},
+    "metric": {"analysis": {"metric": "R10@2"}},
+    "correction": {"analysis": {"correction": "holm"}},
+    "alpha": {"analysis": {"alpha": 0.01}},
+    "queries": {"task": {"test_queries": 7}},
+    "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
+    "search": {"search": {"trials": {"LS": 1}}},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> None:
+    first, first_hash = settle(study(), MODEL, tmp_path)
+    second, second_hash = settle(study(**CHANGES[name]), MODEL, tmp_path)
+    assert (second["version"], second["replaces"]) == (2, first_hash)
+    assert second_hash == digest(second) != first_hash
+    assert comparisons(second) == comparisons(first)
+    assert settle(study(**CHANGES[name]), MODEL, tmp_path) == (second, second_hash)
+    back, _ = settle(study(), MODEL, tmp_path)
+    assert (back["version"], back["replaces"]) == (3, second_hash)
+    assert back["settings"] == first["settings"]
+
+
+def test_another_model_is_another_version(tmp_path: Path) -> None:
+    settle(study(), MODEL, tmp_path)
+    plan, _ = settle(study(), "sha256:1", tmp_path)
+    assert plan["version"] == 2
+
+
+def test_what_a_later_version_adds_is_exploratory_for_ever(tmp_path: Path) -> None:
+    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    second, _ = settle(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
+    assert second["exploratory"] == [["T-LS", "BERT"]]
+    third, _ = settle(study(), MODEL, tmp_path)
+    assert third["exploratory"] == [["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
+    assert ["LS", "BERT"] not in third["exploratory"]
+    fourth, _ = settle(study(seeds=[1, 2]), MODEL, tmp_path)
+    assert fourth["exploratory"] == third["exploratory"]
+    assert (fourth["version"], settle(study(seeds=[1, 2]), MODEL, tmp_path)[0]) == (4, fourth)
+
+
+def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
+    settle(study(), MODEL, tmp_path)
+    before = (tmp_path / "plan.json").read_bytes()
+    with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
+        settle(study(name="other"), MODEL, tmp_path)
+    assert (tmp_path / "plan.json").read_bytes() == before
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(UserError, match="a folder with other things in it; expected an empty folder"):
+        settle(study(), MODEL, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"plan": {}}', "\udcff"])
+def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(UserError, match="expected"):
+        settle(study(), MODEL, tmp_path)
+
+
+def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
+    assert settle(study(), MODEL, tmp_path)[0]["version"] == 1

@@ -1,0 +1,113 @@
+"""A record is there whole or not at all."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from study import record
+
+SCORES = pd.DataFrame(
+    {
+        "split": ["dev"] * 4,
+        "query_id": ["a", "a", "b", "b"],
+        "document_id": ["1", "2", "1", "2"],
+        "relevant": pd.array([1, 0, 1, 0], dtype="int8"),
+        "score": [0.1 + 0.2, -1e-300, float("inf"), -0.0],
+    }
+)
+ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "summary": {"dev/R10@1": 1 / 3}}
+SPLITS: list[record.Split] = ["dev", "test"]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
+    assert record.read(tmp_path, "abc", split) is None
+    assert not record.finished(tmp_path, "abc", split)
+    record.write(tmp_path, split, ENTRY, SCORES)
+    assert record.read(tmp_path, "abc", split) == ENTRY
+    assert record.finished(tmp_path, "abc", split)
+    pd.testing.assert_frame_equal(record.read_scores(tmp_path, "abc", split), SCORES, check_exact=True)
+    other = SPLITS[1 - SPLITS.index(split)]
+    assert record.read(tmp_path, "abc", other) is None
+    assert len(files(tmp_path)) == 2
+
+
+def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -> None:
+    record.write(tmp_path, "dev", ENTRY | {"state": "failed"}, None)
+    assert not record.finished(tmp_path, "abc")
+    assert files(tmp_path) == ["runs/abc/record.json"]
+    record.write(tmp_path, "dev", ENTRY, SCORES)
+    assert record.finished(tmp_path, "abc")
+
+
+def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full after half of the parquet file's bytes."""
+    whole = pd.DataFrame.to_parquet
+
+    def half(frame: pd.DataFrame, path: Path, **settings: Any) -> None:
+        whole(frame, path, **settings)
+        os.truncate(path, path.stat().st_size // 2)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", half)
+
+
+def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_parquet(monkeypatch)
+    with pytest.raises(OSError, match="no space"):
+        record.write(tmp_path, "dev", ENTRY, SCORES)
+    assert files(tmp_path) == []
+    assert record.read(tmp_path, "abc") is None
+
+
+def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record.write(tmp_path, "dev", ENTRY, SCORES)
+    before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
+    break_parquet(monkeypatch)
+    with pytest.raises(OSError, match="no space"):
+        record.write(tmp_path, "dev", ENTRY | {"other": 1}, SCORES)
+    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), Path("x")])
+def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path: Path, value: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        record.write(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, SCORES)
+    assert record.read(tmp_path, "abc") is None
+    assert not any(name.startswith("runs/abc/.") for name in files(tmp_path))
+
+
+@pytest.mark.parametrize("at", ["scores.parquet", "record.json"])
+def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at: str) -> None:
+    """A process that kills itself, unable to clean up, when the complete temporary file is about to be renamed."""
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+import pandas as pd
+from study import record
+replace = os.replace
+def deadly(source, target):
+    if Path(target).name == {at!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+os.replace = deadly
+record.write(Path(sys.argv[1]), "dev", {ENTRY!r}, pd.DataFrame({{"score": [1.0]}}))
+"""
+    result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert result.returncode == -signal.SIGKILL
+    assert record.read(tmp_path, "abc") is None
+    assert not record.finished(tmp_path, "abc")
+    assert (tmp_path / "runs/abc/scores.parquet").exists() == (at == "record.json")
+    record.write(tmp_path, "dev", ENTRY, SCORES)
+    assert record.finished(tmp_path, "abc")
+    pd.testing.assert_frame_equal(record.read_scores(tmp_path, "abc"), SCORES)

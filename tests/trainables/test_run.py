@@ -1,0 +1,141 @@
+"""A run's bits follow from its specification alone, however it is cut, forked, stopped or shared."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainables.small import (
+    BASELINE,
+    BATCH_SIZE,
+    BATCHES,
+    LS,
+    T_LS,
+    T_WSLS,
+    TRAINING,
+    WSLS,
+    World,
+    finish,
+    job,
+)
+from trainables.run import Run
+from trainables.specification import VariantSettings
+
+Fresh = Callable[[], Path]
+FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
+
+
+def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
+    here = finish(job(world, fresh(), T_WSLS))
+    elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
+    code = (
+        "import sys; from trainables.job import Job; from trainables.run import Run\n"
+        "run = Run(Job.model_validate_json(sys.argv[1]))\n"
+        "while (outcome := run.advance()) is None: pass\n"
+        "print(outcome.weights, outcome.metric)"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", code, elsewhere]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert result.stdout.split() == [here.weights, repr(here.metric)]
+
+
+@pytest.mark.parametrize(
+    ("whole", "forked", "switch"), [(LS, T_LS, 2 * BATCH_SIZE), (WSLS, T_WSLS, BATCH_SIZE)], ids=["T-LS", "T-WSLS"]
+)
+@pytest.mark.parametrize("model", [None, FROZEN], ids=["all layers", "frozen"])
+def test_a_fork_is_the_run_from_scratch(
+    world: World,
+    fresh: Fresh,
+    whole: VariantSettings,
+    forked: VariantSettings,
+    switch: int,
+    model: dict[str, Any] | None,
+) -> None:
+    shared = fresh()
+    constant = finish(job(world, shared, whole, model))
+    fork = finish(job(world, shared, forked, model))
+    scratch = finish(job(world, fresh(), forked, model))
+    assert (fork.instances_reused, fork.instances_trained) == (switch, BATCHES * BATCH_SIZE - switch)
+    assert (scratch.instances_reused, scratch.instances_trained) == (0, BATCHES * BATCH_SIZE)
+    assert len(fork.stages_reused) == 1
+    assert fork.weights == scratch.weights != constant.weights
+    assert fork.history == scratch.history
+    np.testing.assert_array_equal(fork.scores, scratch.scores)
+
+
+@pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
+def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
+    world: World, fresh: Fresh, variant: VariantSettings
+) -> None:
+    whole = finish(job(world, fresh(), variant))
+    stops = 0
+    while True:
+        errand = job(world, fresh(), variant)
+        stopped = Run(errand)
+        if any(stopped.advance() for _ in range(stops)):
+            break
+        again = finish(errand)
+        assert (again.weights, again.history, again.metric) == (whole.weights, whole.history, whole.metric)
+        np.testing.assert_array_equal(again.scores, whole.scores)
+        assert again.instances_trained + again.instances_reused == TRAINING["instances"]
+        stops += 1
+    assert stops >= 3
+
+
+def test_a_finished_run_is_not_trained_again_but_tested(world: World, fresh: Fresh) -> None:
+    cache = fresh()
+    trained = finish(job(world, cache, LS))
+    again = finish(job(world, cache, LS))
+    tested = finish(job(world, cache, LS, action="test"))
+    assert again.instances_trained == tested.instances_trained == 0
+    assert trained.weights == again.weights == tested.weights
+    np.testing.assert_array_equal(trained.scores, again.scores)
+    assert (trained.split, tested.split) == ("dev", "test")
+    counts = world.prepared.candidates().groupby("split").size()
+    assert (len(trained.scores), len(tested.scores)) == (counts["dev"], counts["test"])
+
+
+def test_evaluating_more_often_or_remembering_less_changes_no_bit(world: World, fresh: Fresh) -> None:
+    often = finish(job(world, fresh(), T_LS, evaluations=BATCHES))
+    seldom = finish(job(world, fresh(), T_LS, cuts=(), evaluations=1))
+    assert often.weights == seldom.weights
+    assert sum("dev/R5@1" in row for row in often.history) == BATCHES
+
+
+def test_a_damaged_state_is_trained_again(world: World, fresh: Fresh) -> None:
+    cache = fresh()
+    whole = finish(job(world, cache, LS))
+    for path in (cache / "stages").glob("*/state.safetensors"):
+        os.truncate(path, path.stat().st_size // 2)
+    again = finish(job(world, cache, LS))
+    assert (again.weights, again.instances_reused) == (whole.weights, 0)
+
+
+def test_seeds_and_variants_train_different_weights(world: World, fresh: Fresh) -> None:
+    cache = fresh()
+    variants = [BASELINE, LS, T_LS, WSLS, T_WSLS]
+    found = {finish(job(world, cache, variant, seed=seed)).weights for variant in variants for seed in (1, 2)}
+    assert len(found) == 2 * len(variants)
+
+
+def test_no_instances_are_the_fresh_model(world: World, fresh: Fresh) -> None:
+    untrained = finish(job(world, fresh(), instances=0))
+    run = Run(job(world, fresh()))
+    assert untrained.weights == run.trainer.weights_hash()
+    assert (untrained.instances_trained, untrained.history) == (0, [])
+
+
+def test_the_history_has_a_row_a_batch_and_an_evaluation(world: World, fresh: Fresh) -> None:
+    history = finish(job(world, fresh(), T_LS)).history
+    steps = [row for row in history if "train/loss" in row]
+    assert [row["instances"] for row in steps] == [BATCH_SIZE * (step + 1) for step in range(BATCHES)]
+    assert [row["train/epsilon"] for row in steps] == [0.2, 0.2, 0, 0]
+    assert [row["instances"] for row in history if "dev/R5@1" in row] == [2 * BATCH_SIZE, 4 * BATCH_SIZE]
+    assert all(before["instances"] <= after["instances"] for before, after in pairwise(history))
