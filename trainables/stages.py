@@ -7,6 +7,7 @@ forks from the constant one at its switch point.
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -86,20 +87,16 @@ class StageCache:
     def load(self, key: str) -> Stage | None:
         """The state, or None where there is none or what is there is damaged: it is then trained again."""
         path = self.folder / key
-        try:
-            if (path / "sha256").read_text(encoding="utf-8") != _checksum(path):
-                shutil.rmtree(path, ignore_errors=True)
-                return None
-            about: dict[str, Any] = json.loads((path / "stage.json").read_text(encoding="utf-8"))
-            return Stage(about["instances"], load_file(path / "state.safetensors"), about["history"])
-        except (FileNotFoundError, SafetensorError):
-            shutil.rmtree(path, ignore_errors=True)
+        if not path.is_dir():
             return None
-
-    def discard(self, keys: Iterable[str]) -> None:
-        """Forgets states; what needs one of them later trains it again."""
-        for key in keys:
-            shutil.rmtree(self.folder / key, ignore_errors=True)
+        try:
+            if (path / "sha256").read_text(encoding="utf-8") == _checksum(path):
+                about: dict[str, Any] = json.loads((path / "stage.json").read_text(encoding="utf-8"))
+                return Stage(about["instances"], load_file(path / "state.safetensors"), about["history"])
+        except (FileNotFoundError, SafetensorError):
+            logging.getLogger(__name__).warning("state %s is damaged", key)
+        shutil.rmtree(path, ignore_errors=True)
+        return None
 
     def longest(self, specification: RunSpecification, cuts: Iterable[int]) -> tuple[str, Stage] | None:
         """The remembered state of this run that is furthest along, among those after `cuts` instances."""
