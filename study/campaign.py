@@ -69,6 +69,7 @@ class Campaign:
         self._running: set[str] = set()
         self._rounds: dict[str, list[Configuration]] = {}
         self._testing = False
+        self._seen_test = any(folder.glob("runs/*/test.json"))
         space = study.search
         self._searches: dict[str, Search] = {
             name: Search(name, count, space.parallel, space.seed, space.epsilon, space.switch)
@@ -157,8 +158,15 @@ class Campaign:
         split: record.Split = "dev" if action == "train" else "test"
         for configuration in configurations:
             for run in configuration.runs:
-                if not record.finished(self.folder, run.id, split):
+                if not record.finished(self.folder, run.id, split) and not self._settled(configuration, run):
                     self._queue.append(self._errand(configuration, run, action))
+
+    def _settled(self, configuration: Configuration, run: RunSpecification) -> bool:
+        """A failed run of the search is tried again, but not once test scores exist: they fixed the choice."""
+        searched_run = configuration.name in self._searches and self._seen_test
+        return (
+            searched_run and record.read(self.folder, run.id) is not None and not record.finished(self.folder, run.id)
+        )
 
     def _errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
         training = self.study.training

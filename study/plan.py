@@ -56,15 +56,20 @@ def check_folder(study: Study, folder: Path) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    plan: dict[str, Any] = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["plan"]
+    path = folder / "plan.json"
+    try:
+        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["plan"]
+        _ = plan["study"], plan["version"], plan["families"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(str(path), f"not a plan ({type(error).__name__})", "the plan of a study") from error
     return plan
 
 
 def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any], str]:
     """The plan in force and its hash; written to plan.json when it is new.
 
-    A plan that differs from the one already there becomes its next version; comparisons that no earlier version
-    declared are listed as `exploratory`.
+    A plan that differs from the one already there becomes its next version; comparisons that the version
+    before it did not declare are listed as `exploratory`.
 
     Raises:
         UserError: the folder holds another study's results.
@@ -82,7 +87,7 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
         plan |= {"version": earlier["version"] + 1, "replaces": digest(earlier)}
         known = [pair for family in earlier["families"] for pair in family["comparisons"]]
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
-        if new or added:
+        if new:
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
     return plan, digest(plan)

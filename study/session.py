@@ -56,6 +56,10 @@ class Progress:
         splits: tuple[record.Split, record.Split] = ("dev", "test")
         before = sum(record.finished(campaign.folder, run.id, split) for run in runs for split in splits)
         self._total, self._before = campaign.runs_planned, before
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the clock of the estimate."""
         self._started = time.monotonic()
 
     def features(self, done: int, total: int) -> None:
@@ -96,6 +100,7 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         execute.features(campaign.example(), progress.features)
+        progress.begin()
         execute.run(campaign, tracking, concurrent, progress.errand)
     finally:
         ray.shutdown()

@@ -76,8 +76,6 @@ class CrossEncoder(nn.Module):
         Cosines of whole texts differ by hundredths; a head of ordinary size can use them only in units of their spread.
         Data-dependent initialisation as in Salimans and Kingma (2016), section 3. The head starts by ranking by cosine.
         """
-        if self.pooling != "cosine":
-            return
         self.eval()
         with torch.inference_mode():
             cosines = self._pooled(self._hidden(batch), batch)

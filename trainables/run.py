@@ -95,9 +95,9 @@ class Run:
         self._training = specification.training
         self._segments = segments(specification.variant, self._training.instances, self._training.batch_size)
         model = CrossEncoder(job.model_path, specification.model, self._training.dropout, specification.seed)
-        model.calibrate(
-            self.data.read(self._train_pairs.first + np.arange(_CALIBRATION_QUERIES * self.data.candidates))
-        )
+        if specification.model.pooling == "cosine":
+            count = min(_CALIBRATION_QUERIES * self.data.candidates, len(self._train_pairs.relevant))
+            model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
         self.trainer = Trainer(model, self._training, specification.seed, self.data.read)
         self._cache = StageCache(job.cache / "stages")
         self._stops = sorted({*self._evaluations(), *self._forks(), self._training.instances} - {0})

@@ -93,7 +93,7 @@ class StageCache:
             if (path / "sha256").read_text(encoding="utf-8") == _checksum(path):
                 about: dict[str, Any] = json.loads((path / "stage.json").read_text(encoding="utf-8"))
                 return Stage(about["instances"], load_file(path / "state.safetensors"), about["history"])
-        except (FileNotFoundError, SafetensorError):
+        except (FileNotFoundError, SafetensorError, ValueError):
             logging.getLogger(__name__).warning("state %s is damaged", key)
         shutil.rmtree(path, ignore_errors=True)
         return None

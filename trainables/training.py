@@ -33,7 +33,7 @@ def learning_rate_factor(seen: int, training: TrainingSettings) -> float:
     total, warm = training.instances, training.warmup * training.instances
     if seen + training.batch_size <= warm:
         return (seen + training.batch_size) / warm
-    return (total - seen) / max(total - warm, training.batch_size) if training.decay == "linear" else 1.0
+    return min(1.0, (total - seen) / (total - warm)) if training.decay == "linear" else 1.0
 
 
 class Trainer:

@@ -9,7 +9,17 @@ from pathlib import Path
 from trainables.errors import UserError
 from trainables.specification import ModelSettings
 
-_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "merges.txt")
+_FILES = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "merges.txt",
+)
+_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
+"""Model types whose position numbers start after the padding's."""
 
 
 def folder(name: str) -> Path:
@@ -60,6 +70,8 @@ def check(path: Path, model: ModelSettings) -> None:
     """
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
+    if length is not None and config.get("model_type") in _POSITIONS_AFTER_PADDING:
+        length -= config.get("pad_token_id", 1) + 1
     if layers is not None and model.layers is not None and model.layers > layers:
         raise UserError("model.layers", model.layers, f"at most the model's {layers}")
     if layers is not None and model.frozen_layers >= (model.layers or layers):

@@ -282,9 +282,8 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
     second = campaign(tmp_path / "failing")
     drive(second)
     places = {path.parent.name for path in (tmp_path / "failing").glob("runs/*/test.json")}
-    tested = {
-        (item.name, item.id) for item in [*first.configurations, *second.configurations] if item.runs[0].id in places
-    }
+    proposed = {item.id: item for item in [*first.configurations, *second.configurations]}
+    tested = [item for item in proposed.values() if item.runs[0].id in places]
     assert Counter(item.name for item in tested) == {"BERT": 1, "untrained": 1, "BM25": 1, **dict.fromkeys(TRIALS, 1)}
 
 

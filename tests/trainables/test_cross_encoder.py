@@ -16,9 +16,12 @@ from tests.trainables.small import (
     job,
 )
 from trainables.cross_encoder import Batch
+from trainables.errors import UserError
 from trainables.features import token_batch
 from trainables.run import Data, Run
+from trainables.specification import ModelSettings
 from trainables.training import weights_hash
+from trainables.weights import check
 
 Fresh = Callable[[], Path]
 FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
@@ -74,19 +77,51 @@ def test_a_score_depends_on_both_texts(world: World, pooling: str) -> None:
     assert (logits[0] - logits[2]).abs().max() > 1e-6
 
 
+def cosines(path: Path, pairs: Batch) -> np.ndarray:
+    """The oracle: transformers' own forward pass, then numpy."""
+    types = (torch.arange(pairs.inputs.shape[1]) >= pairs.starts[:, None]).long()
+    with torch.inference_mode():
+        output = AutoModel.from_pretrained(path).eval()(input_ids=pairs.inputs, token_type_ids=types)
+    found = []
+    for row, start in zip(output.last_hidden_state.double().numpy(), pairs.starts.tolist(), strict=True):
+        query, document = row[:start].mean(0), row[start:].mean(0)
+        found.append(query @ document / np.linalg.norm(query) / np.linalg.norm(document))
+    return np.array(found)
+
+
 def test_cosine_pooling_is_the_cosine_of_the_two_means(world: World) -> None:
     model = fresh_model(world.bert, {"pooling": "cosine"}).eval()
-    base = AutoModel.from_pretrained(world.bert).eval()
-    pairs = ids_batch([12, 12], [5, 7])
-    types = (torch.arange(12) >= pairs.starts[:, None]).long()
+    pairs = ids_batch([12, 12, 12], [5, 7, 3])
     with torch.inference_mode():
-        hidden = base(input_ids=pairs.inputs, token_type_ids=types).last_hidden_state.double().numpy()
         logits = model(pairs).numpy()
-    for row, start in enumerate((5, 7)):
-        query, document = hidden[row, :start].mean(0), hidden[row, start:].mean(0)
-        cosine = query @ document / np.linalg.norm(query) / np.linalg.norm(document)
-        expected = model.head.weight.detach().numpy()[:, 0] * 10 * cosine
-        np.testing.assert_allclose(logits[row], expected, atol=1e-5)
+    expected = cosines(world.bert, pairs)[:, None] * model.head.weight.detach().numpy()[:, 0]
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-6)
+
+
+def test_a_calibrated_cosine_is_in_units_of_its_spread(world: World) -> None:
+    model = fresh_model(world.bert, {"pooling": "cosine"})
+    pairs = ids_batch([12] * 20, [5] * 20)
+    model.calibrate(pairs)
+    raw = cosines(world.bert, pairs)
+    expected = (raw - raw.mean()) / raw.std(ddof=1)
+    with torch.inference_mode():
+        found = model.eval()(pairs) / model.head.weight[:, 0]
+    np.testing.assert_allclose(found.numpy(), np.stack([expected, expected], 1), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_calibration_is_of_cosines_only(world: World, pooling: str) -> None:
+    model, pairs = fresh_model(world.bert, {"pooling": pooling}).eval(), ids_batch([12] * 3, [5] * 3)
+    before = model(pairs)
+    model.calibrate(pairs)
+    assert torch.equal(model(pairs), before)
+
+
+def test_an_untrained_cosine_head_ranks_by_cosine(world: World) -> None:
+    model, pairs = fresh_model(world.bert, {"pooling": "cosine"}).eval(), ids_batch([12] * 20, [5] * 20)
+    with torch.inference_mode():
+        logits = model(pairs)
+    assert (logits[:, 1] - logits[:, 0]).argsort().tolist() == cosines(world.bert, pairs).argsort().tolist()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "cosine"])
@@ -114,3 +149,21 @@ def test_the_head_is_the_seeds_own(world: World) -> None:
     heads = [fresh_model(world.bert, seed=seed).head.weight for seed in (1, 1, 2)]
     assert torch.equal(heads[0], heads[1])
     assert not torch.equal(heads[0], heads[2])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_longest_pair_that_the_check_allows_fits(world: World, family: str) -> None:
+    path = world.bert if family == "bert" else world.roberta
+
+    def allowed(length: int) -> bool:
+        try:
+            check(path, ModelSettings(max_length=length))
+        except UserError:
+            return False
+        return True
+
+    longest = max(filter(allowed, range(8, 80)))
+    assert longest == 64
+    ids = torch.full((1, longest), 7)
+    logits = fresh_model(path).eval()(Batch(ids, torch.tensor([longest]), torch.tensor([5])))
+    assert torch.isfinite(logits).all()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.trainables.data.library import tiny_settings
 from tests.trainables.small import (
     BASELINE,
     BATCH_SIZE,
@@ -24,7 +25,9 @@ from tests.trainables.small import (
     finish,
     job,
 )
-from trainables.run import Run
+from trainables.cross_encoder import Batch
+from trainables.data.prepared import prepare
+from trainables.run import Data, Run
 from trainables.specification import VariantSettings
 
 Fresh = Callable[[], Path]
@@ -139,3 +142,25 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(world: World, fresh: Fr
     assert [row["train/epsilon"] for row in steps] == [0.2, 0.2, 0, 0]
     assert [row["instances"] for row in history if "dev/R5@1" in row] == [2 * BATCH_SIZE, 4 * BATCH_SIZE]
     assert all(before["instances"] <= after["instances"] for before, after in pairwise(history))
+
+
+@pytest.mark.parametrize("queries", [4, 100])
+def test_nothing_but_training_pairs_is_read_before_an_evaluation(
+    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, queries: int
+) -> None:
+    """However few there are: dev and test pairs follow right after them in the same table."""
+    monkeypatch.syspath_prepend(world.cache.parent / "site")
+    small = world._replace(prepared=prepare(tiny_settings(train_queries=queries), world.cache))
+    errand, read = job(small, fresh(), model={"pooling": "cosine"}, evaluations=1), []
+    take = Data.read
+
+    def watched(data: Data, rows: np.ndarray) -> Batch:
+        read.extend(rows.tolist())
+        return take(data, rows)
+
+    monkeypatch.setattr(Data, "read", watched)
+    run = Run(errand)
+    assert run.advance() is None
+    before_evaluation = read[: -len(run.data.pairs("dev").relevant)]
+    assert before_evaluation
+    assert set(run.data.frame["split"].iloc[before_evaluation]) == {"train"}
