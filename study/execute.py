@@ -124,7 +124,7 @@ def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report)
     """Runs what is left of the campaign."""
     if campaign.finished:
         return
-    logging.getLogger("ray.tune").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a failure is in its record, and reported in one line
     threads = campaign.study.training.threads
     scratch = tracking.folder / ".tune"
     shutil.rmtree(scratch, ignore_errors=True)

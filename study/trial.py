@@ -2,6 +2,7 @@
 
 import json
 import logging
+import traceback
 from importlib.metadata import version
 from typing import Any
 
@@ -46,7 +47,8 @@ class Trial(Ranker):
     def failed(self, error: Exception) -> None:
         """Records the cause, so that the configuration is visibly incomplete."""
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
-        self._write(failed_entry(self.job, self._labels, cause), None)
+        entry = failed_entry(self.job, self._labels, cause) | {"traceback": traceback.format_exception(error)}
+        self._write(entry, None)
 
     def _write(self, entry: dict[str, Any], scores: pd.DataFrame | None) -> None:
         split: record.Split = "dev" if self.job.action == "train" else "test"

@@ -86,7 +86,6 @@ def test_killed_half_way_it_goes_on_and_ends_with_the_same_table(finished, tmp_p
     assert table(tmp_path) == table(reference)
     assert comparisons(tmp_path / "study" / "report") == comparisons(reference / "study" / "report")
     assert weights(tmp_path) == weights(reference)
-    assert not [path for path in tmp_path.rglob(".*") if path.is_file() and len(path.suffix) == 33]
 
 
 def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(finished, tmp_path):
