@@ -128,7 +128,14 @@ def _text(analysis: Analysis) -> str:
 
 def _notes(analysis: Analysis) -> list[str]:
     killed = analysis.results.unfinished
-    return [*analysis.table.notes, *([f"Not counted, because unfinished: {', '.join(killed)}"] if killed else [])]
+    late = (analysis.results.plan.model_extra or {}).get("exploratory", [])
+    named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
+    exploratory = [f"Exploratory, declared after the first version of the plan: {named}"] if late else []
+    return [
+        *analysis.table.notes,
+        *exploratory,
+        *([f"Not counted, because unfinished: {', '.join(killed)}"] if killed else []),
+    ]
 
 
 def _families(analysis: Analysis) -> list[tuple[str, str, list[Comparison]]]:

@@ -265,9 +265,10 @@ def _from_record(folder: Path) -> Run:
     if (folder / "test.json").is_file():
         summary |= _json(folder / "test.json").get("summary", {})
         path = folder / "test_scores.parquet"
-        if not path.is_file():
-            raise UserError(str(path), "no such file", "the scores that test.json speaks of")
-        files |= _splits(path)
+        if summary.get("state") == "finished":
+            if not path.is_file():
+                raise UserError(str(path), "no such file", "the scores that test.json speaks of")
+            files |= _splits(path)
     return Run(record["id"], record["config"], summary, record.get("history", []), files)
 
 

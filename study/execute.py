@@ -78,6 +78,7 @@ def start(study: Study) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         concurrent = study.resources.concurrent or max(1, cores // threads)
         ray.init(
+            address="local",
             num_cpus=concurrent * threads,
             include_dashboard=False,
             log_to_driver=False,
@@ -144,3 +145,5 @@ def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report)
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
+    if not campaign.finished:  # Tune takes the first Ctrl-C for itself and returns
+        raise KeyboardInterrupt

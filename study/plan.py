@@ -19,7 +19,8 @@ def declared(study: Study, model_digest: str) -> dict[str, Any]:
     The model stands in it by its digest, since a local folder's path says who works where.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
-    systems = list(study.variants)
+    systems = ["BERT", *(name for name in study.variants if name != "BERT")]
+    queries = {"dev": study.task.dev_queries, "test": study.task.test_queries}
     against = [[name, "BERT"] for name in systems if name != "BERT"]
     against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(systems)]
     correction = study.analysis.correction
@@ -35,7 +36,7 @@ def declared(study: Study, model_digest: str) -> dict[str, Any]:
         "search_split": "dev",
         "test_split": "test",
         "systems": systems,
-        "expected_queries": {"dev": study.task.dev_queries, "test": study.task.test_queries},
+        "expected_queries": {split: count for split, count in queries.items() if count is not None},
         "families": families,
         "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output"}),
     }
@@ -51,8 +52,14 @@ def check_folder(study: Study, folder: Path) -> None:
         earlier = _read(folder)
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and any(not _own(path, study) for path in folder.iterdir()):
         raise UserError(str(folder), "a folder with other things in it", "an empty folder or this study's results")
+
+
+def _own(path: Path, study: Study) -> bool:
+    """What an earlier start may have left before there was a plan."""
+    shared = path == study.cache or path in study.cache.parents
+    return shared or path.name == "error.log" or path.name.startswith(".plan.json.")
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -72,7 +79,7 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
     before it did not declare are listed as `exploratory`.
 
     Raises:
-        UserError: the folder holds another study's results.
+        UserError: the folder holds another study's results, or test scores that other settings led to.
     """
     check_folder(study, folder)
     plan = declared(study, model_digest)
@@ -84,6 +91,7 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
             plan["exploratory"] = added
         if plan == {key: value for key, value in earlier.items() if key != "replaces"}:
             return earlier, digest(earlier)
+        _refuse_late(plan, earlier, folder)
         plan |= {"version": earlier["version"] + 1, "replaces": digest(earlier)}
         known = [pair for family in earlier["families"] for pair in family["comparisons"]]
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
@@ -91,3 +99,14 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
     return plan, digest(plan)
+
+
+def _refuse_late(plan: dict[str, Any], earlier: dict[str, Any], folder: Path) -> None:
+    """Once test scores exist, only further variants may be declared; the metric stands from the first record on."""
+    before, now = earlier["settings"], plan["settings"]
+    changed = {key for key in now if now[key] != before.get(key)}
+    tested = any(folder.glob("runs/*/test.json"))
+    recorded = any(folder.glob("runs/*/record.json"))
+    if (tested and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
+        found = f"results obtained under other settings ({', '.join(sorted(changed))})"
+        raise UserError(str(folder), found, "another output.folder for the changed study")

@@ -36,5 +36,6 @@ def _detectable(folder: Path) -> str:
     path = folder / "report" / "comparisons.json"
     if not path.is_file():
         return "unknown until a first result tells the noise"
-    found = [row["detectable"] for row in json.loads(path.read_text(encoding="utf-8")) if row["family"] == "variants"]
-    return f"{max(found):.4f} with 80 % power, from the results in the report" if found else "no comparison declared"
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    found = [row["detectable"] for row in rows if row["family"] == "variants" and row["detectable"] is not None]
+    return f"{max(found):.4f} with 80 % power, from the report" if found else "unknown: no complete comparison"

@@ -1,6 +1,8 @@
 """One invocation of a study, from its settings to the printed table."""
 
+import json
 import time
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -10,6 +12,7 @@ from study.config import Study
 from study.tracking import Tracking, mirror, mirror_plan, mirrored
 from trainables import environment, weights
 from trainables.data.prepared import prepare
+from trainables.errors import UserError
 
 
 def conduct(study: Study, started: float) -> None:
@@ -32,6 +35,7 @@ def conduct(study: Study, started: float) -> None:
     declared, plan_hash = plan.settle(study, digest, folder)
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
     resolved = Resolved(prepared.fingerprint, digest, path, environment.current())
+    _check_recorded(folder, resolved)
     campaign = Campaign(study, resolved, folder, plan_hash)
     tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder)
     mirror_plan(tracking, declared, plan_hash)
@@ -39,6 +43,7 @@ def conduct(study: Study, started: float) -> None:
         _execute(study, campaign, tracking)
     _mirror_missing(campaign.configurations, tracking)
     _analyse(study)
+    _refuse_incomplete(campaign)
     say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
 
 
@@ -89,6 +94,30 @@ class Progress:
         return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"
 
 
+def _check_recorded(folder: Path, resolved: Resolved) -> None:
+    """Refuses to add to test scores that came from other data, another model or another environment."""
+    for path in folder.glob("runs/*/test.json"):
+        specification = json.loads(path.read_text(encoding="utf-8"))["config"]["specification"]
+        if specification["system"] == "cross-encoder":
+            found = (specification["data"], specification["model"]["name"], specification["environment"])
+            here = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
+            if found != here:
+                what = "test scores from other data, another model, other libraries or another processor"
+                raise UserError(str(folder), what, "another output.folder, or what they were made with")
+
+
+def _refuse_incomplete(campaign: Campaign) -> None:
+    """A system without a complete test result is a fault, not an answer."""
+    complete = {
+        name
+        for name, configuration in campaign.chosen().items()
+        if all(record.finished(campaign.folder, run.id, "test") for run in configuration.runs)
+    }
+    missing = sorted({configuration.name for configuration in campaign.configurations} - complete)
+    if missing:
+        raise RuntimeError(f"no complete test result of {', '.join(missing)}")
+
+
 def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
     import ray
 
@@ -111,7 +140,7 @@ def _mirror_missing(configurations: list[Configuration], tracking: Tracking) -> 
     splits: tuple[record.Split, record.Split] = ("dev", "test")
     for run in (run for configuration in configurations for run in configuration.runs):
         for split in splits:
-            if record.finished(tracking.folder, run.id, split) and not mirrored(tracking, run.id, split):
+            if record.read(tracking.folder, run.id, split) and not mirrored(tracking, run.id, split):
                 mirror(tracking, run.id, split)
 
 

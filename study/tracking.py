@@ -4,6 +4,7 @@ The record is written first; a mirror that was interrupted is made again from it
 stay inside the study's folder, and nothing is uploaded unless the mode says online.
 """
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -50,7 +51,13 @@ def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, conten
         config=content["config"],
         resume="allow",
         settings=wandb.Settings(
-            console="off", x_disable_stats=True, x_disable_meta=True, disable_git=True, save_code=False, silent=True
+            console="off",
+            x_disable_stats=True,
+            x_disable_meta=True,
+            disable_git=True,
+            save_code=False,
+            silent=True,
+            host="study",
         ),
     )
     run.define_metric("instances")
@@ -67,7 +74,7 @@ def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, conten
 
 def mirrored(tracking: Tracking, run_id: str, split: record.Split = "dev") -> bool:
     """Whether this evaluation's mirror is complete."""
-    return tracking.mode == "disabled" or _marker(tracking, run_id, split).is_file()
+    return tracking.mode == "disabled" or _done(_marker(tracking, run_id, split), tracking.mode)
 
 
 def mirror(tracking: Tracking, run_id: str, split: record.Split = "dev") -> None:
@@ -77,7 +84,7 @@ def mirror(tracking: Tracking, run_id: str, split: record.Split = "dev") -> None
         return
     main = entry if split == "dev" else record.read(tracking.folder, run_id)
     assert main is not None
-    if split == "dev":
+    if split == "dev" and tracking.mode == "offline":
         _drop_partial(tracking, run_id)
     config = main["config"]
     place = record.folder(tracking.folder, run_id)
@@ -98,7 +105,7 @@ def mirror(tracking: Tracking, run_id: str, split: record.Split = "dev") -> None
 def mirror_plan(tracking: Tracking, plan: dict[str, Any], plan_hash: str) -> None:
     """Stores the whole plan in W&B, as a run of its own."""
     marker = tracking.folder / "wandb" / f".plan-{plan_hash}.json"
-    if tracking.mode == "disabled" or marker.is_file():
+    if tracking.mode == "disabled" or _done(marker, tracking.mode):
         return
     config = {"study": plan["study"], "plan_hash": plan_hash, "plan": plan}
     _write(tracking, f"plan-{plan_hash}", None, "plan", {"name": "plan", "config": config, "summary": {}})
@@ -109,7 +116,12 @@ def _marker(tracking: Tracking, run_id: str, split: str) -> Path:
     return record.folder(tracking.folder, run_id) / f"mirrored-{split}.json"
 
 
+def _done(marker: Path, mode: Mode) -> bool:
+    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["mode"] == mode
+
+
 def _drop_partial(tracking: Tracking, run_id: str) -> None:
     """An offline folder of this id without its marker is half a mirror, or a failed attempt that is now replaced."""
-    for partial in (tracking.folder / "wandb").glob(f"offline-run-*-{run_id}"):
+    _marker(tracking, run_id, "test").unlink(missing_ok=True)  # first: its part goes with the folders
+    for partial in (tracking.folder / "wandb").glob(f"offline-run-*-{run_id}*"):
         shutil.rmtree(partial)

@@ -4,6 +4,7 @@ import json
 import logging
 import traceback
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -46,7 +47,7 @@ class Trial(Ranker):
 
     def failed(self, error: Exception) -> None:
         """Records the cause, so that the configuration is visibly incomplete."""
-        cause = f"{type(error).__name__}: {error}".splitlines()[0]
+        cause = f"{type(error).__name__}: {error}".splitlines()[0].replace(str(Path.home()), "~")
         entry = failed_entry(self.job, self._labels, cause) | {"traceback": traceback.format_exception(error)}
         self._write(entry, None)
 

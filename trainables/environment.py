@@ -28,6 +28,7 @@ def current() -> Environment:
         instruction_set="-".join([platform.machine(), vendor, *(name for name in _EXTENSIONS if name in flags)]),
         torch=version("torch"),
         transformers=version("transformers"),
+        numpy=version("numpy"),
     )
 
 

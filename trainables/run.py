@@ -11,6 +11,7 @@ import torch
 from trainables.cross_encoder import Batch, CrossEncoder, tokenizer
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, tokens
+from trainables.environment import current
 from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
 from trainables.metrics import metric, recall_at
@@ -54,6 +55,7 @@ class Data:
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
         frame = self.frame[chosen]
+        assert (frame["relevant"].to_numpy().reshape(-1, self.candidates) == [1] + [0] * (self.candidates - 1)).all()
         return Pairs(first, frame["relevant"].to_numpy(), frame["weak_label"].to_numpy(dtype=float), self.candidates)
 
     @cached_property
@@ -89,6 +91,10 @@ class Run:
         assert specification.training is not None
         assert specification.seed is not None
         assert job.model_path is not None
+        if specification.environment != current():
+            raise RuntimeError(
+                "this processor or these libraries are not those of the specification; its bits need them"
+            )
         torch.set_num_threads(specification.training.threads)
         torch.use_deterministic_algorithms(True)
         self.job, self.data, self._started = job, Data(job), time.monotonic()

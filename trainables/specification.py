@@ -116,6 +116,7 @@ class Environment(Settings):
     instruction_set: str
     torch: str
     transformers: str
+    numpy: str
 
 
 class RunSpecification(Settings):

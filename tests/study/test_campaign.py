@@ -29,7 +29,7 @@ RESOLVED = Resolved(
     fingerprint="fingerprint",
     model_digest="sha256:0",
     model_path=Path("/nowhere"),
-    environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1"),
+    environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1"),
 )
 STUDY = Study.model_validate(
     {

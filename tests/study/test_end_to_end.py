@@ -62,23 +62,34 @@ def test_again_trains_nothing_and_prints_the_same_table(finished):
     assert time.monotonic() - started < 120
 
 
-def test_killed_half_way_it_goes_on_and_ends_with_the_same_table(finished, tmp_path):
+def started(place: Path, count: int) -> subprocess.Popen[str]:
+    """The study's process, once it has written `count` records."""
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command(place), env=environment(), text=True, **pipes)
+    deadline = time.monotonic() + 200
+    while len(records(place)) < count and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.05)
+    return process
+
+
+def test_interrupted_and_killed_it_goes_on_and_ends_with_the_same_table(finished, tmp_path):
     reference, _ = finished
-    shutil.copytree(reference / "cache" / "prepared", tmp_path / "cache" / "prepared")
-    shutil.copytree(reference / "cache" / "sources", tmp_path / "cache" / "sources")
-    process = subprocess.Popen(
-        command(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
-    )
-    try:
-        deadline = time.monotonic() + 200
-        while len(records(tmp_path)) < 7 and time.monotonic() < deadline:
-            time.sleep(0.05)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    for kind in ("prepared", "sources"):
+        shutil.copytree(reference / "cache" / kind, tmp_path / "cache" / kind)
+    interrupted = started(tmp_path, 3)
+    interrupted.send_signal(signal.SIGINT)
+    _, told = interrupted.communicate(timeout=100)
+    assert interrupted.returncode == 1
+    assert "finished runs are safe" in told
+
+    killed = started(tmp_path, len(records(tmp_path)) + 4)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
     time.sleep(3)  # trials of a dead driver end by themselves
     before = records(tmp_path)
     assert 7 <= len(before) < len(records(reference))
+
     again = run(tmp_path)
     assert again.returncode == 0, again.stderr
     after = records(tmp_path)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from study.config import Study
+from analysis.results import Plan
+from study.config import Study, load, shipped
 from study.plan import declared, settle
 from trainables.errors import UserError
 from trainables.specification import digest
@@ -136,3 +137,36 @@ def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) 
 
 def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
     assert settle(study(), MODEL, tmp_path)[0]["version"] == 1
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+def test_the_analysis_understands_the_plan_of_every_shipped_study(name: str) -> None:
+    plan = declared(load(name), MODEL)
+    assert Plan.model_validate(plan).metric == plan["metric"]
+
+
+def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> None:
+    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    (tmp_path / "runs" / "abc").mkdir(parents=True)
+    (tmp_path / "runs" / "abc" / "test.json").write_text("{}")
+    for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
+        with pytest.raises(UserError, match="results obtained under other settings"):
+            settle(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
+    plan, _ = settle(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path)
+    assert plan["exploratory"] == [["WSLS", "BERT"]]
+
+
+def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:
+    settle(study(), MODEL, tmp_path)
+    (tmp_path / "runs" / "abc").mkdir(parents=True)
+    (tmp_path / "runs" / "abc" / "record.json").write_text("{}")
+    with pytest.raises(UserError, match="analysis"):
+        settle(study(analysis={"metric": "R10@2"}), MODEL, tmp_path)
+    settle(study(seeds=[1, 2]), MODEL, tmp_path)
+
+
+def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "error.log").write_text("no disk")
+    (tmp_path / ".plan.json.0123").write_text("{")
+    (tmp_path / ".cache").mkdir()
+    settle(study(output={"cache": str(tmp_path / ".cache")}), MODEL, tmp_path)

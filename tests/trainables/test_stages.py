@@ -88,7 +88,7 @@ def test_two_switch_points_in_one_batch_are_one_training() -> None:
     assert stage_key(first, after) == stage_key(second, after)
 
 
-ENVIRONMENT = Environment(device="cpu", instruction_set="a", torch="1", transformers="1")
+ENVIRONMENT = Environment(device="cpu", instruction_set="a", torch="1", transformers="1", numpy="1")
 CHANGES = {
     "seed": {"seed": 2},
     "data": {"data": "other"},

@@ -1,0 +1,60 @@
+"""Mirrors interrupted at any point are made whole again from the records, with the real client, offline."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.wandb_files import read_folder
+from study import record
+from study.tracking import Tracking, mirror, mirrored
+
+CONFIG: dict[str, Any] = {"variant": "LS", "seed": 1, "epsilon": 0.2, "specification_id": "abc"}
+SPLITS: tuple[record.Split, record.Split] = ("dev", "test")
+
+
+@pytest.fixture
+def tracking(tmp_path: Path) -> Tracking:
+    for split in SPLITS:
+        entry = {"id": "abc", "configuration_id": "group", "state": "finished", "config": CONFIG}
+        history = [{"instances": count, "train/loss": 1 / count} for count in (16, 32)] if split == "dev" else []
+        entry |= {"summary": {"state": "finished", f"{split}/R10@1": 0.5}, "history": history}
+        row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
+        record.write(tmp_path, split, entry, pd.DataFrame([row]))
+    return Tracking(mode="offline", project="p", folder=tmp_path)
+
+
+def summary(tracking: Tracking) -> dict[str, Any]:
+    (run,) = read_folder(tracking.folder / "wandb")
+    return run.summary
+
+
+def test_a_test_evaluation_joins_the_run_of_its_training(tracking):
+    for split in SPLITS:
+        mirror(tracking, "abc", split)
+        assert mirrored(tracking, "abc", split)
+    assert {"dev/R10@1", "test/R10@1"} <= summary(tracking).keys()
+
+
+def test_a_training_mirrored_after_its_test_does_not_cost_the_test(tracking):
+    mirror(tracking, "abc", "test")
+    for split in SPLITS:
+        if not mirrored(tracking, "abc", split):
+            mirror(tracking, "abc", split)
+    assert {"dev/R10@1", "test/R10@1"} <= summary(tracking).keys()
+    assert all(mirrored(tracking, "abc", split) for split in SPLITS)
+
+
+def test_half_a_mirror_is_replaced(tracking):
+    mirror(tracking, "abc")
+    (tracking.folder / "runs" / "abc" / "mirrored-dev.json").unlink()
+    mirror(tracking, "abc")
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert [row["instances"] for row in run.history] == [16, 32]
+
+
+def test_another_mode_is_another_mirror(tracking):
+    mirror(tracking, "abc")
+    assert not mirrored(tracking.model_copy(update={"mode": "online"}), "abc")
+    assert mirrored(tracking.model_copy(update={"mode": "disabled"}), "abc")
