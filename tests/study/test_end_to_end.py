@@ -62,10 +62,15 @@ def test_again_trains_nothing_and_prints_the_same_table(finished):
     assert time.monotonic() - started < 120
 
 
+def _interruptible() -> None:
+    """A shell's background jobs, and all that they start, ignore Ctrl-C otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(place: Path, count: int) -> subprocess.Popen[str]:
     """The study's process, once it has written `count` records."""
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command(place), env=environment(), text=True, **pipes)
+    process = subprocess.Popen(command(place), env=environment(), text=True, preexec_fn=_interruptible, **pipes)
     deadline = time.monotonic() + 200
     while len(records(place)) < count and time.monotonic() < deadline:
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
