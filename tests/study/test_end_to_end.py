@@ -78,6 +78,7 @@ def started(place: Path, count: int) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.timeout(600)
 def test_interrupted_and_killed_it_goes_on_and_ends_with_the_same_table(finished, tmp_path):
     reference, _ = finished
     for kind in ("prepared", "sources"):
