@@ -3,112 +3,29 @@
 No model is trained here: records are written by hand with a metric that is a pure function of a run's labels.
 """
 
-import hashlib
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study import record
-from study.campaign import Campaign, Configuration, Errand, Resolved
-from study.config import Study
-from trainables.specification import Environment
-
-Labels = dict[str, Any]
-Metric = Callable[[Labels], float | None]
-SEEDS = (1, 2)
-TRIALS = {"LS": 3, "WSLS": 2, "T-LS": 5, "T-WSLS": 3}
-RESOLVED = Resolved(
-    fingerprint="fingerprint",
-    model_digest="sha256:0",
-    model_path=Path("/nowhere"),
-    environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1"),
+from study.campaign import Errand
+from tests.study.driving import (
+    SEEDS,
+    STUDY,
+    TRIALS,
+    Labels,
+    by_hand,
+    campaign,
+    decisions,
+    drive,
+    empty_folder,
+    names,
+    quality,
 )
-STUDY = Study.model_validate(
-    {
-        "name": "small",
-        "seeds": SEEDS,
-        "training": {"instances": 64, "batch_size": 32, "negatives": 1, "precision": "fp32"},
-        "search": {"parallel": 2, "trials": TRIALS},
-    }
-)
-
-
-def quality(labels: Labels) -> float:
-    """Any number from 0 to 1 in steps of 0.1, so that means are often tied."""
-    name = repr([labels[key] for key in ("variant", "epsilon", "switch", "seed")])
-    return hashlib.sha256(name.encode()).digest()[0] % 11 / 10
-
-
-def campaign(folder: Path, study: Study = STUDY) -> Campaign:
-    return Campaign(study, RESOLVED, folder, "plan-hash")
-
-
-@contextmanager
-def empty_folder() -> Iterator[Path]:
-    """A fresh one for every example of a property."""
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
-def record_end(folder: Path, errand: Errand, metric: Metric) -> None:
-    """What a trial would record, `metric` being None where it fails."""
-    value = metric(errand.labels)
-    summary = {"error": "boom"} if value is None else {f"{errand.split}/R10@1": value}
-    run_id, state = errand.job.specification.id, "failed" if value is None else "finished"
-    record.write(folder, errand.split, {"id": run_id, "state": state, "summary": summary}, None)
-
-
-def drive(
-    campaign: Campaign,
-    metric: Metric = quality,
-    order: random.Random | None = None,
-    concurrent: int = 3,
-    stop_after: int | None = None,
-    watch: Callable[[list[Errand]], None] = lambda _: None,
-) -> list[Errand]:
-    """Runs a campaign as Tune would, errands ending in a random order; returns them in the order they started."""
-    order, started, running = order or random.Random(0), [], []
-    while not campaign.finished and (stop_after is None or len(started) < stop_after):
-        while len(running) < concurrent and (errand := campaign.next()) is not None:
-            started.append(errand)
-            running.append(errand)
-        watch(running)
-        assert running, "nothing runs, nothing can start, and the study is not finished"
-        ended = running.pop(order.randrange(len(running)))
-        record_end(campaign.folder, ended, metric)
-        campaign.done(ended)
-    return started
-
-
-def names(errands: list[Errand]) -> list[tuple[str, str]]:
-    return sorted((errand.job.specification.id, errand.job.action) for errand in errands)
-
-
-def decisions(campaign: Campaign) -> list[tuple[str, str]]:
-    """Configurations by system, in the order of proposal within each."""
-    found = [(item.name, item.id) for item in campaign.configurations]
-    return sorted(found, key=lambda pair: pair[0])
-
-
-def by_hand(campaign: Campaign, metric: Metric = quality) -> dict[str, Configuration]:
-    """The oracle: of each system the complete configuration with the best mean, the first of several."""
-    best: dict[str, tuple[float, Configuration]] = {}
-    for item in campaign.configurations:
-        values = [metric(campaign.labels(item, run)) for run in item.runs]
-        if None in values:
-            continue
-        mean = sum(values) / len(values)  # type: ignore[arg-type]
-        if item.name not in best or mean > best[item.name][0] + 1e-12:
-            best[item.name] = mean, item
-    return {name: item for name, (_, item) in best.items()}
 
 
 def test_the_whole_study_runs_once(tmp_path: Path) -> None:

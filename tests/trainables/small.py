@@ -1,6 +1,7 @@
 """A tiny world on disk: two random models and a prepared task, with which a run takes a second."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,10 @@ T_LS = VariantSettings(distribution="uniform", schedule="two_stage", epsilon=0.2
 WSLS = VariantSettings(distribution="weak_supervision", epsilon=0.3)
 T_WSLS = VariantSettings(distribution="weak_supervision", schedule="two_stage", epsilon=0.3, switch=0.25)
 CUTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
+
+Fresh = Callable[[], Path]
+"""Makes caches that hold no stages."""
+FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
 
 
 class World(NamedTuple):

@@ -1,6 +1,5 @@
 """The model is transformers' own, whether it is split, padded or pooled in another way."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,8 @@ import torch
 from transformers import AutoModel
 
 from tests.trainables.small import (
+    FROZEN,
+    Fresh,
     World,
     finish,
     fresh_model,
@@ -22,9 +23,6 @@ from trainables.run import Data, Run
 from trainables.specification import ModelSettings
 from trainables.training import weights_hash
 from trainables.weights import check
-
-Fresh = Callable[[], Path]
-FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "cosine"])

@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,13 @@ from tests.trainables.small import (
     BASELINE,
     BATCH_SIZE,
     BATCHES,
+    FROZEN,
     LS,
     T_LS,
     T_WSLS,
     TRAINING,
     WSLS,
+    Fresh,
     World,
     finish,
     job,
@@ -29,9 +29,6 @@ from trainables.cross_encoder import Batch
 from trainables.data.prepared import prepare
 from trainables.run import Data, Run
 from trainables.specification import VariantSettings
-
-Fresh = Callable[[], Path]
-FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
 
 
 def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:

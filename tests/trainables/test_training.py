@@ -1,8 +1,6 @@
 """A step of training is what the textbook says."""
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from tests.trainables.small import (
     T_WSLS,
     TRAINING,
     WSLS,
+    Fresh,
     World,
     finish,
     fresh_model,
@@ -33,9 +32,6 @@ from trainables.run import Data, Run
 from trainables.specification import TrainingSettings, VariantSettings
 from trainables.stages import Segment, Stage
 from trainables.training import Trainer, learning_rate_factor
-
-Fresh = Callable[[], Path]
-FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
 
 
 def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int) -> torch.Tensor:
