@@ -61,6 +61,11 @@ def read_folder(folder: Path) -> list[WandbRun]:
     return [runs[key] for key in sorted(runs)]
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a file holds the end of its run."""
+    return any(record.WhichOneof("record_type") == "exit" for record in _records(path))
+
+
 def staged_files(folder: Path) -> dict[str, list[Path]]:
     """Every file below a folder by its name: where artifacts are found again after the folder was moved."""
     index: dict[str, list[Path]] = {}

@@ -7,14 +7,18 @@ stay inside the study's folder, and nothing is uploaded unless the mode says onl
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any, Literal
 
+from analysis.wandb_files import is_whole
 from study import record
 from trainables.files import write_json
 from trainables.specification import Settings
 
 Mode = Literal["offline", "online", "disabled"]
+_PATIENCE = 90.0
+"""Seconds, as wandb's own init_timeout."""
 
 
 class Tracking(Settings):
@@ -69,7 +73,19 @@ def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, conten
         artifact.add_file(str(path), name="scores.parquet")
         run.log_artifact(artifact)
     run.summary.update(content.get("summary", {}))
+    file = Path(run.settings.sync_file)
     run.finish(exit_code=1 if content.get("summary", {}).get("state") == "failed" else 0)
+    if tracking.mode == "offline":
+        _await_whole(file)
+
+
+def _await_whole(file: Path) -> None:
+    """`finish` returns before wandb's service has written the last records: a mirror is made when they are on disk."""
+    deadline = time.monotonic() + _PATIENCE
+    while not (file.is_file() and is_whole(file)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{file}: wandb did not write the end of the run within {_PATIENCE:.0f} s")
+        time.sleep(0.01)
 
 
 def mirrored(tracking: Tracking, run_id: str, split: record.Split = "dev") -> bool:

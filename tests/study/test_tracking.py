@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.wandb_files import read_folder
+from analysis.wandb_files import is_whole, read_folder
 from study import record
 from study.tracking import Tracking, mirror, mirrored
 
@@ -44,6 +44,17 @@ def test_a_training_mirrored_after_its_test_does_not_cost_the_test(tracking):
             mirror(tracking, "abc", split)
     assert {"dev/R10@1", "test/R10@1"} <= summary(tracking).keys()
     assert all(mirrored(tracking, "abc", split) for split in SPLITS)
+
+
+def test_a_mirror_that_is_said_to_be_made_is_on_disk(tracking):
+    for split in SPLITS:
+        mirror(tracking, "abc", split)
+        files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
+        assert files
+        assert all(is_whole(file) for file in files)
+    half = files[0].read_bytes()[:-20]
+    files[0].write_bytes(half)
+    assert not is_whole(files[0])
 
 
 def test_half_a_mirror_is_replaced(tracking):
