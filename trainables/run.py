@@ -1,6 +1,7 @@
 """One run from its specification to its scores, cut at the points where states are worth remembering."""
 
 import time
+from collections.abc import Generator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from trainables.chain import Chain
 from trainables.cross_encoder import Batch, CrossEncoder, tokenizer
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, tokens
@@ -16,7 +18,7 @@ from trainables.features import FeatureReader, Features, features_folder, token_
 from trainables.job import Job, Outcome
 from trainables.metrics import metric, recall_at
 from trainables.specification import ModelSettings
-from trainables.stages import StageCache, segments, stage_key
+from trainables.stages import run_segments
 from trainables.training import Pairs, Trainer
 
 _CALIBRATION_QUERIES = 10
@@ -99,51 +101,57 @@ class Run:
         torch.use_deterministic_algorithms(True)
         self.job, self.data, self._started = job, Data(job), time.monotonic()
         self._training = specification.training
-        self._segments = segments(specification.variant, self._training.instances, self._training.batch_size)
         model = CrossEncoder(job.model_path, specification.model, self._training.dropout, specification.seed)
         if specification.model.pooling == "cosine":
             count = min(_CALIBRATION_QUERIES * self.data.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
         self.trainer = Trainer(model, self._training, specification.seed, self.data.read)
-        self._cache = StageCache(job.cache / "stages")
-        self._stops = sorted({*self._evaluations(), *self._forks(), self._training.instances} - {0})
-        found = self._cache.longest(specification, self._stops)
-        self._reused = [found[0]] if found else []
-        if found:
-            self.trainer.restore(found[1])
-        self._instances_reused = self.trainer.seen
-        self._dev_scores: np.ndarray | None = None
+        self._chain = Chain(job, self.trainer)
+        self._dev_scores: tuple[int, np.ndarray] | None = None
+        self._work = self._stretches()
+
+    def advance(self) -> Outcome | None:
+        """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
+        return next(self._work)
+
+    def close(self) -> None:
+        """Gives up the claim on the stretch that it is in; for a run that is not advanced to its outcome."""
+        self._work.close()
+
+    def _stretches(self) -> Generator[Outcome | None]:
+        while not self._chain.done:
+            with self._chain.stretch() as stop:
+                for evaluation in (number for number in self._evaluations() if self.trainer.seen < number <= stop):
+                    self._train_until(evaluation)
+                    self._evaluate()
+                    if evaluation < stop:
+                        self._chain.stepped()
+                        yield None
+                self._train_until(stop)
+            yield None
+        yield self._outcome()
 
     def _evaluations(self) -> list[int]:
         parts, total, size = self._training.evaluations, self._training.instances, self._training.batch_size
         return [round(total * (part + 1) / parts / size) * size for part in range(parts)]
 
-    def _forks(self) -> list[int]:
-        """Where another run may fork from this one: only while labels are smoothed."""
-        smoothed = [part for part in self._segments if part.smoothing.epsilon > 0]
-        return [cut for cut in self.job.cuts if any(part.start < cut <= part.stop for part in smoothed)]
-
-    def advance(self) -> Outcome | None:
-        """Trains up to the next stop and remembers the state there; the outcome once all is trained."""
-        following = [stop for stop in self._stops if stop > self.trainer.seen]
-        if not following:
-            return self._outcome()
-        self._train_until(following[0])
-        return None
-
     def _train_until(self, stop: int) -> None:
-        pairs, trainer, total = self._train_pairs, self.trainer, self._training.instances
-        self._dev_scores = None
-        for segment in self._segments:
-            if segment.start <= trainer.seen < segment.stop:
-                trainer.train(segment, min(stop, segment.stop), pairs)
-        if stop in self._evaluations():
-            dev = self.data.pairs("dev")
-            self._dev_scores = trainer.scores(dev)
-            value = mean_metric(self.job.metric, self._dev_scores, dev)
-            trainer.history.append({"instances": stop, f"dev/{self.job.metric}": value})
-        if stop == total or stop in self._forks():
-            self._cache.save(stage_key(self.job.specification, stop), trainer.stage(final=stop == total))
+        """No state is kept in between at `stop` itself: what follows there, an evaluation, belongs to it."""
+
+        def after_step() -> None:
+            if self.trainer.seen < stop:
+                self._chain.stepped()
+
+        for segment in run_segments(self.job.specification):
+            if segment.start <= self.trainer.seen < min(stop, segment.stop):
+                self.trainer.train(segment, min(stop, segment.stop), self._train_pairs, after_step)
+
+    def _evaluate(self) -> None:
+        dev = self.data.pairs("dev")
+        scores = self.trainer.scores(dev)
+        self._dev_scores = self.trainer.seen, scores
+        value = mean_metric(self.job.metric, scores, dev)
+        self.trainer.history.append({"instances": self.trainer.seen, f"dev/{self.job.metric}": value})
 
     @cached_property
     def _train_pairs(self) -> Pairs:
@@ -152,17 +160,19 @@ class Run:
     def _outcome(self) -> Outcome:
         split = "dev" if self.job.action == "train" else "test"
         pairs = self.data.pairs(split)
-        known = self._dev_scores if split == "dev" else None
-        scores = self.trainer.scores(pairs) if known is None else known
+        known = self._dev_scores is not None and self._dev_scores[0] == self.trainer.seen and split == "dev"
+        scores = self._dev_scores[1] if self._dev_scores and known else self.trainer.scores(pairs)
         return Outcome(
             split=split,
             metric=mean_metric(self.job.metric, scores, pairs),
             scores=scores,
             history=self.trainer.history,
             weights=self.trainer.weights_hash(),
-            instances_trained=self.trainer.seen - self._instances_reused,
-            instances_reused=self._instances_reused,
-            stages_reused=self._reused,
+            instances_trained=self._chain.trained,
+            instances_resumed=self.trainer.seen - self._chain.trained - self._chain.instances_reused,
+            instances_reused=self._chain.instances_reused,
+            stages_reused=self._chain.reused,
+            damaged=self._chain.damaged,
             seconds=round(time.monotonic() - self._started, 3),
         )
 
@@ -180,7 +190,7 @@ def sampler_outcome(job: Job) -> Outcome:
     data = Data(job)
     scores = data.prepared.candidates(split)["score"].to_numpy(dtype=float)
     value = mean_metric(job.metric, scores, data.pairs(split))
-    return Outcome(split, value, scores, [], None, 0, 0, [], round(time.monotonic() - started, 3))
+    return Outcome(split, value, scores, [], None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
 
 
 def compute_features(job: Job, part: int) -> None:

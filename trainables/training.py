@@ -63,13 +63,15 @@ class Trainer:
             fused=True,
         )
 
-    def train(self, segment: Segment, until: int, pairs: Pairs) -> None:
-        """Trains from the instances seen to `until`, inside `segment`."""
+    def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
+        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
         self.model.train()
         while self.seen < until:
             loss, factor = self._step(segment, pairs)
             row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
             self.history.append({"instances": self.seen, **row, "train/epsilon": segment.smoothing.epsilon})
+            if after_step is not None:
+                after_step()
 
     def _step(self, segment: Segment, pairs: Pairs) -> tuple[float, float]:
         settings, step = self.settings, self.seen // self.settings.batch_size

@@ -84,7 +84,7 @@ def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
         again = finish(errand)
         assert (again.weights, again.history, again.metric) == (whole.weights, whole.history, whole.metric)
         np.testing.assert_array_equal(again.scores, whole.scores)
-        assert again.instances_trained + again.instances_reused == TRAINING["instances"]
+        assert again.instances_trained + again.instances_resumed == TRAINING["instances"]
         stops += 1
     assert stops >= 3
 

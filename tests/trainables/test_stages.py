@@ -1,18 +1,13 @@
-"""A stage's key is equal exactly where the training up to it is, and what the cache returns is what was put in."""
+"""A stage's key is equal exactly where the training up to it is."""
 
-import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from itertools import accumulate
 
-import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainables.small import BASELINE, BATCH_SIZE, LS, T_LS, TRAINING, WSLS, specification
+from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
 from trainables.specification import Environment, RunSpecification, VariantSettings
-from trainables.stages import Stage, StageCache, segments, stage_key
+from trainables.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])
 epsilons = st.floats(0.01, 1)
@@ -117,115 +112,25 @@ def test_whatever_changes_the_bits_changes_the_key() -> None:
     assert len({run.id for run in runs}) == len(runs)
 
 
-def stage() -> Stage:
-    """Every value that a bit-exact store must keep: negative zero, subnormal, extremes, a scalar, an odd loss."""
-    values = torch.tensor([0.0, -0.0, 1e-45, torch.finfo(torch.float32).max, 0.1])
-    tensors = {"weights/a": values, "step/a": torch.tensor(3.0), "weights/half": torch.randn(5, 2).bfloat16()}
-    return Stage(8, tensors, [{"instances": 8, "train/loss": 0.1 + 0.2}, {"instances": 8, "dev/R5@1": 1 / 3}])
+cuts = st.lists(st.integers(1, 40).map(lambda batches: batches * BATCH_SIZE), max_size=6)
 
 
-def bits(tensors: dict[str, torch.Tensor]) -> dict[str, bytes]:
-    return {name: bytes(value.contiguous().reshape(-1).view(torch.uint8).tolist()) for name, value in tensors.items()}
-
-
-def test_what_was_saved_is_loaded_bit_for_bit(tmp_path: Path) -> None:
-    cache, saved = StageCache(tmp_path / "stages"), stage()
-    assert cache.load("key") is None
-    cache.save("key", saved)
-    loaded = cache.load("key")
-    assert loaded is not None
-    assert bits(loaded.tensors) == bits(saved.tensors)
-    assert {name: value.dtype for name, value in loaded.tensors.items()} == {
-        name: value.dtype for name, value in saved.tensors.items()
-    }
-    assert (loaded.instances, loaded.history) == (saved.instances, saved.history)
-    assert [path.name for path in (tmp_path / "stages").iterdir()] == ["key"]
-
-
-def test_a_second_writer_changes_nothing(tmp_path: Path) -> None:
-    cache, saved = StageCache(tmp_path), stage()
-    cache.save("key", saved)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    cache.save("key", saved)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-
-
-FILES = ("state.safetensors", "stage.json", "sha256")
-
-
-def truncate(path: Path) -> None:
-    os.truncate(path, path.stat().st_size - 1)
-
-
-def empty(path: Path) -> None:
-    os.truncate(path, 0)
-
-
-def flip(path: Path) -> None:
-    """One bit, in the middle."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def scramble(path: Path) -> None:
-    """Bytes that are no text."""
-    path.write_bytes(b"\xff" * path.stat().st_size)
-
-
-@pytest.mark.parametrize("damage", [truncate, empty, flip, scramble, Path.unlink])
-@pytest.mark.parametrize("name", FILES)
-def test_a_damaged_state_is_noticed_and_removed(tmp_path: Path, name: str, damage: object) -> None:
-    cache = StageCache(tmp_path)
-    cache.save("key", stage())
-    assert callable(damage)
-    damage(tmp_path / "key" / name)
-    assert cache.load("key") is None
-    assert not (tmp_path / "key").exists()
-    cache.save("key", stage())
-    assert cache.load("key") is not None
-
-
-def test_the_furthest_state_that_is_whole_is_taken(tmp_path: Path) -> None:
-    cache, run = StageCache(tmp_path), specification(LS)
-    cuts = [1 * BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE]
-    assert cache.longest(run, cuts) is None
-    for cut in cuts:
-        cache.save(stage_key(run, cut), stage()._replace(instances=cut))
-    truncate(tmp_path / stage_key(run, cuts[2]) / "state.safetensors")
-    found = cache.longest(run, cuts)
-    assert found is not None
-    assert (found[0], found[1].instances) == (stage_key(run, cuts[1]), cuts[1])
-    forked = cache.longest(specification(T_LS), cuts)
-    assert forked is not None
-    assert forked[0] == found[0]
-    assert cache.longest(specification(WSLS), cuts) is None
-
-
-@pytest.mark.parametrize("dies_at", [None, 1, 2, 3])
-def test_a_state_being_written_is_not_visible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int | None
+@given(distributions, epsilons, st.floats(0.01, 2), cuts)
+def test_what_is_remembered_is_where_another_run_may_fork_and_the_end(
+    distribution: str, epsilon: float, switch: float, cuts: list[int]
 ) -> None:
-    """Looks for the key before every step of a save; where the disk is full at that step, nothing is left behind."""
-    cache, steps = StageCache(tmp_path), []
+    run = made(two_stage(distribution, epsilon, switch))
+    smoothed = sum(part.stop - part.start for part in run_segments(run) if part.smoothing.epsilon > 0)
+    assert remembered(run, cuts) == sorted({*(cut for cut in cuts if cut <= smoothed), TOTAL})
 
-    def watched(step: Callable[..., Any]) -> Callable[..., Any]:
-        def look(*arguments: Any, **settings: Any) -> Any:
-            steps.append(step)
-            assert not (tmp_path / "key").exists()
-            if len(steps) == dies_at:
-                raise OSError("no space left on device")
-            return step(*arguments, **settings)
 
-        return look
+def test_a_run_without_instances_has_nothing_to_remember() -> None:
+    assert remembered(specification(instances=0), [BATCH_SIZE]) == []
 
-    monkeypatch.setattr(Path, "write_text", watched(Path.write_text))
-    monkeypatch.setattr(os, "rename", watched(os.rename))
-    if dies_at is None:
-        cache.save("key", stage())
-        assert len(steps) == 3
-        assert cache.load("key") is not None
-    else:
-        with pytest.raises(OSError, match="no space"):
-            cache.save("key", stage())
-        assert list(tmp_path.iterdir()) == []
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from("abc"))))
+def test_every_instance_was_trained_by_one_run(parts: list[tuple[int, str]]) -> None:
+    stops = accumulate(length for length, _ in parts)
+    origins = [Origin(stop, owner) for stop, (_, owner) in zip(stops, parts, strict=True)]
+    for owner in "abcd":
+        assert trained_by(owner, origins) == sum(length for length, other in parts if other == owner)

@@ -1,0 +1,67 @@
+"""A run that is killed again and again ends with the bits of one that was left alone, and leaves nothing behind."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.processes import Work, begin
+from tests.trainables.small import BATCH_SIZE, T_LS, Fresh, World, finish, job
+from trainables.job import Job
+from trainables.processes import machine
+
+BATCHES = 120
+KILLS = 10
+
+
+def hidden(cache: Path) -> set[str]:
+    """Temporaries and claims among the stages."""
+    found = (cache / "stages").rglob("*")
+    return {path.name for path in found if path.name.startswith(".") or path.name.endswith(".claim")}
+
+
+def furthest(errand: Job) -> int:
+    """Instances of the newest whole checkpoint in the run's slot."""
+    slot = errand.cache / "stages" / "resume" / errand.specification.id
+    return max((int(path.parent.name) for path in slot.glob("[0-9]*/stage.json")), default=0)
+
+
+def writing(work: Work, errand: Job) -> bool:
+    """Whether this process is writing a checkpoint."""
+    slot = errand.cache / "stages" / "resume" / errand.specification.id
+    mark = f".{machine()}-{work.process.pid}-"
+    return slot.is_dir() and any(mark in path.name for path in slot.iterdir())
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -> None:
+    settings = {"instances": BATCHES * BATCH_SIZE, "cuts": (40 * BATCH_SIZE,), "evaluations": 3}
+    expected = finish(job(world, fresh(), T_LS, **settings))
+    errand = job(world, fresh(), T_LS, **settings).model_copy(update={"interval": 0.0})
+    draw, inside, last = random.Random(0), 0, 0
+    for number in range(KILLS):
+        before = furthest(errand)
+        (work,) = begin(errand)
+        work.wait(lambda work=work: work.start.value >= 0)
+        assert work.start.value >= before
+        assert work.start.value >= last - BATCH_SIZE  # at most the batch whose checkpoint was not whole yet
+        if number % 2:
+            work.wait(lambda work=work: work.seen.value >= work.start.value + 3 * BATCH_SIZE)
+            work.wait(lambda work=work: writing(work, errand))
+        else:
+            time.sleep(draw.uniform(0, 0.3))
+        work.kill()
+        last = work.seen.value
+        assert last < BATCHES * BATCH_SIZE, "it had ended before it was killed"
+        inside += any(f"-{work.process.pid}-" in name for name in hidden(errand.cache) if name.startswith("."))
+    assert inside > 0
+    (work,) = begin(errand)
+    found = work.result()
+    assert work.start.value >= last - BATCH_SIZE
+    assert (found["weights"], found["history"]) == (expected.weights, expected.history)
+    assert found["scores"] == expected.scores.tobytes()
+    assert found["damaged"] == []
+    assert found["instances_trained"] + found["instances_resumed"] == BATCHES * BATCH_SIZE
+    assert hidden(errand.cache) == set()
+    assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()

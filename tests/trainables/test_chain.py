@@ -1,0 +1,166 @@
+"""Nothing is trained twice: runs share what they have in common, wait for each other, and take up what was kept."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.processes import begin
+from tests.trainables.small import (
+    BASELINE,
+    BATCH_SIZE,
+    BATCHES,
+    CUTS,
+    FROZEN,
+    LS,
+    T_LS,
+    T_WSLS,
+    Fresh,
+    World,
+    finish,
+    job,
+)
+from tests.trainables.storages import empty, flipped, missing, truncated
+from trainables.job import Job, Outcome
+from trainables.run import Run
+from trainables.stages import stage_key
+
+TOTAL = BATCHES * BATCH_SIZE
+LONG = 100 * BATCH_SIZE
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    return (one.weights, one.history, one.metric) == (other.weights, other.history, other.metric)
+
+
+@pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
+def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fresh, variant: object) -> None:
+    whole = finish(job(world, fresh(), variant))
+    errand = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})
+    tries, start = 0, 0
+    while True:
+        run = Run(errand)
+        assert run.trainer.seen == start
+        end = _steps(run, 1)
+        run.close()
+        if end is not None:
+            break
+        start, tries = run.trainer.seen, tries + 1
+    assert same(end, whole)
+    assert tries > 1
+    assert (end.instances_resumed, end.instances_reused) == (TOTAL, 0)
+    assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()
+
+
+def _steps(run: Run, count: int) -> Outcome | None:
+    for _ in range(count):
+        outcome = run.advance()
+        if outcome is not None:
+            return outcome
+    return None
+
+
+def test_a_run_without_interruption_within_the_interval_keeps_no_slot(world: World, fresh: Fresh) -> None:
+    errand = job(world, fresh(), LS)
+    finish(errand)
+    names = {path.name for path in (errand.cache / "stages").iterdir()}
+    assert names == {stage_key(errand.specification, stop) for stop in (*CUTS, TOTAL)}
+
+
+DAMAGED = [("state.safetensors", damage) for damage in (truncated, flipped, empty, missing)]
+DAMAGED += [("stage.json", flipped), ("stage.json", missing)]
+
+
+@pytest.mark.parametrize("place", ["resume/*/*", "*"], ids=["slot", "stages"])
+def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, place: str) -> None:
+    """The other kinds of damage are in test_checkpoints.py."""
+    whole = finish(job(world, fresh(), T_LS, FROZEN))
+    errand = job(world, fresh(), T_LS, FROZEN, cuts=CUTS if place == "*" else (), evaluations=4)
+    errand = errand.model_copy(update={"interval": 0.0 if place != "*" else 60.0})
+    run = Run(errand)
+    _steps(run, 3)
+    run.close()
+    for name, damage in DAMAGED:
+        again = errand.model_copy(update={"cache": fresh()})
+        shutil.copytree(errand.cache / "stages", again.cache / "stages")
+        files = list((again.cache / "stages").glob(f"{place}/{name}"))
+        assert files
+        for file in files:
+            changed = damage(file.read_bytes())
+            file.unlink() if changed is None else file.write_bytes(changed)
+        outcome = finish(again)
+        assert outcome.weights == whole.weights
+        assert outcome.instances_trained == TOTAL
+        assert len(outcome.damaged) == len(files)
+        assert all("damaged" in line and "\n" not in line for line in outcome.damaged)
+    assert finish(again).damaged == []
+
+
+def test_several_processes_that_want_one_run_train_it_once(world: World, fresh: Fresh) -> None:
+    errand = job(world, fresh(), LS)
+    expected = finish(job(world, fresh(), LS))
+    found = [work.result() for work in begin(errand, errand, errand)]
+    assert sum(item["instances_trained"] for item in found) == TOTAL
+    assert {item["weights"] for item in found} == {expected.weights}
+    assert all(item["history"] == expected.history for item in found)
+    assert all(item["scores"] == expected.scores.tobytes() for item in found)
+
+
+def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World, fresh: Fresh) -> None:
+    shared = fresh()
+    jobs = [job(world, shared, variant) for variant in (LS, T_LS, BASELINE)]
+    expected = [finish(job(world, fresh(), variant)).weights for variant in (LS, T_LS, BASELINE)]
+    found = [work.result() for work in begin(*jobs)]
+    assert [item["weights"] for item in found] == expected
+    assert sum(item["instances_trained"] for item in found) == 3 * TOTAL - 2 * BATCH_SIZE
+    assert sum(item["instances_reused"] for item in found) == 2 * BATCH_SIZE
+    left = {path.name for path in (shared / "stages").rglob("*") if path.name.startswith(".") or "claim" in path.name}
+    assert left == set()
+
+
+def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(world: World, fresh: Fresh) -> None:
+    expected = finish(job(world, fresh(), LS, instances=LONG))
+    errand = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
+    (first,) = begin(errand)
+    first.wait(lambda: first.seen.value > 20 * BATCH_SIZE)
+    (second,) = begin(errand)
+    second.wait(lambda: second.start.value >= 0)
+    time.sleep(0.2)
+    assert first.process.is_alive()
+    first.kill()
+    seen = first.seen.value
+    found = second.result()
+    assert seen < LONG
+    assert found["weights"] == expected.weights
+    assert found["history"] == expected.history
+    assert found["instances_trained"] + found["instances_resumed"] == LONG
+
+
+def test_what_other_studies_trained_is_shared_and_what_one_trained_before_a_kill_is_not(
+    world: World, fresh: Fresh
+) -> None:
+    errand = job(world, fresh(), LS).model_copy(update={"study": "one"})
+    run = Run(errand)
+    _steps(run, 1)
+    run.close()
+    again = finish(errand)
+    assert (again.instances_trained, again.instances_resumed, again.instances_reused) == (TOTAL - 8, 8, 0)
+    other = finish(errand.model_copy(update={"study": "two"}))
+    assert (other.instances_trained, other.instances_resumed, other.instances_reused) == (0, 0, TOTAL)
+    fork = finish(_as(errand, T_LS))
+    assert (fork.instances_trained, fork.instances_resumed, fork.instances_reused) == (TOTAL - 16, 0, 16)
+
+
+def _as(errand: Job, variant: object) -> Job:
+    return errand.model_copy(update={"specification": errand.specification.model_copy(update={"variant": variant})})
+
+
+@pytest.mark.parametrize("kind", ["file", "memory"])
+def test_states_may_lie_on_any_file_system(world: World, fresh: Fresh, tmp_path: Path, kind: str) -> None:
+    place = f"{kind}://{tmp_path}/stages"
+    whole = finish(job(world, fresh(), T_LS))
+    for variant in (LS, T_LS):
+        outcome = finish(job(world, fresh(), variant).model_copy(update={"stages": place, "interval": 0.0}))
+    assert same(outcome, whole)
+    assert (outcome.instances_trained, outcome.instances_reused) == (TOTAL - 16, 16)

@@ -1,0 +1,93 @@
+"""What is loaded is what was saved, bit for bit, or nothing."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
+from trainables.checkpoints import Checkpoints
+from trainables.stages import Origin, Stage
+from trainables.storage import SEAL, storage
+
+
+def stage() -> Stage:
+    """Every value that a bit-exact store must keep: negative zero, subnormal, extremes, a scalar, an odd loss."""
+    values = torch.tensor([0.0, -0.0, 1e-45, torch.finfo(torch.float32).max, 0.1])
+    tensors = {"weights/a": values, "step/a": torch.tensor(3.0), "weights/half": torch.randn(5, 2).bfloat16()}
+    history = [{"instances": 8, "train/loss": 0.1 + 0.2}, {"instances": 8, "dev/R5@1": 1 / 3}]
+    return Stage(8, tensors, history, (Origin(4, "one"), Origin(8, "two")))
+
+
+def bits(tensors: dict[str, torch.Tensor]) -> dict[str, bytes]:
+    return {name: bytes(value.contiguous().reshape(-1).view(torch.uint8).tolist()) for name, value in tensors.items()}
+
+
+class TestOnEveryStorage:
+    @pytest.fixture(params=KINDS)
+    def at(self, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+        return place(request.param, tmp_path)
+
+    def test_what_was_saved_is_loaded_bit_for_bit(self, at: str) -> None:
+        kept, saved = Checkpoints(storage(at)), stage()
+        assert kept.load("key") is None
+        kept.save("key", saved)
+        loaded = kept.load("key")
+        assert loaded is not None
+        assert bits(loaded.tensors) == bits(saved.tensors)
+        assert {name: value.dtype for name, value in loaded.tensors.items()} == {
+            name: value.dtype for name, value in saved.tensors.items()
+        }
+        assert loaded._replace(tensors={}) == saved._replace(tensors={})
+        assert kept.damaged == []
+
+    def test_a_second_save_changes_nothing(self, at: str) -> None:
+        kept, saved = Checkpoints(storage(at)), stage()
+        kept.save("key", saved)
+        before = set(kept.storage.files())
+        kept.save("key", saved)
+        assert set(kept.storage.files()) == before
+
+    @pytest.mark.parametrize("damage", DAMAGES)
+    @pytest.mark.parametrize("name", ["state.safetensors", SEAL])
+    def test_a_damaged_state_is_noticed_told_and_removed(
+        self, at: str, name: str, damage: Callable[[bytes], bytes | None]
+    ) -> None:
+        kept = Checkpoints(storage(at))
+        kept.save("key", stage())
+        write(at, f"key/{name}", damage(content(at, f"key/{name}")))
+        assert kept.load("key") is None
+        if not (at.startswith("memory") and (name, damage) == (SEAL, missing)):  # a writer that was killed, no damage
+            (line,) = kept.damaged
+            assert "\n" not in line
+            assert "state key was damaged" in line
+            assert list(kept.storage.files()) == []
+        kept.save("key", stage())
+        assert kept.load("key") is not None
+
+
+@pytest.mark.parametrize("dies_at", [1, 2])
+def test_where_the_disk_is_full_nothing_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int
+) -> None:
+    """Looks for the key before every step of a save that follows the tensors; the disk is full at one of them."""
+    kept, steps = Checkpoints(storage(str(tmp_path))), []
+
+    def watched(step: Callable[..., Any]) -> Callable[..., Any]:
+        def look(*arguments: Any, **settings: Any) -> Any:
+            steps.append(step)
+            assert not (tmp_path / "key").exists()
+            if len(steps) == dies_at:
+                raise OSError("no space left on device")
+            return step(*arguments, **settings)
+
+        return look
+
+    monkeypatch.setattr(Path, "write_text", watched(Path.write_text))
+    monkeypatch.setattr(os, "rename", watched(os.rename))
+    with pytest.raises(OSError, match="no space"):
+        kept.save("key", stage())
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,89 @@
+"""Files are there whole or not at all; what a killed writer left is removed, and nothing that somebody still writes."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trainables.files import sweep, temporary_name, whole_file, whole_folder
+from trainables.processes import gone, machine
+
+
+@pytest.fixture(scope="module")
+def ended() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def temporary(path: Path, where: str, process: int, hours: float = 0) -> Path:
+    found = path.with_name(f".{path.name}.{where}-{process}-01234567")
+    found.mkdir()
+    (found / "half").write_text("x")
+    os.utime(found, (time.time() - hours * 3600,) * 2)
+    return found
+
+
+def test_temporaries_of_processes_that_ended_are_removed_and_no_others(tmp_path: Path, ended: int) -> None:
+    key = tmp_path / "key"
+    dead = [temporary(key, machine(), ended), temporary(key, "0123abcd", 1, hours=25)]
+    living = [temporary(key, machine(), os.getpid()), temporary(key, "0123abcd", 1, hours=23)]
+    for name in ("key", ".cache", ".plan.json.0123", f".key.{machine()}-{ended}", f"key.{machine()}-{ended}-01234567"):
+        (tmp_path / name).mkdir()
+        living.append(tmp_path / name)
+    sweep(tmp_path)
+    assert not any(path.exists() for path in dead)
+    assert all(path.exists() for path in living)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_folders_below_are_swept_when_asked_for(tmp_path: Path, ended: int, deep: bool) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    below = tmp_path / "a" / "b" / f".file.{machine()}-{ended}-01234567"
+    below.write_text("x")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    linked = elsewhere / below.name
+    linked.write_text("x")
+    (tmp_path / "a" / "link").symlink_to(elsewhere)
+    sweep(tmp_path / "a", deep)
+    assert below.exists() != deep
+    assert linked.exists()
+    sweep(tmp_path / "nowhere", deep)
+
+
+def test_what_a_writer_uses_is_not_swept_while_it_lives_and_then_is(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from trainables.files import whole_file, whole_folder\n"
+        "place = Path(sys.argv[1])\n"
+        "with whole_file(place / 'file') as one, whole_folder(place / 'folder') as other:\n"
+        "    one.write_text('half'); (other / 'state').write_text('half'); print(flush=True); input()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    writer = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], **pipes)
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    sweep(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    writer.kill()
+    while not gone(machine(), writer.pid):
+        time.sleep(0.01)
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    writer.communicate()
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    for whole in (whole_file, whole_folder):
+        with pytest.raises(ZeroDivisionError), whole(tmp_path / "name"):
+            _ = 1 / 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_says_whose_it_is_but_not_on_which_machine() -> None:
+    assert os.uname().nodename not in temporary_name(Path("state")).name
+    assert f"{machine()}-{os.getpid()}-" in temporary_name(Path("state")).name

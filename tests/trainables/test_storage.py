@@ -1,0 +1,157 @@
+"""The contract of a storage, the same on every kind of file system."""
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.storages import KINDS, place
+from trainables.storage import SEAL, File, Storage, storage
+
+
+@pytest.fixture(params=KINDS)
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return storage(place(request.param, tmp_path))
+
+
+def put(kept: Storage, name: str, **files: str) -> None:
+    with kept.write(name) as folder:
+        for file, text in {"state": "bits", SEAL: "sealed", **files}.items():
+            (folder / file).write_text(text, encoding="utf-8")
+
+
+class TestEveryStorage:
+    def test_a_folder_comes_back_as_it_was_written(self, kept: Storage) -> None:
+        put(kept, "key", state="\0\n\r\n")
+        with kept.read("key") as folder:
+            assert (folder / "state").read_bytes() == b"\0\n\r\n"
+            assert {path.name for path in folder.iterdir()} == {"state", SEAL}
+        assert kept.exists("key")
+        assert kept.names() == ["key"]
+
+    def test_nothing_is_there_before_it_is_written(self, kept: Storage) -> None:
+        assert not kept.exists("key")
+        assert kept.names() == list(kept.files()) == []
+        with pytest.raises(FileNotFoundError), kept.read("key") as folder:
+            (folder / SEAL).read_text()
+        kept.remove("key")
+
+    def test_a_folder_being_written_is_not_seen_and_one_given_up_never_is(self, kept: Storage) -> None:
+        with suppress(ZeroDivisionError), kept.write("key") as folder:
+            (folder / SEAL).write_text("sealed")
+            assert not kept.exists("key")
+            assert kept.names() == list(kept.files()) == []
+            _ = 1 / 0
+        assert not kept.exists("key")
+        put(kept, "key")
+        assert kept.exists("key")
+
+    def test_a_second_writer_is_harmless(self, kept: Storage) -> None:
+        with kept.write("key") as first:
+            (first / SEAL).write_text("sealed")
+            put(kept, "key")
+        assert kept.exists("key")
+        assert kept.names() == ["key"]
+
+    def test_a_storage_within_is_a_folder_of_its_own(self, kept: Storage) -> None:
+        put(kept.within("resume").within("run"), "008")
+        put(kept.within("resume").within("run"), "016")
+        assert kept.within("resume").within("run").names() == ["008", "016"]
+        kept.within("resume").remove("run")
+        assert kept.within("resume").within("run").names() == list(kept.files()) == []
+
+    def test_what_is_removed_is_gone_and_the_rest_stays(self, kept: Storage) -> None:
+        put(kept, "one")
+        put(kept, "two")
+        kept.remove("one")
+        kept.remove("one")
+        assert kept.names() == ["two"]
+        assert {file.path for file in kept.files()} == {"two/state", f"two/{SEAL}"}
+
+    def test_files_tell_sizes_and_when_a_folder_was_last_used(self, kept: Storage) -> None:
+        def used(name: str) -> float:
+            return max(file.modified for file in kept.files() if file.path.startswith(name))
+
+        put(kept, "one", state="123")
+        put(kept, "two")
+        assert {file.path: file.bytes for file in kept.files() if file.path.startswith("one")} == {
+            "one/state": 3,
+            f"one/{SEAL}": 6,
+        }
+        assert used("one") <= used("two")
+        while used("one") <= used("two"):  # a disk's clock has its own grain
+            kept.touch("one")
+        with kept.read("one") as folder:
+            assert (folder / "state").read_text() == "123"
+
+    def test_a_note_is_created_once(self, kept: Storage) -> None:
+        assert kept.peek("key.claim") is None
+        assert kept.create("key.claim", "mine")
+        assert not kept.create("key.claim", "theirs")
+        found = kept.peek("key.claim")
+        assert found is not None
+        assert found.text == "mine"
+        assert kept.names() == list(kept.files()) == []
+
+    def test_only_one_of_many_creates_a_note(self, kept: Storage) -> None:
+        start, won = threading.Barrier(8), []
+
+        def race(number: int) -> None:
+            start.wait()
+            if kept.create("key.claim", str(number)):
+                won.append(str(number))
+
+        threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = kept.peek("key.claim")
+        assert found is not None
+        assert won == [found.text]
+
+    def test_a_sign_of_life_changes_the_stamp_of_ones_own_note_only(self, kept: Storage) -> None:
+        kept.create("key.claim", "mine")
+        before = kept.peek("key.claim")
+        kept.renew("key.claim", "theirs")
+        assert kept.peek("key.claim") == before
+        while (after := kept.peek("key.claim")) == before:
+            kept.renew("key.claim", "mine")
+        assert before is not None
+        assert after is not None
+        assert after.text == before.text
+
+    def test_only_ones_own_note_is_dropped(self, kept: Storage) -> None:
+        kept.drop("key.claim", "mine")
+        kept.create("key.claim", "mine")
+        kept.drop("key.claim", "theirs")
+        assert kept.peek("key.claim") is not None
+        kept.drop("key.claim", "mine")
+        assert kept.peek("key.claim") is None
+        kept.renew("key.claim", "mine")
+        assert kept.peek("key.claim") is None
+
+
+def test_elsewhere_than_on_a_disk_a_folder_without_its_seal_does_not_count(tmp_path: Path) -> None:
+    """A writer killed between two files."""
+    kept = storage(place("memory", tmp_path))
+    with kept.write("key") as folder:
+        (folder / "state").write_text("bits")
+    assert not kept.exists("key")
+    assert kept.names() == []
+    assert [file.path for file in kept.files()] == ["key/state"]
+    put(kept, "key")
+    assert kept.exists("key")
+
+
+def test_a_file_system_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        storage("nowhere://bucket")
+
+
+def test_files_are_named_from_the_storages_root(tmp_path: Path) -> None:
+    kept = storage(place("memory", tmp_path))
+    put(kept.within("resume").within("run"), "008", state="123")
+    sizes = {file.path: file.bytes for file in kept.files() if isinstance(file, File)}
+    assert sizes == {"resume/run/008/state": 3, f"resume/run/008/{SEAL}": 6}

@@ -1,0 +1,51 @@
+"""Which process wrote a file, so that another can tell whether it is still at it."""
+
+import hashlib
+import os
+import platform
+import uuid
+from functools import lru_cache
+from pathlib import Path
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """8 hexadecimal digits for this machine, its boot and its process namespace: where a process number means one
+    process. A hash, since the names of other people's machines are nobody's business."""
+    facts = [platform.node(), str(uuid.getnode())]
+    for read in (_boot, _namespace):
+        try:
+            facts.append(read())
+        except OSError:  # no /proc on this system
+            continue
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:8]
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
+
+
+def _namespace() -> str:
+    return os.readlink("/proc/self/ns/pid")
+
+
+def gone(where: str, process: int) -> bool:
+    """Whether this process is known to have ended; of another machine's nothing is known."""
+    if where != machine():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return _zombie(process)
+
+
+def _zombie(process: int) -> bool:
+    """Ended, but not yet taken note of by its parent."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state == "Z"
