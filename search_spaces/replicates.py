@@ -82,6 +82,10 @@ class Search:
                 self._study.tell(trial, mean)
         self._asked = []
 
+    def remaining(self) -> list[VariantSettings]:
+        """What may still be proposed."""
+        return [point for point in self._points() if point not in self._seen] if self._left else []
+
     def _unseen(self) -> tuple[optuna.Trial, VariantSettings]:
         for repeat in range(_REPEATS + 1):
             if repeat == _REPEATS:

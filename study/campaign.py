@@ -16,7 +16,9 @@ from study import record
 from study.config import Study, searched
 from trainables.job import Job
 from trainables.smoothing import switch_instances
-from trainables.specification import Environment, RunSpecification, VariantSettings
+from trainables.specification import Environment, RunSpecification, VariantSettings, digest
+from trainables.stages import remembered, stage_key
+from trainables.storage import RESUME
 
 
 class Resolved(NamedTuple):
@@ -66,9 +68,12 @@ class Campaign:
     def __init__(self, study: Study, resolved: Resolved, folder: Path, plan_hash: str) -> None:
         self.study, self.resolved, self.folder, self._plan_hash = study, resolved, folder, plan_hash
         self._queue: deque[Errand] = deque()
-        self._running: set[str] = set()
+        self._running: dict[str, str | None] = {}  # run id -> key of the first stretch that it may share
         self._rounds: dict[str, list[Configuration]] = {}
         self._testing = False
+        training = study.training
+        cuts = {switch_instances(part, training.instances, training.batch_size) for part in study.search.switch}
+        self._cuts = tuple(sorted(cuts))
         self._seen_test = any(folder.glob("runs/*/test.json"))
         space = study.search
         self._searches: dict[str, Search] = {
@@ -94,16 +99,25 @@ class Campaign:
         return self._testing and not self._queue and not self._running
 
     def next(self) -> Errand | None:
-        """The next errand to start, or None while others must finish first."""
+        """The next errand to start, or None while others must finish first.
+
+        One that begins as a running one does is left for later, since it would wait for that one's stages.
+        """
         if not self._queue:
             return None
-        errand = self._queue.popleft()
-        self._running.add(errand.job.specification.id)
+        busy = set(self._running.values()) - {None}
+        errand = next((errand for errand in self._queue if self._beginning(errand) not in busy), self._queue[0])
+        self._queue.remove(errand)
+        self._running[errand.job.specification.id] = self._beginning(errand)
         return errand
+
+    def _beginning(self, errand: Errand) -> str | None:
+        """Two runs with the same one would wait for each other, so that something else had better run meanwhile."""
+        return next(iter(self.stages(errand.job.specification)), None) if errand.job.action == "train" else None
 
     def done(self, errand: Errand) -> None:
         """The errand ended, well or not: its record says which."""
-        self._running.discard(errand.job.specification.id)
+        self._running.pop(errand.job.specification.id, None)
         self._settle()
 
     def example(self) -> Job:
@@ -126,6 +140,31 @@ class Campaign:
         key = f"dev/{self.study.analysis.metric}"
         values = [entry["summary"][key] for entry in entries if entry and entry["state"] == "finished"]
         return fmean(values) if len(values) == len(entries) else None
+
+    def needed(self) -> set[str]:
+        """Names, in the storage of stages, of all that this study may still read: the stages and slots of runs that are
+        queued or running, the stages that proposals still possible would start from, and the final weights of every
+        configuration that may still be tested."""
+        open_ones = [item for item in self.configurations if self._open([item])]
+        waiting = {run.id for item in open_ones for run in item.runs if not record.finished(self.folder, run.id)}
+        possible = [
+            self._configuration(name, variant)
+            for name, search in self._searches.items()
+            for variant in search.remaining()
+        ]
+        training = [run for item in open_ones for run in item.runs if run.id in waiting]
+        training += [run for item in possible for run in item.runs]
+        names = {key for run in training for key in self.stages(run)} | {f"{RESUME}/{run_id}" for run_id in waiting}
+        rounds = [item for proposed in self._rounds.values() for item in proposed]
+        for item in [*self.chosen().values(), *open_ones, *rounds]:
+            for run in item.runs:
+                if not record.finished(self.folder, run.id, "test"):
+                    names |= set(self.stages(run)[-1:])
+        return names
+
+    def stages(self, run: RunSpecification) -> list[str]:
+        """Keys of the stages that are kept of a run, in the order of training."""
+        return [] if run.training is None else [stage_key(run, stop) for stop in remembered(run, self._cuts)]
 
     def _settle(self) -> None:
         """Starts whatever the finished records allow: next rounds, then the test set."""
@@ -151,7 +190,7 @@ class Campaign:
             self._enqueue(new, "train")
 
     def _open(self, configurations: Iterable[Configuration]) -> bool:
-        waiting = self._running | {errand.job.specification.id for errand in self._queue}
+        waiting = self._running.keys() | {errand.job.specification.id for errand in self._queue}
         return any(run.id in waiting for configuration in configurations for run in configuration.runs)
 
     def _enqueue(self, configurations: Iterable[Configuration], action: str) -> None:
@@ -169,8 +208,6 @@ class Campaign:
         )
 
     def _errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
-        training = self.study.training
-        cuts = [switch_instances(part, training.instances, training.batch_size) for part in self.study.search.switch]
         job = Job.model_validate(
             {
                 "specification": run,
@@ -178,7 +215,10 @@ class Campaign:
                 "metric": self.study.analysis.metric,
                 "cache": self.study.cache,
                 "model_path": self.resolved.model_path,
-                "cuts": tuple(sorted(set(cuts))),
+                "stages": self.study.stages,
+                "interval": self.study.caching.interval,
+                "study": digest(str(self.folder)),
+                "cuts": self._cuts,
             }
         )
         return Errand(job, self.labels(configuration, run))

@@ -125,7 +125,8 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
 
 def _known(model: type[Settings] = Study, prefix: str = "") -> Iterator[str]:
     """Every dotted key of a study."""
-    for name, field in model.model_fields.items():
+    for own_name, field in model.model_fields.items():
+        name = field.alias or own_name
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _known(field.annotation, f"{prefix}{name}.")
@@ -194,7 +195,25 @@ def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
     if folder and not os.path.isfile(folder / "config.json"):
         state = "has no config.json" if os.path.isdir(folder) else "does not exist"
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
-    for key, path in (("output.folder", study.folder), ("output.cache", study.cache)):
+    for key, path in (("output.folder", study.folder), ("cache.folder", study.cache)):
         existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
         if not os.path.isdir(existing):
             yield key, repr(str(path)), f"a folder; {existing} is a file"
+    if fault := _unusable_storage(study.stages):
+        yield "cache.stages", repr(study.stages), fault
+
+
+def _unusable_storage(place: str) -> str | None:
+    """What is expected instead of a place that states cannot be kept at; whether it can be reached is not looked up."""
+    if "://" not in place:
+        existing = next(parent for parent in (Path(place), *Path(place).parents) if os.path.exists(parent))
+        return None if os.path.isdir(existing) else f"a folder; {existing} is a file"
+    import fsspec  # only here, because it is not loaded in an instant
+
+    try:
+        fsspec.get_filesystem_class(place.partition("://")[0])
+    except ValueError:
+        return "a folder, or the URL of a file system that fsspec knows, e.g. s3://bucket/stages"
+    except ImportError as error:
+        return f"the package of this file system to be installed ({error})"
+    return None

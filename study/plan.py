@@ -38,7 +38,7 @@ def declared(study: Study, model_digest: str) -> dict[str, Any]:
         "systems": systems,
         "expected_queries": {split: count for split, count in queries.items() if count is not None},
         "families": families,
-        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output"}),
+        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output", "caching"}),
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 
 from study.config import Study, searched
+from study.sharing import shared, unshared
 from trainables.data.prepared import find
 
 
@@ -20,7 +21,7 @@ def show(study: Study) -> None:
         print(f"{name:12} {configurations:14} {runs:6} {runs * each:10}")
     total, runs = sum(row[2] * row[3] for row in rows), sum(row[2] for row in rows)
     print(f"{'in all':12} {sum(row[1] for row in rows):14} {runs:6} {total:10}")
-    print(f"instances without sharing {total}; a two-stage run whose epsilon was tried before starts at its switch")
+    print(f"instances to train: {unshared(study)} without sharing, {shared(study)} with equal beginnings trained once")
     print(f"then {len(searches) + 2} systems x {seeds} seeds and BM25 on the test set")
     prepared = find(study.task, study.cache)
     print(f"data: {prepared.fingerprint if prepared else 'unknown until the study has prepared it'}")

@@ -9,6 +9,7 @@ from typing import Any
 from study import plan, record
 from study.campaign import Campaign, Configuration, Errand, Resolved
 from study.config import Study
+from study.housekeeping import Budget, clean
 from study.tracking import Tracking, mirror, mirror_plan, mirrored
 from trainables import environment, weights
 from trainables.data.prepared import prepare
@@ -27,6 +28,7 @@ def conduct(study: Study, started: float) -> None:
     """
     folder = study.folder
     plan.check_folder(study, folder)
+    clean(study)
     path = weights.folder(study.model.name)
     weights.check(path, study.model)
     digest = weights.files_digest(path)
@@ -82,6 +84,8 @@ class Progress:
         elapsed = time.monotonic() - self._started
         left = elapsed / self._done * max(0, self._total - count) / 60
         say(f"{count:3}/{self._total}  {name:40} {self._result(errand, entry)}  about {left:.0f} min left")
+        for line in (entry or {}).get("damaged", []):
+            say(f"{'':9}{line}")
 
     def _result(self, errand: Errand, entry: dict[str, Any] | None) -> str:
         if entry is None or entry["state"] != "finished":
@@ -123,14 +127,19 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
 
     from study import execute
 
-    progress = Progress(campaign, study.analysis.metric)
+    progress, budget = Progress(campaign, study.analysis.metric), Budget(campaign, say)
+
+    def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
+        progress.errand(errand, entry)
+        budget.keep()
+
     concurrent = execute.start(study)
     try:
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         execute.features(campaign.example(), progress.features)
         progress.begin()
-        execute.run(campaign, tracking, concurrent, progress.errand)
+        execute.run(campaign, tracking, concurrent, ended)
     finally:
         ray.shutdown()
 
@@ -157,5 +166,5 @@ def _analyse(study: Study) -> None:
     trained, reused = (sum(s.get(f"instances_{key}", 0) for s in summaries) for key in ("trained", "reused"))
     seconds = [summary["seconds"] for summary in summaries if summary.get("instances_trained")]
     if seconds:
-        say(f"{trained} instances trained, {reused} taken from shared stages; a run took {fmean(seconds):.0f} s")
+        say(f"{trained} instances trained, {trained + reused} without sharing; a run took {fmean(seconds):.0f} s")
     say(f"report: {folder / 'report' / 'report.html'}")

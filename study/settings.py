@@ -4,11 +4,12 @@ The settings of a task, a model and its training are `trainables.specification`'
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainables.specification import ModelSettings, Positive, Settings, TaskSettings, TrainingSettings
@@ -48,6 +49,16 @@ def _with_baseline(values: tuple[VariantName, ...]) -> tuple[VariantName, ...]:
     if "BERT" not in _distinct(values):
         raise ValueError
     return values
+
+
+def _bytes(text: str) -> int:
+    """Bytes of a size, 1 kB = 1000 B and 1 KiB = 1024 B; ValueError for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B", text.strip().upper())
+    if found is None:
+        raise ValueError
+    number, prefix, binary = found.groups()
+    power = " KMGT".index(prefix or " ")
+    return round(float(number) * float(1024 if binary else 1000) ** power)
 
 
 Text = Annotated[str, Field(min_length=1), _described("text of at least one character")]
@@ -121,12 +132,35 @@ class OutputSettings(Settings):
 
     folder: Text | None = None
     """None: results/<name of the study>."""
-    cache: Text = "results/.cache"
-    """Prepared data and stages, shared by studies."""
+
+
+class CacheSettings(Settings):
+    """What is computed once and kept for whoever needs it again; no result depends on it."""
+
+    folder: Text = "results/.cache"
+    """Prepared data, tokens and what frozen layers make of them, shared by studies."""
+    stages: Text | None = None
+    """Folder or URL (any file system of fsspec, e.g. s3://bucket/stages) of the states of training; none: stages in the
+    cache's folder."""
+    budget: Annotated[
+        str | None,
+        AfterValidator(lambda value: value if value is None or _bytes(value) >= 0 else None),
+        _described('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
+    ] = "20GB"
+    """What all states may take. The longest unused are removed, but none that the study still needs."""
+    interval: Annotated[float, Field(ge=0)] = 60.0
+    """Seconds of training that a kill may cost; 0: a batch."""
+
+    @property
+    def bytes(self) -> int | None:
+        """The budget."""
+        return None if self.budget is None else _bytes(self.budget)
 
 
 class Study(Settings):
     """Everything a study is; its parts are checked against each other."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), _described("lower-case letters, digits and hyphens, at most 64")
@@ -151,6 +185,7 @@ class Study(Settings):
     tracking: TrackingSettings = TrackingSettings()
     resources: ResourceSettings = ResourceSettings()
     output: OutputSettings = OutputSettings()
+    caching: CacheSettings = Field(CacheSettings(), alias="cache")
 
     @property
     def folder(self) -> Path:
@@ -160,7 +195,13 @@ class Study(Settings):
     @property
     def cache(self) -> Path:
         """Absolute folder of what studies share."""
-        return Path(os.path.expanduser(self.output.cache)).absolute()
+        return Path(os.path.expanduser(self.caching.folder)).absolute()
+
+    @property
+    def stages(self) -> str:
+        """Absolute folder, or URL, of the states of training."""
+        place = self.caching.stages or str(self.cache / "stages")
+        return place if "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property
     def project(self) -> str:

@@ -8,11 +8,8 @@ from trainables.checkpoints import Checkpoints
 from trainables.claims import Claims
 from trainables.job import Job
 from trainables.stages import Origin, Stage, remembered, stage_key, trained_by
-from trainables.storage import storage
+from trainables.storage import RESUME, storage
 from trainables.training import Trainer
-
-RESUME = "resume"
-"""Folder, among the stages, of the runs' slots: `resume/<run id>/<instances>/`, the newest state only."""
 
 
 class Chain:

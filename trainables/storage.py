@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SEAL = "stage.json"
+RESUME = "resume"
+"""Folder, among the stages, of the slots of unfinished runs: `resume/<run id>/<instances>/`, the newest state only."""
 
 
 class File(NamedTuple):

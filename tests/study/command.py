@@ -22,7 +22,7 @@ SMALL = (
 
 def command(place: Path, *arguments: str) -> list[str]:
     """A small study whose results and cache lie under `place`."""
-    output = (f"output.folder={place / 'study'}", f"output.cache={place / 'cache'}")
+    output = (f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}")
     return [sys.executable, "-m", "study.run", "quick", *SMALL, *output, *arguments]
 
 

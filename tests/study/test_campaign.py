@@ -222,3 +222,63 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
 def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
     assert {errand.job.cuts for errand in drive(campaign(tmp_path))} == {(32, 64)}
+
+
+def beginning(kept: set[str], keys: list[str]) -> int:
+    """How many of a run's stages it finds: it starts from the furthest."""
+    return max((number for number, key in enumerate(keys, 1) if key in kept), default=0)
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(), st.integers(1, 8), st.floats(0, 0.3))
+def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent: int, share: float) -> None:
+    """Stages as they would be kept by a study of unlimited budget, and by one without any."""
+    draw = random.Random(seed)
+    failing: dict[str, bool] = {}
+    everything: set[str] = set()
+    needed: set[str] = set()
+    known: list[Errand] = []
+
+    def metric(labels: Labels) -> float | None:
+        failing.setdefault(labels["specification_id"], draw.random() < share)
+        return None if failing[labels["specification_id"]] else quality(labels)
+
+    with empty_folder() as folder:
+        made = campaign(folder)
+
+        def watch(running: list[Errand]) -> None:
+            for ended in [errand for errand in known if errand not in running]:
+                known.remove(ended)
+                if ended.job.action == "train" and record.finished(folder, ended.job.specification.id):
+                    keys = made.stages(ended.job.specification)
+                    everything.update(keys)
+                    needed.update(keys)
+            wanted = made.needed()
+            needed.intersection_update(wanted)
+            for errand in [errand for errand in running if errand not in known]:
+                known.append(errand)
+                keys = made.stages(errand.job.specification)
+                assert beginning(needed, keys) == beginning(everything, keys)
+                if errand.job.action == "test" and keys:
+                    assert keys[-1] in needed
+            waiting = {f"resume/{errand.job.specification.id}" for errand in running if errand.job.action == "train"}
+            assert waiting <= wanted
+
+        drive(made, metric=metric, order=draw, concurrent=concurrent, watch=watch)
+        assert made.needed() == set()
+
+
+def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> None:
+    """T-LS begins as LS does: with two at a time, they run side by side only when nothing else is left."""
+    made = campaign(tmp_path)
+
+    def first_stage(errand: Errand) -> str | None:
+        keys = made.stages(errand.job.specification)
+        return keys[0] if keys and errand.job.action == "train" else None
+
+    def watch(running: list[Errand]) -> None:
+        stages = [first_stage(errand) for errand in running]
+        if None not in stages and len(set(stages)) < len(stages):
+            assert all(first_stage(errand) in stages for errand in made._queue)
+
+    drive(made, concurrent=2, watch=watch)

@@ -150,7 +150,18 @@ MISTAKES = [
     ("analysis.correction=fdr", "analysis.correction: 'fdr'", "'bonferroni', 'holm' or 'bh'"),
     ("tracking.mode=on", "tracking.mode: 'on'", "'offline', 'online' or 'disabled'"),
     ("resources.concurrent=0", "resources.concurrent: 0", "greater than or equal to 1"),
-    ("output.cache=", "output.cache: ''", "at least one character"),
+    ("cache.folder=", "cache.folder: ''", "at least one character"),
+    (f"cache.folder={__file__}/x", f"cache.folder: '{__file__}/x'", "is a file"),
+    ("output.cache=x", "output.cache: 'x'", "did you mean cache?"),
+    ("caching.folder=x", "caching: {'folder': 'x'}", "output, cache"),
+    ("cache.budget=20", "cache.budget: 20", 'a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none'),
+    ("cache.budget=20 apples", "cache.budget: '20 apples'", "a size as text"),
+    ("cache.budget=-1GB", "cache.budget: '-1GB'", "a size as text"),
+    ("cache.interval=-1", "cache.interval: -1", "greater than or equal to 0"),
+    ("cache.interval=often", "cache.interval: 'often'", "a valid number"),
+    ("cache.stages=nowhere://x", "cache.stages: 'nowhere://x'", "a file system that fsspec knows, e.g. s3://"),
+    ("cache.stages=", "cache.stages: ''", "at least one character"),
+    (f"cache.stages={__file__}/x", f"cache.stages: '{__file__}/x'", "is a file"),
     (f"output.folder={__file__}/x", f"output.folder: '{__file__}/x'", "is a file"),
     ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
@@ -196,6 +207,26 @@ def test_unreadable_files(tmp_path: Path) -> None:
     assert "cannot be read (Is a directory)" in message(str(tmp_path))
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     assert "not UTF-8" in message(str(tmp_path / "latin.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("20GB", 20 * 10**9), ("500 MB", 500 * 10**6), ("1.5 GiB", 3 * 2**29), ("7b", 7), ("0B", 0), ("none", None)],
+)
+def test_a_budget_is_a_size(text: str, expected: int | None) -> None:
+    assert load(None, [f"cache.budget={text}"]).caching.bytes == expected
+
+
+def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load(None, ["cache.folder=shared"]).stages == str(tmp_path / "shared" / "stages")
+    assert load(None, ["cache.stages=states"]).stages == str(tmp_path / "states")
+    assert load(None, ["cache.stages=memory://bucket/stages"]).stages == "memory://bucket/stages"
+
+
+def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    assert "Install s3fs" in message(None, "cache.stages=s3://bucket/stages")
 
 
 def test_as_many_negatives_as_candidates_are_too_many() -> None:

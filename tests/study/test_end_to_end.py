@@ -1,6 +1,7 @@
 """A study from its command line to its table, run again, killed and taken up, read back from W&B's files alone."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import command, comparisons, environment, records, run, table, weights
+from study.config import load
+from study.sharing import shared, unshared
+from tests.study.command import SMALL, command, comparisons, environment, records, run, table, weights
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +51,15 @@ def test_two_stage_runs_start_from_the_constant_runs_checkpoints(finished):
     assert "instances shared" in printed
     entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
     assert sum(entry["summary"]["instances_reused"] for entry in entries) > 0
+
+
+def test_no_more_is_trained_than_was_planned(finished):
+    place, printed = finished
+    study = load("quick", [*SMALL, f"cache.folder={place / 'cache'}"])
+    found = re.search(r"(\d+) instances trained, (\d+) without sharing", printed)
+    assert found
+    assert shared(study).low <= int(found[1]) <= shared(study).high
+    assert int(found[2]) == unshared(study)
 
 
 def test_again_trains_nothing_and_prints_the_same_table(finished):

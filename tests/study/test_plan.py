@@ -62,7 +62,8 @@ def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -
     [
         {"tracking": {"mode": "disabled"}},
         {"resources": {"concurrent": 1}},
-        {"output": {"cache": "elsewhere"}},
+        {"output": {"folder": "elsewhere"}},
+        {"cache": {"folder": "elsewhere", "stages": "s3://bucket", "budget": None, "interval": 0}},
         {"model": {"name": "some/path"}},
     ],
     ids=lambda change: next(iter(change)),
@@ -169,4 +170,4 @@ def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path: Path) -> No
     (tmp_path / "error.log").write_text("no disk")
     (tmp_path / ".plan.json.0123").write_text("{")
     (tmp_path / ".cache").mkdir()
-    settle(study(output={"cache": str(tmp_path / ".cache")}), MODEL, tmp_path)
+    settle(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)

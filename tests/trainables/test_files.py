@@ -31,7 +31,7 @@ def temporary(path: Path, where: str, process: int, hours: float = 0) -> Path:
 def test_temporaries_of_processes_that_ended_are_removed_and_no_others(tmp_path: Path, ended: int) -> None:
     key = tmp_path / "key"
     dead = [temporary(key, machine(), ended), temporary(key, "0123abcd", 1, hours=25)]
-    living = [temporary(key, machine(), os.getpid()), temporary(key, "0123abcd", 1, hours=23)]
+    living = [temporary(key, machine(), os.getpid()), temporary(key, "0123abcd", 2, hours=23)]
     for name in ("key", ".cache", ".plan.json.0123", f".key.{machine()}-{ended}", f"key.{machine()}-{ended}-01234567"):
         (tmp_path / name).mkdir()
         living.append(tmp_path / name)

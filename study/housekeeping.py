@@ -1,0 +1,39 @@
+"""What a study does for the disk: removes what killed processes left, and keeps the states within their budget."""
+
+from collections.abc import Callable
+
+from study.campaign import Campaign
+from study.config import Study
+from trainables.eviction import evict
+from trainables.files import sweep
+from trainables.storage import storage
+
+
+def clean(study: Study) -> None:
+    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others."""
+    for folder in {study.folder, study.cache}:
+        sweep(folder, deep=True)
+
+
+class Budget:
+    """Evicts states when they exceed the study's `cache.budget`.
+
+    Args:
+        campaign: knows what is still needed.
+        say: told once if that alone exceeds the budget.
+    """
+
+    def __init__(self, campaign: Campaign, say: Callable[[str], None]) -> None:
+        self._campaign, self._say, self._told = campaign, say, False
+        self._limit = campaign.study.caching.bytes
+        self._storage = storage(campaign.study.stages)
+
+    def keep(self) -> None:
+        """Evicts what is no longer needed, if there is too much."""
+        if self._limit is None:
+            return
+        left = evict(self._storage, self._campaign.needed, self._limit).left
+        if left > self._limit and not self._told:
+            self._told = True
+            budget = self._campaign.study.caching.budget
+            self._say(f"states still needed take {left / 1e9:.3g} GB, more than cache.budget = {budget}; all are kept")

@@ -1,0 +1,84 @@
+"""Real studies of the tiny world: real campaigns, trials, training and records, one after the other without Ray."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from study import record
+from study.campaign import Campaign, Configuration, Resolved
+from study.housekeeping import Budget
+from study.settings import Study
+from study.tracking import Tracking
+from study.trial import Trial
+from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
+from tests.trainables.small import job as tiny_job
+from trainables import environment, weights
+
+BATCHES = 6
+SETTINGS: dict[str, Any] = {
+    "name": "tiny",
+    "seeds": [1, 2],
+    "training": {**TRAINING, "instances": BATCHES * BATCH_SIZE, "threads": 1},
+    "analysis": {"metric": "R5@1"},
+    "tracking": {"mode": "disabled"},
+}
+
+
+def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
+    """A study of the tiny world in `place`, its cache in `folder`."""
+    made = {
+        **SETTINGS,
+        "task": world.prepared.settings.model_dump(),
+        "model": {"name": str(world.bert), "max_length": 32, **FROZEN},
+        "output": {"folder": str(place)},
+        **changes,
+    }
+    return Study.model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
+
+
+def campaign(world: World, made: Study) -> Campaign:
+    """Its campaign, the frozen layers' features computed."""
+    tiny_job(world, made.cache, model=FROZEN)
+    resolved = Resolved(world.prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
+    return Campaign(made, resolved, made.folder, "plan-hash")
+
+
+def conduct(begun: Campaign, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
+    """Runs a campaign's errands in one process, in the campaign's order or in one drawn; returns what was said."""
+    tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
+    said: list[str] = []
+    budget, started, running = Budget(begun, said.append), 0, []
+    while not begun.finished and (stop_after is None or started < stop_after):
+        while len(running) < (3 if order else 1) and (errand := begun.next()) is not None:
+            running.append(errand)
+        errand = running.pop(order.randrange(len(running)) if order else 0)
+        started += 1
+        labels, job = errand.labels, errand.job.model_dump_json()
+        trial = Trial(config={"job": job, "labels": json.dumps(labels), "tracking": tracking.model_dump_json()})
+        while not trial.step()["done"]:
+            pass
+        begun.done(errand)
+        budget.keep()
+    return said
+
+
+def table(begun: Campaign) -> dict[str, Any]:
+    """What a study found: of every run its weights and metric, of the chosen their test metric."""
+    found = {}
+    for item in begun.configurations:
+        for run in item.runs:
+            for split in ("dev", "test"):
+                entry = record.read(begun.folder, run.id, split)  # type: ignore[arg-type]
+                if entry is not None:
+                    summary = entry["summary"]
+                    found[item.name, run.id, split] = (summary.get("weights"), summary.get(f"{split}/R5@1"))
+    return found
+
+
+def totals(begun: Campaign, configurations: list[Configuration] | None = None) -> tuple[int, int]:
+    """Instances trained, and instances that would have been without sharing."""
+    runs = [run for item in configurations or begun.configurations for run in item.runs]
+    summaries = [entry["summary"] for run in runs if (entry := record.read(begun.folder, run.id))]
+    trained = sum(summary["instances_trained"] for summary in summaries)
+    return trained, trained + sum(summary["instances_reused"] for summary in summaries)

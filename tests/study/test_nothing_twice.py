@@ -1,0 +1,150 @@
+"""A study trains no more than its plan says, whatever is removed or interrupted, and ends with the same weights."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from study import record
+from study.campaign import Campaign
+from study.housekeeping import clean
+from study.sharing import shared, unshared
+from tests.study.small import BATCHES, campaign, conduct, study, table, totals
+from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
+from trainables.processes import machine
+from trainables.run import Run
+
+WHOLE_GRID = {
+    "variants": ["BERT", "LS", "T-LS"],
+    "search": {
+        "parallel": 3,
+        "epsilon": [0.2],
+        "switch": [part / 6 for part in range(1, 6)],
+        "trials": {"LS": 1, "T-LS": 5, "WSLS": 1, "T-WSLS": 1},
+    },
+}
+SMALL_GRID = {
+    "seeds": [1],
+    "variants": ["BERT", "LS", "T-LS"],
+    "search": {"epsilon": [0.2], "switch": [1 / 3, 2 / 3], "trials": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1}},
+}
+SAMPLE = {
+    "seeds": [1],
+    "search": {
+        "parallel": 2,
+        "epsilon": [0.2, 0.4],
+        "switch": [0.34, 0.5, 0.67],
+        "trials": {"LS": 1, "T-LS": 3, "WSLS": 1, "T-WSLS": 1},
+    },
+}
+
+
+def test_a_study_of_its_whole_grid_trains_exactly_what_was_planned(world: World, fresh: Fresh, tmp_path: Path) -> None:
+    """Per seed: 48 of the baseline, 48 with smoothing, and tails of 40, 32, 24, 16 and 8."""
+    made = study(world, tmp_path / "study", fresh(), **WHOLE_GRID)
+    begun = campaign(world, made)
+    conduct(begun)
+    planned = shared(made)
+    assert planned == (2 * (48 + 48 + 120),) * 2
+    assert totals(begun) == (planned.low, unshared(made))
+    for item in begun.configurations:
+        for run in item.runs:
+            if item.name in ("BERT", "LS", "T-LS"):
+                alone = job(world, fresh(), run.variant, FROZEN, seed=run.seed, instances=BATCHES * BATCH_SIZE)
+                found = record.read(begun.folder, run.id)
+                assert found is not None
+                assert found["summary"]["weights"] == finish(alone.model_copy(update={"specification": run})).weights
+
+
+def test_a_study_of_a_sample_trains_within_the_planned_bounds_in_any_order(
+    world: World, fresh: Fresh, tmp_path: Path
+) -> None:
+    made = study(world, tmp_path / "study", fresh(), **SAMPLE)
+    begun = campaign(world, made)
+    conduct(begun, random.Random(1))
+    trained, without = totals(begun)
+    assert shared(made).low <= trained <= shared(made).high
+    assert without == unshared(made)
+
+
+def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
+    world: World, fresh: Fresh, tmp_path: Path
+) -> None:
+    rich = campaign(world, study(world, tmp_path / "rich", fresh(), **SAMPLE))
+    assert conduct(rich) == []
+    cache = fresh()
+    poor = campaign(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, **SAMPLE))
+    (line,) = conduct(poor)
+    assert "cache.budget = 1B" in line
+    assert table(poor) == table(rich)
+    assert totals(poor) == totals(rich)
+    assert list((cache / "stages").iterdir()) == []
+
+
+def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, fresh: Fresh, tmp_path: Path) -> None:
+    made = study(world, tmp_path / "study", fresh(), cache={"interval": 0}, **SMALL_GRID)
+    for stretches in (1, 2, 3):
+        interrupted = campaign(world, made)
+        conduct(interrupted, stop_after=stretches)
+        errand = interrupted.next()
+        assert errand is not None
+        if errand.job.specification.system == "cross-encoder":
+            run = Run(errand.job)
+            run.advance()
+            run.close()
+    begun = campaign(world, made)
+    conduct(begun)
+    assert totals(begun) == (shared(made).low, unshared(made))
+    resumed = [record.read(begun.folder, run.id) for item in begun.configurations for run in item.runs]
+    assert sum(entry["summary"]["instances_resumed"] for entry in resumed if entry) > 0
+
+
+@pytest.fixture(scope="module")
+def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """A finished study."""
+    place = tmp_path_factory.mktemp("finished")
+    begun = campaign(world, study(world, place / "study", world.fresh_cache(place / "cache"), **SMALL_GRID))
+    conduct(begun)
+    return begun
+
+
+def another(world: World, finished: Campaign, folder: Path, cache: Path) -> Campaign:
+    """The same study in another folder, with what the finished one left in its cache."""
+    shutil.copytree(finished.study.stages, cache / "stages")
+    return campaign(world, study(world, folder, cache, **SMALL_GRID))
+
+
+def test_a_second_study_shares_everything_and_says_so(
+    world: World, finished: Campaign, fresh: Fresh, tmp_path: Path
+) -> None:
+    again = another(world, finished, tmp_path / "again", fresh())
+    conduct(again)
+    assert totals(again) == (0, unshared(again.study))
+    assert table(again) == table(finished)
+
+
+def test_what_was_damaged_is_in_the_record(world: World, finished: Campaign, fresh: Fresh, tmp_path: Path) -> None:
+    again = another(world, finished, tmp_path / "again", fresh())
+    files = list(Path(again.study.stages).glob("*/state.safetensors"))
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-1])
+    conduct(again)
+    entries = [record.read(again.folder, run.id) for item in again.configurations for run in item.runs]
+    lines = [line for entry in entries if entry for line in entry["damaged"]]
+    assert sum(entry["summary"]["dev/states_damaged"] for entry in entries if entry) == len(lines) == len(files)
+    assert all("damaged" in line for line in lines)
+    assert table(again) == table(finished)
+
+
+def test_a_study_starts_by_removing_what_dead_processes_left(world: World, fresh: Fresh, tmp_path: Path) -> None:
+    made = study(world, tmp_path / "study", tmp_path / "cache")
+    dead = f"{machine()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
+    left = [made.folder / "runs" / "id" / f".record.json.{dead}", made.cache / "stages" / f".key.{dead}" / "state"]
+    for path in left:
+        path.parent.mkdir(parents=True)
+        path.write_text("half")
+    clean(made)
+    assert not any(path.exists() for path in left)
+    shutil.rmtree(tmp_path / "cache")
+    clean(made)

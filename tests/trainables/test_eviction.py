@@ -1,0 +1,73 @@
+"""What is needed stays, the rest goes in the order in which it was last used, and no more of it than must."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trainables.storages import KINDS, place
+from trainables.eviction import Unit, evict, excess, units
+from trainables.storage import SEAL, File, Storage, storage
+
+files = st.builds(
+    File, st.sampled_from(["a", "b", "c", "d/x", "resume/a/8", "resume/b/8"]), st.integers(0, 9), st.floats(0, 9)
+)
+lists = st.lists(files.map(lambda file: file._replace(path=f"{file.path}/{SEAL}")))
+names = st.sets(st.sampled_from(["a", "b", "c", "d", "resume/a", "resume/b"]))
+
+
+@given(lists, names, st.integers(0, 60))
+def test_no_more_goes_than_must_the_longest_unused_first_and_nothing_needed(
+    files: list[File], needed: set[str], budget: int
+) -> None:
+    found = units(files)
+    going = excess(found, needed, budget)
+    staying = [unit for unit in found if unit not in going]
+    assert not needed & {unit.name for unit in going}
+    left = sum(unit.bytes for unit in staying)
+    assert left <= budget or {unit.name for unit in staying} <= needed
+    if going:
+        assert left + going[-1].bytes > budget
+        free = [unit for unit in staying if unit.name not in needed]
+        assert all(going[-1].used <= unit.used for unit in free)
+
+
+@given(lists)
+def test_units_hold_every_file_once(files: list[File]) -> None:
+    found = units(files)
+    assert sum(unit.bytes for unit in found) == sum(file.bytes for file in files)
+    assert len({unit.name for unit in found}) == len(found)
+    assert all(
+        unit.used == max(file.modified for file in files if file.path.startswith(f"{unit.name}/")) for unit in found
+    )
+    assert [unit.used for unit in found] == sorted(unit.used for unit in found)
+
+
+def put(kept: Storage, name: str) -> None:
+    with kept.write(name) as folder:
+        (folder / SEAL).write_text("x" * 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_and_slots_are_evicted_whole(tmp_path: Path, kind: str) -> None:
+    kept = storage(place(kind, tmp_path))
+    for name in ("old", "needed", "new"):
+        put(kept, name)
+    for name in ("008", "016"):
+        put(kept.within("resume").within("run"), name)
+    kept.create("old.claim", "somebody")
+    while max(unit.name for unit in units(kept.files())[-1:]) != "new":
+        kept.touch("new")
+    assert evict(kept, lambda: pytest.fail("asked though all is within the budget"), 50).left == 50
+    found = evict(kept, lambda: {"needed"}, 25)
+    assert (set(found.removed), found.left) == ({"old", "resume/run"}, 20)
+    assert set(kept.names()) - {"resume"} == {"needed", "new"}
+    assert [unit.name for unit in units(kept.files())] == ["needed", "new"]
+    assert kept.peek("old.claim") is not None
+    assert evict(kept, lambda: {"needed"}, 0) == (["new"], 10)
+
+
+def test_a_unit_is_a_state_or_a_slot() -> None:
+    found = units([File("a/state", 1, 2.0), File("a/stage.json", 2, 1.0), File("resume/a/8/state", 4, 0.0)])
+    assert found == [Unit("resume/a", 4, 0.0), Unit("a", 3, 2.0)]
