@@ -11,7 +11,7 @@ from tests.trainables.small import BATCH_SIZE, T_LS, Fresh, World, finish, job
 from trainables.job import Job
 from trainables.processes import machine
 
-BATCHES = 120
+BATCHES = 60
 KILLS = 10
 
 
@@ -36,7 +36,7 @@ def writing(work: Work, errand: Job) -> bool:
 
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -> None:
-    settings = {"instances": BATCHES * BATCH_SIZE, "cuts": (40 * BATCH_SIZE,), "evaluations": 3}
+    settings = {"instances": BATCHES * BATCH_SIZE, "cuts": (20 * BATCH_SIZE,), "evaluations": 3}
     expected = finish(job(world, fresh(), T_LS, **settings))
     errand = job(world, fresh(), T_LS, **settings).model_copy(update={"interval": 0.0})
     draw, inside, last = random.Random(0), 0, 0
@@ -47,10 +47,10 @@ def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -
         assert work.start.value >= before
         assert work.start.value >= last - BATCH_SIZE  # at most the batch whose checkpoint was not whole yet
         if number % 2:
-            work.wait(lambda work=work: work.seen.value >= work.start.value + 3 * BATCH_SIZE)
+            work.wait(lambda work=work: work.seen.value >= work.start.value + 2 * BATCH_SIZE)
             work.wait(lambda work=work: writing(work, errand))
         else:
-            time.sleep(draw.uniform(0, 0.3))
+            time.sleep(draw.uniform(0, 0.2))
         work.kill()
         last = work.seen.value
         assert last < BATCHES * BATCH_SIZE, "it had ended before it was killed"

@@ -34,6 +34,7 @@ class Work(NamedTuple):
         deadline = time.monotonic() + timeout
         while not condition() and self.process.is_alive():
             assert time.monotonic() < deadline, "nothing happened"
+            time.sleep(0.0002)
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""

@@ -27,7 +27,7 @@ from trainables.run import Run
 from trainables.stages import stage_key
 
 TOTAL = BATCHES * BATCH_SIZE
-LONG = 100 * BATCH_SIZE
+LONG = 60 * BATCH_SIZE
 
 
 def same(one: Outcome, other: Outcome) -> bool:
@@ -123,7 +123,7 @@ def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(wor
     expected = finish(job(world, fresh(), LS, instances=LONG))
     errand = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
     (first,) = begin(errand)
-    first.wait(lambda: first.seen.value > 20 * BATCH_SIZE)
+    first.wait(lambda: first.seen.value > 10 * BATCH_SIZE)
     (second,) = begin(errand)
     second.wait(lambda: second.start.value >= 0)
     time.sleep(0.2)
