@@ -155,8 +155,7 @@ class Campaign:
         training = [run for item in open_ones for run in item.runs if run.id in waiting]
         training += [run for item in possible for run in item.runs]
         names = {key for run in training for key in self.stages(run)} | {f"{RESUME}/{run_id}" for run_id in waiting}
-        rounds = [item for proposed in self._rounds.values() for item in proposed]
-        for item in [*self.chosen().values(), *open_ones, *rounds]:
+        for item in [*self.chosen().values(), *open_ones]:  # who is complete and not the best will not become it
             for run in item.runs:
                 if not record.finished(self.folder, run.id, "test"):
                     names |= set(self.stages(run)[-1:])
