@@ -119,6 +119,19 @@ def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World
     assert left == set()
 
 
+def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) -> None:
+    """Its scores are those of the state it has taken over, not of its own last evaluation."""
+    errand = job(world, fresh(), LS)
+    slow = Run(errand)
+    _steps(slow, 2)
+    assert slow.trainer.seen == TOTAL // 2
+    fast = finish(errand)
+    overtaken = finish(slow)
+    assert same(overtaken, fast)
+    assert overtaken.scores.tobytes() == fast.scores.tobytes()
+    assert (overtaken.instances_trained, fast.instances_trained) == (TOTAL // 2, TOTAL // 2)
+
+
 def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(world: World, fresh: Fresh) -> None:
     expected = finish(job(world, fresh(), LS, instances=LONG))
     errand = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
