@@ -37,7 +37,8 @@ class Chain:
         self._kept = time.monotonic()
         self.reused: list[str] = []
         self.trained = 0
-        place.sweep()
+        for kept in (place, self._slots, self._slot.storage):
+            kept.sweep()
         self._take_up()
 
     @property
@@ -88,7 +89,6 @@ class Chain:
 
     def _take_up(self) -> None:
         """Goes to whatever is furthest along, the run's own slot or a stage."""
-        self._slot.storage.sweep()
         for name in reversed(self._slot.storage.names()):
             stage = self._slot.load(name)
             if stage is not None:

@@ -23,6 +23,7 @@ from tests.trainables.small import (
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.job import Job, Outcome
+from trainables.processes import machine
 from trainables.run import Run
 from trainables.stages import stage_key
 
@@ -59,6 +60,18 @@ def _steps(run: Run, count: int) -> Outcome | None:
         if outcome is not None:
             return outcome
     return None
+
+
+def test_a_run_removes_what_writers_that_died_left(world: World, fresh: Fresh) -> None:
+    errand = job(world, fresh(), LS)
+    run = errand.specification.id
+    dead = f"{machine()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
+    names = (f".key.{dead}", f"resume/.{run}.{dead}", f"resume/{run}/.8.{dead}")
+    left = [errand.cache / "stages" / name for name in names]
+    for folder in left:
+        (folder / "half").mkdir(parents=True)
+    finish(errand)
+    assert not any(folder.exists() for folder in left)
 
 
 def test_a_run_without_interruption_within_the_interval_keeps_no_slot(world: World, fresh: Fresh) -> None:
