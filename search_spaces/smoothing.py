@@ -1,6 +1,7 @@
 """What may vary in label smoothing: the strength epsilon and, for two-stage schedules, the switch point."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -27,7 +28,9 @@ def _suggest(trial: "Trial", name: str, grid: Sequence[float]) -> float:
     steps = {round(after - before, 9) for before, after in pairwise(grid)}
     if len(steps) != 1:
         return float(trial.suggest_categorical(name, list(grid)))
-    value = trial.suggest_float(name, grid[0], grid[-1], step=steps.pop())
+    low, step = round(grid[0], 9), steps.pop()
+    high = Decimal(str(low)) + (len(grid) - 1) * Decimal(str(step))  # Optuna drops a last point that is off by a bit
+    value = trial.suggest_float(name, low, float(high), step=step)
     return min(grid, key=lambda point: abs(point - value))
 
 

@@ -1,9 +1,10 @@
 """Proposals are a function of the seed and of earlier results."""
 
+import optuna
 import pytest
 
 from search_spaces.replicates import Search
-from search_spaces.smoothing import size
+from search_spaces.smoothing import size, smoothing
 from trainables.smoothing import VARIANTS
 from trainables.specification import VariantSettings
 
@@ -30,6 +31,15 @@ def test_all_proposals_are_distinct_and_the_default_comes_first(variant):
     assert len(made) == len(set(made)) == size(variant, EPSILONS, SWITCHES)
     assert made[0].epsilon == 0.2
     assert made[0].switch == (0.5 if VARIANTS[variant].schedule == "two_stage" else None)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("parts", [3, 6, 7, 11])
+def test_every_point_of_an_evenly_spaced_grid_can_be_proposed(parts):
+    grid = [part / parts for part in range(1, parts)]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    found = {smoothing(study.ask(), "T-LS", EPSILONS, grid).switch for _ in range(40 * parts)}
+    assert found == set(grid)
 
 
 @pytest.mark.parametrize("variant", SEARCHED)
