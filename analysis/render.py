@@ -48,11 +48,12 @@ def comparison_cells(
 
 
 def legend(table: Table) -> str:
-    """What the marks and numbers mean, in one line."""
+    """What the marks and numbers mean, and how scores were computed, in one line."""
     pairs = [f"{symbols} over {name}" for symbols, name in zip(("▲▼", "△▽"), table.baselines, strict=False)]
     return (
         f"Mean ± standard deviation over {table.seeds} seeds. Significant gain or loss on the test queries: "
         f"{', '.join(pairs)} (paired t-test, corrected, {table.alpha:g})."
+        + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
     )
 
 

@@ -54,7 +54,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽."""
+    """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽; `scored_in` the
+    precisions that the models' scores were computed in, as far as the runs tell."""
 
     rows: list[Row]
     notes: list[str]
@@ -64,6 +65,7 @@ class Table:
     alpha: float
     seeds: int
     queries: int
+    scored_in: list[str]
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,13 @@ def _table(
             notes.append(f"{configuration.label} [{configuration.id}] has undeclared seeds, not used: {extra}")
     tested = [c.values(plan, plan.test_split) for c in best.values() if c is not None]
     queries = max((len(value[0]) for value in tested if value is not None), default=0)
-    return Table(rows, notes, plan.metric, splits, baselines, plan.alpha, len(plan.seeds), queries)
+    return Table(rows, notes, plan.metric, splits, baselines, plan.alpha, len(plan.seeds), queries, _precisions(best))
+
+
+def _precisions(best: dict[str, Configuration | None]) -> list[str]:
+    runs = [run for configuration in best.values() if configuration for run in configuration.runs.values()]
+    trainings = [(run.config.get("specification") or {}).get("training") or {} for run in runs]
+    return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
 
 
 def _tested(configuration: Configuration, split: str) -> bool:

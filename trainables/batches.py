@@ -1,15 +1,19 @@
-"""Which instances make batch t: a pure function of (seed, t), whatever was trained before."""
+"""Which instances make batch t, a pure function of (seed, t), and the parts in which a batch is computed."""
 
 import numpy as np
 import numpy.typing as npt
 
 from trainables.randomness import generator
+from trainables.specification import TrainingSettings
 
 Rows = npt.NDArray[np.int64]
 
+_WINDOW = 50
+"""Batches whose queries are put in order of length together, when batches are bucketed."""
+
 
 def batch(seed: int, step: int, queries: int, candidates: int, batch_size: int, negatives: int) -> Rows:
-    """Candidate rows of training batch `step`.
+    """Candidate rows of training batch `step`, drawn uniformly.
 
     Queries pass in an order that is shuffled anew every epoch; a batch holds, for each of its batch_size /
     (1 + negatives) queries, the relevant document and `negatives` of its sampled documents, drawn without replacement.
@@ -37,3 +41,68 @@ def batch(seed: int, step: int, queries: int, candidates: int, batch_size: int, 
     ranks = np.concatenate([np.zeros((groups, 1), dtype=np.int64), sampled], axis=1)
     rows: Rows = (chosen[:, None] * candidates + ranks).reshape(-1)
     return rows
+
+
+class Sampler:
+    """The batches of a run.
+
+    "random" batches are `batch`'s. "bucketed" ones hold the same queries in every window of 50 batches, but those of
+    similar length together, and the window's batches in a drawn order; which instances share an optimizer step then
+    depends on their length.
+
+    Args:
+        seed: the run's.
+        settings: instances, batch_size, negatives, batching.
+        candidates: candidates a query.
+        lengths: (queries * candidates,) tokens of each pair.
+    """
+
+    def __init__(self, seed: int, settings: TrainingSettings, candidates: int, lengths: Rows) -> None:
+        self._seed, self._settings, self._candidates, self._lengths = seed, settings, candidates, lengths
+        self._window: tuple[int, Rows] | None = None
+
+    def rows(self, step: int) -> Rows:
+        """Row numbers of training batch `step`: (batch_size,)."""
+        if self._settings.batching == "random":
+            return self._uniform(step)
+        window, place = divmod(step, _WINDOW)
+        if self._window is None or self._window[0] != window:
+            self._window = window, self._bucketed(window)
+        rows: Rows = self._window[1][place]
+        return rows
+
+    def _uniform(self, step: int) -> Rows:
+        settings, queries = self._settings, len(self._lengths) // self._candidates
+        return batch(self._seed, step, queries, self._candidates, settings.batch_size, settings.negatives)
+
+    def _bucketed(self, window: int) -> Rows:
+        settings = self._settings
+        last = min((window + 1) * _WINDOW, settings.instances // settings.batch_size)
+        rows = np.stack([self._uniform(step) for step in range(window * _WINDOW, last)])
+        groups = rows.reshape(-1, 1 + settings.negatives)
+        ordered = groups[np.argsort(self._lengths[groups].sum(axis=1), kind="stable")].reshape(rows.shape)
+        shuffled: Rows = ordered[generator(self._seed, "buckets", window).permutation(len(rows))]
+        return shuffled
+
+
+def micro_batches(lengths: Rows, tokens: int) -> list[Rows]:
+    """Cuts pairs into parts of similar length and at most `tokens` tokens (a longer pair is alone).
+
+    Args:
+        lengths: (pairs,) tokens of each pair.
+        tokens: most tokens of a part.
+
+    Returns:
+        Places in `lengths`, shortest pairs first; together a permutation.
+    """
+    order = np.argsort(lengths, kind="stable")
+    parts: list[list[int]] = []
+    room = 0
+    for place in order.tolist():
+        length = int(lengths[place])
+        if not parts or length > room:
+            parts.append([])
+            room = tokens
+        parts[-1].append(place)
+        room -= length
+    return [np.array(part, dtype=np.int64) for part in parts]

@@ -1,10 +1,14 @@
-"""What the bits depend on beside the settings: device, instruction set, library versions. Loads no torch."""
+"""What the bits depend on beside the settings: device, instruction set, versions. Loads no torch but for a GPU."""
 
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
+from trainables.errors import UserError
 from trainables.specification import Environment, TrainingSettings
+
+Device = Literal["cpu", "cuda"]
 
 _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
@@ -20,11 +24,15 @@ def _processor() -> tuple[str, set[str]]:
     return named.get("vendor_id", "unknown"), set((named.get("flags") or named.get("Features", "")).split())
 
 
-def current() -> Environment:
-    """The environment of a trial on this machine's processor."""
+def current(device: Device = "cpu") -> Environment:
+    """The environment of a trial on this machine's processor or GPU; the latter loads torch.
+
+    Raises:
+        UserError: there is no GPU.
+    """
     vendor, flags = _processor()
     return Environment(
-        device="cpu",
+        device="cpu" if device == "cpu" else f"cuda:{_gpu()}",
         instruction_set="-".join([platform.machine(), vendor, *(name for name in _EXTENSIONS if name in flags)]),
         torch=version("torch"),
         transformers=version("transformers"),
@@ -32,9 +40,25 @@ def current() -> Environment:
     )
 
 
-def resolved(training: TrainingSettings) -> TrainingSettings:
-    """`training` with precision `auto` turned into what this processor has units for."""
+def _gpu() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UserError("resources.gpu", "no GPU on this machine", "a CUDA GPU and a CUDA build of torch, or 0")
+    return torch.cuda.get_device_name()
+
+
+def has_bf16_units(device: Device = "cpu") -> bool:
+    """Whether this processor or GPU multiplies matrices in bf16 by instructions of its own."""
+    if device == "cpu":
+        return bool(_processor()[1] & {"amx_bf16", "avx512_bf16"})
+    import torch
+
+    return torch.cuda.get_device_capability() >= (8, 0)
+
+
+def resolved(training: TrainingSettings, device: Device = "cpu") -> TrainingSettings:
+    """`training` with precision `auto` turned into what this device has units for."""
     if training.precision != "auto":
         return training
-    bf16 = _processor()[1] & {"amx_bf16", "avx512_bf16"}
-    return training.model_copy(update={"precision": "bf16" if bf16 else "fp32"})
+    return training.model_copy(update={"precision": "bf16" if has_bf16_units(device) else "fp32"})

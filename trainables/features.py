@@ -1,7 +1,7 @@
 """What the frozen layers make of every candidate pair, computed once for a task and model and shared by every run.
 
-The unit is the block of one query's candidates, padded to the longest of them, so the bits of a pair never depend on
-which study asked for it.
+The unit is a part of QUERIES_PER_PART queries, always computed in the same batches, so the bits of a pair never depend
+on which study asked for it.
 """
 
 from functools import cached_property
@@ -11,12 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from trainables.cross_encoder import Batch, CrossEncoder
+from trainables.batches import micro_batches
+from trainables.cross_encoder import CrossEncoder
 from trainables.data.tokens import Tokens
 from trainables.files import whole_file
+from trainables.packed import Batch
 from trainables.specification import Environment, ModelSettings, digest
 
 QUERIES_PER_PART = 50
+_TOKENS = 2048
+"""Tokens computed at once: activations of a small model then stay in the processor's cache."""
 
 
 class Features(NamedTuple):
@@ -35,7 +39,7 @@ class Features(NamedTuple):
     @property
     def parts(self) -> int:
         """How many parts there are."""
-        return -(-(len(self.tokens.offsets) - 1) // (self.candidates * QUERIES_PER_PART))
+        return -(-len(self.tokens) // (self.candidates * QUERIES_PER_PART))
 
     def part_file(self, part: int) -> Path:
         """Where a part lies: (tokens of its pairs, hidden) in float32."""
@@ -48,14 +52,15 @@ class Features(NamedTuple):
     def compute(self, part: int, model: CrossEncoder) -> None:
         """Computes a part and writes it whole."""
         size = self.candidates * QUERIES_PER_PART
-        last = min((part + 1) * size, len(self.tokens.offsets) - 1)
-        blocks = []
-        for first in range(part * size, last, self.candidates):
-            block = token_batch(self.tokens, np.arange(first, first + self.candidates), model.padding)
-            output = model.frozen_output(block)
-            blocks += [row[:length].numpy() for row, length in zip(output, block.lengths, strict=True)]
+        rows = np.arange(part * size, min((part + 1) * size, len(self.tokens)))
+        pairs: list[np.ndarray] = [np.empty(0)] * len(rows)
+        for places in micro_batches(self.tokens.lengths[rows], _TOKENS):
+            batch = token_batch(self.tokens, rows[places])
+            output = model.frozen_output(batch).cpu().numpy()
+            for place, pair in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
+                pairs[place] = pair
         with whole_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
-            np.save(stream, np.concatenate(blocks))
+            np.save(stream, np.concatenate(pairs))
 
 
 class FeatureReader:
@@ -71,24 +76,21 @@ class FeatureReader:
         return [np.load(file, mmap_mode="r") for file in files]
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The pairs `rows`: inputs (pairs, tokens, hidden), zero beyond each pair's length."""
+        """The pairs `rows`; inputs (tokens, hidden)."""
         tokens = self._features.tokens
-        lengths = np.diff(tokens.offsets)[rows]
-        inputs = np.zeros((len(rows), int(lengths.max()), self._parts[0].shape[1]), dtype=np.float32)
-        for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        lengths = tokens.lengths[rows]
+        pieces = []
+        for row, length in zip(rows, lengths, strict=True):
             part = int(row) // self._size
             start = int(tokens.offsets[row] - tokens.offsets[part * self._size])
-            inputs[place, :length] = self._parts[part][start : start + length]
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(lengths), torch.from_numpy(tokens.starts[rows]))
+            pieces.append(self._parts[part][start : start + length])
+        return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, tokens.starts[rows].astype(np.int64))
 
 
-def token_batch(tokens: Tokens, rows: np.ndarray, padding: int) -> Batch:
-    """The pairs `rows` as token ids (pairs, tokens), padded at the end."""
-    lengths = np.diff(tokens.offsets)[rows]
-    ids = np.full((len(rows), int(lengths.max())), padding, dtype=np.int64)
-    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
-        ids[place, :length] = tokens.ids[tokens.offsets[row] : tokens.offsets[row] + length]
-    return Batch(torch.from_numpy(ids), torch.from_numpy(lengths), torch.from_numpy(tokens.starts[rows]))
+def token_batch(tokens: Tokens, rows: np.ndarray) -> Batch:
+    """The pairs `rows`; inputs (tokens,) ids."""
+    ids = np.concatenate([tokens.pair(row)[0] for row in rows]).astype(np.int64)
+    return Batch(torch.from_numpy(ids), tokens.lengths[rows], tokens.starts[rows].astype(np.int64))
 
 
 def features_folder(

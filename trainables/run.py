@@ -1,5 +1,6 @@
 """One run from its specification to its scores, cut at the points where states are worth remembering."""
 
+import os
 import time
 from collections.abc import Generator
 from functools import cached_property, lru_cache
@@ -9,14 +10,16 @@ import numpy as np
 import pandas as pd
 import torch
 
+from trainables.batches import Rows
 from trainables.chain import Chain
-from trainables.cross_encoder import Batch, CrossEncoder, tokenizer
+from trainables.cross_encoder import CrossEncoder, tokenizer
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, tokens
 from trainables.environment import current
 from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
 from trainables.metrics import metric, recall_at
+from trainables.packed import Batch
 from trainables.specification import ModelSettings
 from trainables.stages import run_segments
 from trainables.training import Pairs, Trainer
@@ -65,19 +68,19 @@ class Data:
         """The candidates of all splits."""
         return self.prepared.candidates()
 
-    def read(self, rows: np.ndarray) -> Batch:
-        """The batch of these pairs, as the model takes it."""
-        return self._reader.batch(rows) if self._reader else token_batch(self.tokens, rows, self._padding)
+    @property
+    def lengths(self) -> Rows:
+        """(all pairs,) tokens of each pair."""
+        return self.tokens.lengths
+
+    def read(self, rows: Rows) -> Batch:
+        """These pairs, as the model takes them."""
+        return self._reader.batch(rows) if self._reader else token_batch(self.tokens, rows)
 
     @cached_property
     def _reader(self) -> FeatureReader | None:
         model = self._job.specification.model
         return FeatureReader(self.features) if model and model.frozen_layers else None
-
-    @cached_property
-    def _padding(self) -> int:
-        assert self._job.model_path is not None
-        return int(tokenizer(self._job.model_path).pad_token_id or 0)
 
 
 class Run:
@@ -93,19 +96,20 @@ class Run:
         assert specification.training is not None
         assert specification.seed is not None
         assert job.model_path is not None
-        if specification.environment != current():
+        assert specification.environment is not None
+        if specification.environment != current(specification.environment.kind):
             raise RuntimeError(
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
-        torch.set_num_threads(specification.training.threads)
-        torch.use_deterministic_algorithms(True)
+        _fix_arithmetic(specification.training.threads)
         self.job, self.data, self._started = job, Data(job), time.monotonic()
         self._training = specification.training
-        model = CrossEncoder(job.model_path, specification.model, self._training.dropout, specification.seed)
+        model = CrossEncoder(job.model_path, specification.model, specification.seed)
+        model.to(specification.environment.kind)
         if specification.model.pooling == "cosine":
             count = min(_CALIBRATION_QUERIES * self.data.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
-        self.trainer = Trainer(model, self._training, specification.seed, self.data.read)
+        self.trainer = Trainer(model, self._training, specification.seed, self.data)
         self._chain = Chain(job, self.trainer)
         self._dev_scores: tuple[int, np.ndarray] | None = None
         self._work = self._stretches()
@@ -199,12 +203,19 @@ def compute_features(job: Job, part: int) -> None:
     assert specification.model is not None
     assert specification.training is not None
     assert job.model_path is not None
-    torch.set_num_threads(specification.training.threads)
-    torch.use_deterministic_algorithms(True)
-    model = _frozen_model(job.model_path, specification.model)
+    assert specification.environment is not None
+    _fix_arithmetic(specification.training.threads)
+    model = _frozen_model(job.model_path, specification.model, specification.environment.kind)
     Data(job).features.compute(part, model)
 
 
 @lru_cache(maxsize=1)
-def _frozen_model(path: Path, settings: ModelSettings) -> CrossEncoder:
-    return CrossEncoder(path, settings, dropout=0.0, seed=0).eval()
+def _frozen_model(path: Path, settings: ModelSettings, device: str) -> CrossEncoder:
+    return CrossEncoder(path, settings, seed=0).to(device)
+
+
+def _fix_arithmetic(threads: int) -> None:
+    """The same bits every time: a fixed number of threads, and no kernel that adds in whatever order."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)

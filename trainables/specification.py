@@ -81,11 +81,17 @@ class TrainingSettings(Settings):
     """Share of the instances over which the learning rate rises linearly from 0."""
     decay: Literal["constant", "linear"] = "constant"
     """What the learning rate does after the warm-up: stays, or falls linearly to 0."""
-    dropout: Share = 0.1
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Of hidden states and attention weights; realised to the nearest 1/65536."""
+    batching: Literal["random", "bucketed"] = "random"
+    """Batches are drawn uniformly, or hold queries of similar length within every 50 batches."""
+    tokens_per_micro_batch: Positive = 2048
+    """A batch of more tokens is computed in parts that add up to the same gradient: this bounds a trial's memory."""
     evaluations: Positive = 1
     """How often the development set is evaluated, at even distances, the last time at the end."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto is resolved once, when a study starts."""
+    """Of training; auto is resolved once, when a study starts."""
+    evaluation_precision: Literal["fp32", "bf16"] = "fp32"
     threads: Positive = 1
     """Threads of a trial; the bits depend on them."""
 
@@ -109,14 +115,25 @@ class VariantSettings(Settings):
         return self
 
 
+ARITHMETIC = 2
+"""Version of this project's own arithmetic: raised when equal specifications would give other bits."""
+
+
 class Environment(Settings):
     """What else the bits depend on."""
 
     device: str
+    """ "cpu", or "cuda:" and the GPU's name."""
     instruction_set: str
+    arithmetic: int = ARITHMETIC
     torch: str
     transformers: str
     numpy: str
+
+    @property
+    def kind(self) -> Literal["cpu", "cuda"]:
+        """The kind of device, as torch names it."""
+        return "cpu" if self.device == "cpu" else "cuda"
 
 
 class RunSpecification(Settings):

@@ -1,22 +1,33 @@
 """The training loop: one stretch of instances after another, each batch a pure function of (seed, step)."""
 
 import hashlib
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainables.batches import batch
-from trainables.cross_encoder import Batch, CrossEncoder
+from trainables.batches import Rows, Sampler, micro_batches
+from trainables.cross_encoder import CrossEncoder
+from trainables.dropout import Dropout
+from trainables.packed import Batch
 from trainables.randomness import counter
 from trainables.smoothing import target_distribution
-from trainables.specification import TrainingSettings
+from trainables.specification import TrainingSettings, VariantSettings
 from trainables.stages import Segment, Stage
 
-_EVALUATION_PAIRS = 50
-"""Pairs scored at once: activations of a small model then stay in the processor's cache."""
+
+class PairSource(Protocol):
+    """Where a trainer gets its pairs from, by their number."""
+
+    @property
+    def lengths(self) -> Rows:
+        """(all pairs,) tokens of each pair."""
+
+    def read(self, rows: Rows) -> Batch:
+        """These pairs, in this order."""
 
 
 class Pairs(NamedTuple):
@@ -43,13 +54,12 @@ class Trainer:
         model: fresh, with the head of this seed.
         settings: the optimisation.
         seed: names every draw.
-        read: pair numbers -> their padded batch.
+        source: of the pairs.
     """
 
-    def __init__(
-        self, model: CrossEncoder, settings: TrainingSettings, seed: int, read: Callable[[np.ndarray], Batch]
-    ) -> None:
-        self.model, self.settings, self.seed, self.read = model, settings, seed, read
+    def __init__(self, model: CrossEncoder, settings: TrainingSettings, seed: int, source: PairSource) -> None:
+        self.model, self.settings, self.seed, self.source = model, settings, seed, source
+        self.device = next(model.parameters()).device
         self.seen = 0
         self.history: list[dict[str, float]] = []
         head = set(model.head.parameters())
@@ -65,48 +75,59 @@ class Trainer:
 
     def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
-        self.model.train()
+        lengths = self.source.lengths[pairs.first : pairs.first + len(pairs.relevant)]
+        sampler = Sampler(self.seed, self.settings, pairs.candidates, lengths)
         while self.seen < until:
-            loss, factor = self._step(segment, pairs)
+            loss, factor = self._step(sampler, segment.smoothing, pairs)
             row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
             self.history.append({"instances": self.seen, **row, "train/epsilon": segment.smoothing.epsilon})
             if after_step is not None:
                 after_step()
 
-    def _step(self, segment: Segment, pairs: Pairs) -> tuple[float, float]:
+    def _step(self, sampler: Sampler, smoothing: VariantSettings, pairs: Pairs) -> tuple[float, float]:
         settings, step = self.settings, self.seen // self.settings.batch_size
-        queries = len(pairs.relevant) // pairs.candidates
-        rows = batch(self.seed, step, queries, pairs.candidates, settings.batch_size, settings.negatives)
-        smoothing = segment.smoothing
-        targets = target_distribution(
-            pairs.relevant[rows], pairs.weak_labels[rows], smoothing.epsilon, smoothing.distribution
-        )
-        torch.manual_seed(counter(self.seed, "dropout", step))
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-            logits = self.model(self.read(pairs.first + rows))
-        loss = nn.functional.cross_entropy(logits.float(), torch.from_numpy(targets).float())
-        if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss.item()} after {self.seen} instances")
+        rows = sampler.rows(step)
+        targets = torch.from_numpy(
+            target_distribution(
+                pairs.relevant[rows], pairs.weak_labels[rows], smoothing.epsilon, smoothing.distribution
+            )
+        ).float()
+        dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = self._backward(pairs.first + rows, targets, dropout)
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss} after {self.seen} instances")
         nn.utils.clip_grad_norm_(self.model.trained().values(), settings.gradient_norm)
         factor = learning_rate_factor(self.seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
         self._optimizer.step()
         self.seen += settings.batch_size
-        return loss.item(), factor
+        return loss, factor
+
+    def _backward(self, numbers: Rows, targets: Tensor, dropout: Dropout) -> float:
+        """Adds the gradient of the batch's mean loss, micro-batch by micro-batch; returns the loss."""
+        settings, loss = self.settings, 0.0
+        for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
+            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
+                logits = self.model(self.source.read(numbers[places]), dropout)
+            wanted = targets[torch.from_numpy(places)].to(self.device)
+            losses = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
+            part = losses / len(numbers)
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += part.item()
+        return loss
 
     def scores(self, pairs: Pairs) -> np.ndarray:
-        """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64, computed in fp32."""
-        self.model.eval()
-        numbers = pairs.first + np.arange(len(pairs.relevant))
-        parts = []
-        with torch.inference_mode():
-            for start in range(0, len(numbers), _EVALUATION_PAIRS):
-                logits = self.model(self.read(numbers[start : start + _EVALUATION_PAIRS]))
-                parts.append((logits[:, 1].double() - logits[:, 0].double()).numpy())
-        return np.concatenate(parts)
+        """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64."""
+        numbers, settings = pairs.first + np.arange(len(pairs.relevant)), self.settings
+        scores = np.empty(len(numbers))
+        bf16 = settings.evaluation_precision == "bf16"
+        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
+            for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
+                logits = self.model(self.source.read(numbers[places])).double()
+                scores[places] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
+        return scores
 
     def stage(self, final: bool) -> Stage:
         """The state to remember; of a finished run the weights are enough."""
@@ -115,7 +136,7 @@ class Trainer:
             names = {parameter: name for name, parameter in self.model.trained().items()}
             for parameter, moments in self._optimizer.state.items():
                 tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
-        return Stage(self.seen, {name: value.contiguous() for name, value in tensors.items()}, list(self.history))
+        return Stage(self.seen, {name: value.cpu().contiguous() for name, value in tensors.items()}, list(self.history))
 
     def restore(self, stage: Stage) -> None:
         """Takes up a remembered state."""
@@ -124,7 +145,9 @@ class Trainer:
             parameter.data.copy_(stage.tensors[f"weights/{name}"])
             kinds = ("step", "exp_avg", "exp_avg_sq")
             if f"step/{name}" in stage.tensors:
-                self._optimizer.state[parameter] = {kind: stage.tensors[f"{kind}/{name}"].clone() for kind in kinds}
+                self._optimizer.state[parameter] = {
+                    kind: stage.tensors[f"{kind}/{name}"].to(parameter.device, copy=True) for kind in kinds
+                }
 
     def weights_hash(self) -> str:
         """SHA-256 over the trained parameters, bit for bit."""
@@ -135,5 +158,5 @@ def weights_hash(parameters: dict[str, Tensor]) -> str:
     """SHA-256 over names and bits of `parameters`."""
     total = hashlib.sha256()
     for name in sorted(parameters):
-        total.update(name.encode() + parameters[name].detach().contiguous().numpy().tobytes())
+        total.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
     return total.hexdigest()

@@ -70,7 +70,7 @@ class Made:
             "switch": self.switch,
             "seed": self.seed,
             "specification": {
-                "training": {"instances": 640},
+                "training": {"instances": 640, "evaluation_precision": "fp32"},
                 "variant": {"epsilon": self.epsilon, "switch": self.switch},
             },
         }

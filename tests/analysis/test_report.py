@@ -51,6 +51,14 @@ def test_comparisons_equal_scipy_from_the_tidy_table(tmp_path: Path) -> None:
     assert {c.verdict for c in analysis.comparisons} == {"better", "undecided"}
 
 
+def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path) -> None:
+    runs = study_runs()
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert "Scores computed in fp32." in (report.folder / "table.md").read_text()
+    assert "Scores computed in fp32." in report.text
+
+
 def test_main_table(tmp_path: Path) -> None:
     analysis = _analyse(tmp_path, study_runs())
     rows = {row.system: row for row in analysis.table.rows}

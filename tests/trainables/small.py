@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.cross_encoder import Batch, CrossEncoder
+from trainables.cross_encoder import CrossEncoder
 from trainables.data.prepared import Prepared, prepare
 from trainables.environment import current
 from trainables.job import Job, Outcome
+from trainables.packed import Batch
 from trainables.run import Data, Run, compute_features
 from trainables.specification import ModelSettings, RunSpecification, TaskSettings, VariantSettings
 from trainables.weights import files_digest, folder
@@ -160,16 +162,24 @@ def finish(run: Run | Job) -> Outcome:
     return outcome
 
 
-def fresh_model(
-    path: Path, settings: dict[str, Any] | None = None, dropout: float = 0.0, seed: int = 1
-) -> CrossEncoder:
-    return CrossEncoder(path, ModelSettings.model_validate(settings or {}), dropout, seed)
+def fresh_model(path: Path, settings: dict[str, Any] | None = None, seed: int = 1) -> CrossEncoder:
+    return CrossEncoder(path, ModelSettings.model_validate(settings or {}), seed)
 
 
-def ids_batch(lengths: list[int], starts: list[int], extra: int = 0, seed: int = 0) -> Batch:
-    """Random pairs of these lengths, padded `extra` tokens further than needed."""
-    draw = np.random.default_rng(seed)
-    ids = np.zeros((len(lengths), max(lengths) + extra), dtype=np.int64)
-    for place, length in enumerate(lengths):
-        ids[place, :length] = draw.integers(1000, 30000, length)
-    return Batch(torch.from_numpy(ids), torch.tensor(lengths), torch.tensor(starts))
+def ids_batch(lengths: list[int], starts: list[int], seed: int = 0) -> Batch:
+    """Random pairs of these lengths."""
+    ids = np.random.default_rng(seed).integers(1000, 30000, sum(lengths))
+    return Batch(torch.from_numpy(ids), np.array(lengths), np.array(starts))
+
+
+def padded(batch: Batch) -> dict[str, torch.Tensor]:
+    """The same token ids as transformers takes them: padded, with a mask and token types."""
+    ids = nn.utils.rnn.pad_sequence(torch.split(batch.inputs, batch.lengths.tolist()), batch_first=True)
+    positions = np.arange(ids.shape[1])
+    mask = positions < batch.lengths[:, None]
+    types = (positions >= batch.starts[:, None]) & mask
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.from_numpy(mask).long(),
+        "token_type_ids": torch.from_numpy(types).long(),
+    }

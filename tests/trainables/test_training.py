@@ -24,23 +24,23 @@ from tests.trainables.small import (
     fresh_model,
     ids_batch,
     job,
+    padded,
 )
 from trainables.batches import batch
-from trainables.cross_encoder import Batch
 from trainables.features import token_batch
+from trainables.packed import Batch
 from trainables.run import Data, Run
 from trainables.specification import TrainingSettings, VariantSettings
 from trainables.stages import Segment, Stage
 from trainables.training import Trainer, learning_rate_factor
 
 
-def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int) -> torch.Tensor:
+def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, padding: int) -> torch.Tensor:
     """What transformers' own forward pass gives."""
-    positions = torch.arange(batch.inputs.shape[1])
-    mask = positions < batch.lengths[:, None]
-    types = ((positions >= batch.starts[:, None]) & mask).long() if kinds > 1 else None
-    output = base(input_ids=batch.inputs, attention_mask=mask.long(), token_type_ids=types)
-    logits: torch.Tensor = head(output.pooler_output)
+    inputs = padded(batch)
+    inputs["token_type_ids"] = inputs["token_type_ids"].clamp(max=kinds - 1)
+    inputs["input_ids"][inputs["attention_mask"] == 0] = padding
+    logits: torch.Tensor = head(base(**inputs).pooler_output)
     return logits
 
 
@@ -67,9 +67,8 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
     losses = []
     for step in range(BATCHES):
         rows = batch(1, step, len(table) // 5, 5, BATCH_SIZE, 3)
-        logits = plain_logits(
-            base, head, token_batch(tokens, rows, trainer.model.padding), 2 if family == "bert" else 1
-        )
+        pairs = token_batch(tokens, rows)
+        logits = plain_logits(base, head, pairs, trainer.model.token_types, base.config.pad_token_id)
         log_probabilities = torch.log_softmax(logits, dim=1)
         loss = torch.zeros(())
         for place, row in enumerate(rows):
@@ -97,11 +96,19 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
 
+class SamePairs:
+    """The same pairs whatever is asked for."""
+
+    lengths = np.full(1000, 12)
+
+    def read(self, rows: np.ndarray) -> Batch:
+        return ids_batch([12] * len(rows), [5] * len(rows))
+
+
 def constant_trainer(world: World, dropout: float, rate: float) -> Trainer:
     """Sees the same eight pairs in every batch."""
-    settings = TrainingSettings.model_validate(TRAINING | {"learning_rate": rate})
-    same = ids_batch([12] * BATCH_SIZE, [5] * BATCH_SIZE)
-    return Trainer(fresh_model(world.bert, dropout=dropout), settings, 1, lambda rows: same)
+    settings = TrainingSettings.model_validate(TRAINING | {"learning_rate": rate, "dropout": dropout})
+    return Trainer(fresh_model(world.bert), settings, 1, SamePairs())
 
 
 def test_dropout_is_drawn_anew_at_every_step(world: World, fresh: Fresh) -> None:

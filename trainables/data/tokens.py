@@ -6,6 +6,7 @@ model's digest and the maximal length.
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ class Tokens:
         for a model that has types."""
         return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
 
+    @cached_property
     def lengths(self) -> Positions:
         """(rows,) tokens a row."""
         lengths: Positions = np.diff(self.offsets)

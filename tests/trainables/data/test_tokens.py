@@ -70,7 +70,7 @@ def test_the_query_is_cut_to_a_third_and_the_document_to_the_rest(
         ids, start = made.pair(row)
         assert ids.tolist() == [101, *head, 102, *body, 102]
         assert start == len(head) + 2
-    assert made.lengths().max() == max_length
+    assert made.lengths.max() == max_length
 
 
 def test_rows_follow_the_candidates_by_split(prepared: Prepared, tokenizer: Any) -> None:

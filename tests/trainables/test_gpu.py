@@ -1,0 +1,40 @@
+"""A run on a GPU is the run on the CPU, to float precision."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainables.small import LS, Fresh, World, finish, job
+from trainables.environment import current
+from trainables.errors import UserError
+from trainables.job import Job
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
+
+
+def on_gpu(made: Job) -> Job:
+    specification = made.specification.model_copy(update={"environment": current("cuda")})
+    return made.model_copy(update={"specification": specification})
+
+
+@gpu
+def test_a_gpu_trains_what_the_cpu_trains(world: World, fresh: Fresh) -> None:
+    settings = {"dropout": 0.0, "instances": 32}
+    ours, theirs = finish(on_gpu(job(world, fresh(), LS, **settings))), finish(job(world, fresh(), LS, **settings))
+    losses = [[row["train/loss"] for row in run.history if "train/loss" in row] for run in (ours, theirs)]
+    np.testing.assert_allclose(*losses, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours.scores, theirs.scores, rtol=0, atol=1e-3)
+
+
+@gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_gpu_trains_the_same_bits_again(world: World, fresh: Fresh, precision: str) -> None:
+    first, second = (finish(on_gpu(job(world, fresh(), LS, dropout=0.1, precision=precision))) for _ in range(2))
+    assert first.weights == second.weights
+    assert np.array_equal(first.scores, second.scores)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA GPU here")
+def test_without_a_gpu_one_is_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match=r"resources\.gpu"):
+        current("cuda")

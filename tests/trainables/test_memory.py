@@ -1,0 +1,61 @@
+"""A trial's memory follows from the tokens of a micro-batch, not from the batch or the lengths."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LENGTH = 512
+STEP = """
+import sys
+from pathlib import Path
+import numpy as np, torch
+from trainables.cross_encoder import CrossEncoder
+from trainables.packed import Batch
+from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
+from trainables.stages import Segment
+from trainables.training import Pairs, Trainer
+
+length, size, tokens = map(int, sys.argv[2:])
+
+class Full:
+    lengths = np.full(size, length)
+    def read(self, rows):
+        ids = torch.full((len(rows) * length,), 7)
+        return Batch(ids, np.full(len(rows), length), np.full(len(rows), length // 2))
+
+torch.set_num_threads(1)
+settings = TrainingSettings(instances=size, batch_size=size, negatives=1, tokens_per_micro_batch=tokens)
+trainer = Trainer(CrossEncoder(Path(sys.argv[1]), ModelSettings(), 1), settings, 1, Full())
+labels = np.tile([1, 0], size // 2)
+pairs = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
+trainer.train(Segment(0, size, VariantSettings()), size, pairs)
+trainer.scores(pairs)
+status = Path("/proc/self/status").read_text()  # ru_maxrss would start from what the parent process uses
+print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
+"""
+
+
+@pytest.fixture(scope="module")
+def long_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import BertConfig, BertModel
+
+    place = tmp_path_factory.mktemp("long")
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 128}
+    BertModel(BertConfig(vocab_size=100, max_position_embeddings=LENGTH, **sizes)).save_pretrained(place)
+    return place
+
+
+def peak(model: Path, batch_size: int, tokens: int) -> int:
+    """Megabytes of a process that trains one batch of pairs of 512 tokens and scores them."""
+    command = [sys.executable, "-c", STEP, str(model), *map(str, (LENGTH, batch_size, tokens))]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell a process's peak")
+def test_memory_does_not_grow_with_a_batch_of_long_pairs(long_bert: Path) -> None:
+    few, many = (peak(long_bert, size, 2 * LENGTH) for size in (4, 16))
+    unbounded = peak(long_bert, 16, 16 * LENGTH)
+    assert many < few + 40
+    assert unbounded > many + 200

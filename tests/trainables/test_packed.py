@@ -1,0 +1,117 @@
+"""Packing: pairs without padding, in parts, with the gradient of the whole padded batch."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trainables.small import World, fresh_model, ids_batch
+from trainables.batches import micro_batches
+from trainables.dropout import Dropout
+from trainables.packed import Batch, Layout
+
+
+def part_of(batch: Batch, places: np.ndarray) -> Batch:
+    ids = torch.split(batch.inputs, batch.lengths.tolist())
+    return Batch(torch.cat([ids[place] for place in places]), batch.lengths[places], batch.starts[places])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "cosine"])
+@pytest.mark.parametrize("tokens", [1, 40, 100])
+def test_the_gradients_of_the_parts_add_up_to_that_of_the_batch(world: World, pooling: str, tokens: int) -> None:
+    draw = np.random.default_rng(tokens)
+    lengths = draw.integers(4, 64, 16)
+    whole = ids_batch(lengths.tolist(), (lengths // 2).tolist())
+    targets = torch.from_numpy(draw.dirichlet([1, 1], 16))
+    gradients = []
+    for parts in ([np.arange(16)], micro_batches(lengths, tokens)):
+        model = fresh_model(world.bert, {"pooling": pooling}).double()
+        for places in parts:
+            logits = model(part_of(whole, places)).double()
+            (torch.nn.functional.cross_entropy(logits, targets[places], reduction="sum") / 16).backward()
+        gradients.append({name: parameter.grad for name, parameter in model.trained().items()})
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-7, msg=name)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 200))
+def test_micro_batches_are_a_sorted_partition_within_the_budget(lengths: list[int], tokens: int) -> None:
+    array = np.array(lengths)
+    parts = micro_batches(array, tokens)
+    order = np.concatenate(parts)
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    assert (np.diff(array[order]) >= 0).all()
+    assert all(len(part) == 1 or array[part].sum() <= tokens for part in parts)
+    for part, following in pairwise(parts):
+        assert array[part].sum() + array[following[0]] > tokens  # no part could have been longer
+
+
+@given(st.lists(st.integers(2, 80), min_size=1, max_size=40))
+def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -> None:
+    batch = ids_batch(lengths, [1] * len(lengths))
+    groups = Layout(batch).groups
+    assert sum(group.pairs for group in groups) == len(lengths)
+    assert [group.tokens for group in groups] == [
+        sum(part) for part in np.split(lengths, np.cumsum([group.pairs for group in groups])[:-1])
+    ]
+    first = 0
+    for group in groups:
+        own = lengths[first : first + group.pairs]
+        assert group.longest == max(own)
+        assert group.pairs * group.longest**2 - sum(length**2 for length in own) <= 2000
+        first += group.pairs
+
+
+@given(st.lists(st.tuples(st.integers(2, 20), st.integers(1, 19)), min_size=1, max_size=8))
+def test_segment_means_are_plain_means(shapes: list[tuple[int, int]]) -> None:
+    lengths = [length for length, _ in shapes]
+    starts = [min(start, length - 1) for length, start in shapes]
+    layout, hidden = Layout(ids_batch(lengths, starts)), torch.randn(sum(lengths), 5, dtype=torch.float32)
+    query, document = layout.means(hidden)
+    for place, (row, start) in enumerate(zip(torch.split(hidden, lengths), starts, strict=True)):
+        torch.testing.assert_close(query[place], row[:start].mean(0))
+        torch.testing.assert_close(document[place], row[start:].mean(0))
+        torch.testing.assert_close(layout.mean(hidden)[place], row.mean(0))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9, 0.99999])
+def test_dropout_keeps_the_expectation(rate: float) -> None:
+    ones = torch.ones(1000, 401)
+    dropped = Dropout(rate, 7)(ones)
+    share = (dropped == 0).double().mean().item()
+    spread = (rate * (1 - rate) / ones.numel()) ** 0.5
+    assert abs(share - rate) < 5 * spread + 1 / 65536
+    kept = dropped[dropped != 0]
+    assert torch.equal(kept, torch.full_like(kept, Dropout(rate, 7).scale))
+    exact = round(rate * 65536) / 65536
+    assert Dropout(rate, 7).scale == pytest.approx(1 / (1 - min(exact, 65535 / 65536)))
+
+
+def test_a_mask_is_named_and_its_elements_are_independent() -> None:
+    ones = torch.ones(64, 64, 64)
+    one, same, other = (Dropout(0.5, name)(ones) for name in (1, 1, 2))
+    assert torch.equal(one, same)
+    kept, stranger = (one > 0).double() - 0.5, (other > 0).double() - 0.5
+    bound = 5 * 0.25 / ones.numel() ** 0.5
+    assert (kept * stranger).mean().abs() < bound
+    flat = kept.reshape(-1)
+    for lag in (1, 2, 3, 4, 64, 4096):
+        assert (flat[lag:] * flat[:-lag]).mean().abs() < bound
+    stream = Dropout(0.5, 1)
+    assert not torch.equal(stream(ones), stream(ones))
+
+
+def test_no_dropout_is_the_identity() -> None:
+    values, residual = torch.randn(3, 4), torch.randn(3, 4)
+    assert torch.equal(Dropout()(values), values)
+    assert torch.equal(Dropout().added(values, residual), residual + values)
+
+
+def test_dropout_is_differentiated_through_its_mask() -> None:
+    values, residual = torch.randn(50, 40, requires_grad=True), torch.randn(50, 40)
+    Dropout(0.3, 5).added(values, residual).sum().backward()
+    assert values.grad is not None
+    assert torch.equal(values.grad, Dropout(0.3, 5)(torch.ones(50, 40)))
