@@ -25,6 +25,7 @@ from ray.tune.search import Searcher
 from study import record
 from study.campaign import Campaign, Errand
 from study.config import Study
+from study.places import places
 from study.tracking import Tracking
 from study.trial import Trial, failed_entry
 from trainables.job import Job
@@ -74,10 +75,9 @@ class CampaignSearcher(Searcher):
 
 def start(study: Study) -> int:
     """Starts Ray, or joins the cluster at `resources.address`; returns how many trials run at once."""
-    address, threads = study.resources.address, study.training.threads
+    address, threads, share = study.resources.address, study.training.threads, study.resources.gpu
     if address is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        concurrent = study.resources.concurrent or max(1, cores // threads)
+        concurrent = places(study)
         ray.init(
             address="local",
             num_cpus=concurrent * threads,
@@ -89,7 +89,10 @@ def start(study: Study) -> int:
         return concurrent
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return study.resources.concurrent or max(1, int(resources["CPU"]) // threads)
+    room = int(resources["CPU"]) // threads
+    if share:
+        room = min(room, int(resources.get("GPU", 0) / share))
+    return study.resources.concurrent or max(1, room)
 
 
 @ray.remote
@@ -106,13 +109,14 @@ def _missing_features(job: Job) -> list[int]:
     return Data(job).features.missing()
 
 
-def features(job: Job, progress: Callable[[int, int], None]) -> None:
-    """Computes what the frozen layers make of every pair, as far as it is not there yet."""
+def features(job: Job, gpu: float, progress: Callable[[int, int], None]) -> None:
+    """Computes what the frozen layers make of every pair, as far as it is not there yet; a task takes this share of a
+    GPU."""
     model, training = job.specification.model, job.specification.training
     if model is None or training is None or not model.frozen_layers:
         return
     missing = ray.get(_missing_features.options(num_cpus=training.threads).remote(job))
-    waiting = [_compute_features.options(num_cpus=training.threads).remote(job, part) for part in missing]
+    waiting = [_compute_features.options(num_cpus=training.threads, num_gpus=gpu).remote(job, part) for part in missing]
     while waiting:
         progress(len(missing) - len(waiting), len(missing))
         done, waiting = ray.wait(waiting)
@@ -131,7 +135,7 @@ def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report)
     scratch = tracking.folder / ".tune"
     shutil.rmtree(scratch, ignore_errors=True)
     tune.Tuner(
-        tune.with_resources(Trial, {"cpu": threads}),
+        tune.with_resources(Trial, {"cpu": threads, "gpu": campaign.study.resources.gpu}),
         tune_config=tune.TuneConfig(
             search_alg=CampaignSearcher(campaign, tracking, report),
             num_samples=-1,

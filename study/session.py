@@ -10,6 +10,7 @@ from study import plan, record
 from study.campaign import Campaign, Configuration, Errand, Resolved
 from study.config import Study
 from study.housekeeping import Budget, clean
+from study.places import places
 from study.tracking import Tracking, mirror, mirror_plan, mirrored
 from trainables import environment, weights
 from trainables.data.prepared import prepare
@@ -28,15 +29,19 @@ def conduct(study: Study, started: float) -> None:
     """
     folder = study.folder
     plan.check_folder(study, folder)
+    if study.resources.address is None:
+        places(study)
     clean(study)
     path = weights.folder(study.model.name)
     weights.check(path, study.model)
     digest = weights.files_digest(path)
-    study = study.model_copy(update={"training": environment.resolved(study.training)})
+    device: environment.Device = "cuda" if study.resources.gpu else "cpu"
+    here = environment.current(device)
+    study = study.model_copy(update={"training": environment.resolved(study.training, device)})
     prepared = prepare(study.task, study.cache, say)
     declared, plan_hash = plan.settle(study, digest, folder)
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    resolved = Resolved(prepared.fingerprint, digest, path, environment.current())
+    resolved = Resolved(prepared.fingerprint, digest, path, here)
     _check_recorded(folder, resolved)
     campaign = Campaign(study, resolved, folder, plan_hash)
     tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder)
@@ -137,7 +142,7 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
     try:
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
-        execute.features(campaign.example(), progress.features)
+        execute.features(campaign.example(), study.resources.gpu, progress.features)
         progress.begin()
         execute.run(campaign, tracking, concurrent, ended)
     finally:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainables.specification import ModelSettings, Positive, Settings, TaskSettings, TrainingSettings
+from trainables.specification import ModelSettings, Positive, Settings, Share, TaskSettings, TrainingSettings
 
 SearchedName = Literal["LS", "T-LS", "WSLS", "T-WSLS"]
 VariantName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
@@ -119,10 +119,12 @@ class TrackingSettings(Settings):
 
 
 class ResourceSettings(Settings):
-    """What a study may use; results do not depend on it."""
+    """What a study may use; of these only the kind of device is something that results depend on."""
 
     concurrent: Positive | None = None
     """Trials at once; none: cores // training.threads."""
+    gpu: Share = 0.0
+    """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each; 0: trials run on the CPU."""
     address: Text | None = None
     """Address of a running Ray cluster; none: this machine."""
 

@@ -1,0 +1,34 @@
+"""Cores are never shared between trials."""
+
+import os
+
+import pytest
+
+from study.config import load
+from study.places import places
+from trainables.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([], 4),
+        (["training.threads=2"], 2),
+        (["training.threads=3"], 1),
+        (["training.threads=8"], 1),
+        (["resources.concurrent=3"], 3),
+    ],
+)
+def test_as_many_trials_as_the_cores_hold(settings: list[str], expected: int) -> None:
+    assert places(load("quick", settings)) == expected
+
+
+@pytest.mark.parametrize("settings", [["resources.concurrent=5"], ["resources.concurrent=3", "training.threads=2"]])
+def test_more_are_refused_in_one_line(settings: list[str]) -> None:
+    with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
+        places(load("quick", settings))
