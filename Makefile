@@ -17,6 +17,10 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 bench: $(INSTALLED)
+	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
+	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.concurrency
+	$(BIN)/python -m benchmarks.sharing
 	$(BIN)/python -m benchmarks.quick
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
@@ -27,6 +31,10 @@ lock:
 	@echo '# Every package of the environment, exactly; written by `make lock` from pyproject.toml in a fresh environment.' > build/lock.txt
 	@build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//' >> build/lock.txt
 	@mv build/lock.txt requirements.lock
+	@build/lock/bin/pip install -q -e ".[bench]"
+	@echo '# What the benchmarks need beyond requirements.lock; written by `make lock`.' > build/bench.txt
+	@build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//' | grep -vxFf requirements.lock >> build/bench.txt
+	@mv build/bench.txt requirements-bench.lock
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found; name one: make PYTHON=/path/to/python" >&2; exit 2; }

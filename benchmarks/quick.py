@@ -3,57 +3,25 @@
 python -m benchmarks.quick [ROUNDS]
 """
 
-import platform
 import sys
-import time
 from collections.abc import Callable
-from statistics import median
 
 import numpy as np
 import rank_bm25
 import torch
 
+from benchmarks.measure import Measure, interleaved, machine, rate, show
 from study.config import load
 from trainables import environment, weights
-from trainables.cross_encoder import Batch, CrossEncoder
+from trainables.cross_encoder import CrossEncoder
 from trainables.data.negatives import Bm25, tokenise
 from trainables.data.prepared import prepare
+from trainables.dropout import Dropout
+from trainables.features import token_batch
 from trainables.job import Job
+from trainables.packed import Batch
 from trainables.run import Data
 from trainables.specification import RunSpecification
-
-Measure = Callable[[], float]
-"""Does some work once; returns units a second."""
-
-
-def interleaved(measures: dict[str, Measure], rounds: int) -> dict[str, list[float]]:
-    """Each round runs every measure once, so that a noisy minute hits all of them."""
-    found: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(rounds):
-        for name, measure in measures.items():
-            found[name].append(measure())
-    return found
-
-
-def show(title: str, unit: str, found: dict[str, list[float]]) -> None:
-    """One line a measure; ratios are to the first, by round."""
-    print(title)
-    first = next(iter(found.values()))
-    for name, rates in found.items():
-        ratios = [rate / base for rate, base in zip(rates, first, strict=True)]
-        spread = f"{min(ratios):.2f}-{max(ratios):.2f}"
-        print(f"  {name:34} {median(rates):9.1f} {unit}   ratio {median(ratios):6.2f} ({spread})")
-
-
-def rate(work: Callable[[], object], units: int) -> Measure:
-    """Units of `work` a second."""
-
-    def measure() -> float:
-        started = time.perf_counter()
-        work()
-        return units / (time.perf_counter() - started)
-
-    return measure
 
 
 def bm25(documents: list[str], queries: list[str]) -> dict[str, Measure]:
@@ -73,19 +41,16 @@ def training(job: Job) -> dict[str, Measure]:
     specification, data = job.specification, Data(job)
     assert specification.model is not None
     assert job.model_path is not None
-    model = CrossEncoder(job.model_path, specification.model, dropout=0.1, seed=1)
-    rows = np.arange(32)
-    from trainables.features import token_batch
-
-    ids = token_batch(data.tokens, rows, model.padding)
-    ready = Batch(model.frozen_output(ids).clone(), ids.lengths, ids.starts)
+    model = CrossEncoder(job.model_path, specification.model, seed=1)
+    ids = token_batch(data.tokens, np.arange(32))
+    ready = ids._replace(inputs=model.frozen_output(ids).clone())
 
     def step(batch: Batch) -> None:
-        model.train()
-        torch.nn.functional.cross_entropy(model(batch), torch.ones(32, dtype=torch.long)).backward()
+        dropout = Dropout(0.1, 1)
+        torch.nn.functional.cross_entropy(model(batch, dropout), torch.ones(32, dtype=torch.long)).backward()
 
     def whole() -> None:
-        step(Batch(model.frozen_output(ids).clone(), ids.lengths, ids.starts))
+        step(ids._replace(inputs=model.frozen_output(ids).clone()))
 
     def both(work: Callable[[], None]) -> Callable[[], None]:
         return lambda: [work() for _ in range(10)] and None
@@ -102,7 +67,7 @@ def main(rounds: int) -> None:
     torch.set_num_threads(study.training.threads)
     prepared = prepare(study.task, study.cache, print)
     path = weights.folder(study.model.name)
-    print(f"{platform.machine()}, {environment.current().instruction_set}, torch {torch.__version__}, 1 thread")
+    print(f"{machine()}, {environment.current().instruction_set}, fp32, {rounds} rounds")
     queries = list(prepared.queries()["text"][:200])
     show("BM25", "queries/s", interleaved(bm25(list(prepared.documents()["text"]), queries), rounds))
     specification = RunSpecification(

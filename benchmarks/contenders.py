@@ -1,0 +1,166 @@
+"""The same model trained on the same pairs by this engine, transformers.Trainer and CrossEncoderTrainer.
+
+Everybody sees every pair once, in batches of 32, with fused AdamW, clipping and dropout; tokenising is not timed where
+the contender allows it to be done before.
+"""
+
+import logging
+import tempfile
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from datasets import Dataset
+from sentence_transformers.cross_encoder import CrossEncoder as SentenceCrossEncoder
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
+from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding, TrainingArguments
+from transformers import Trainer as TransformersTrainer
+
+from benchmarks.measure import Measure
+from trainables.cross_encoder import CrossEncoder, tokenizer
+from trainables.packed import Batch
+from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
+from trainables.stages import Segment
+from trainables.training import Pairs, Trainer
+
+BATCH_SIZE = 32
+_RATE, _CLIP = 2e-5, 1.0
+
+
+class PairList:
+    """Pairs of texts, tokenised once; pair 2 i is relevant, 2 i + 1 its negative."""
+
+    def __init__(self, path: Path, texts: list[tuple[str, str]], max_length: int) -> None:
+        self.path, self.texts, self.max_length = path, texts, max_length
+        self.tokenizer = tokenizer(path)
+        first, second = ([text[side] for text in texts] for side in (0, 1))
+        self.encoded = self.tokenizer(first, second, truncation=True, max_length=max_length)
+        self.ids = [np.array(ids) for ids in self.encoded["input_ids"]]
+        self.starts = np.array([types.index(1) for types in self.encoded["token_type_ids"]])
+        self.lengths = np.array([len(ids) for ids in self.ids])
+        self.labels = np.tile([1, 0], len(texts) // 2)
+
+    def read(self, rows: np.ndarray) -> Batch:
+        """As this engine takes them."""
+        ids = torch.from_numpy(np.concatenate([self.ids[row] for row in rows]))
+        return Batch(ids, self.lengths[rows], self.starts[rows])
+
+    @cached_property
+    def gigaflops(self) -> float:
+        """Useful work of training on a mean pair, MiniLM-L6's: three times the forward pass, attention included."""
+        layers, hidden = 6, 384
+        return float(np.mean(3 * layers * (24 * self.lengths * hidden**2 + 4 * self.lengths**2 * hidden))) / 1e9
+
+
+def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -> Trainer:
+    """This engine's trainer of a whole epoch."""
+    settings = TrainingSettings.model_validate(
+        {
+            "instances": len(pairs.texts),
+            "batch_size": BATCH_SIZE,
+            "negatives": 1,
+            "learning_rate": _RATE,
+            "gradient_norm": _CLIP,
+            "precision": precision,
+            "batching": batching,
+        }
+    )
+    return Trainer(CrossEncoder(pairs.path, ModelSettings(), seed), settings, seed, pairs)
+
+
+def own(pairs: PairList, precision: str, batching: str) -> Measure:
+    """Instances a second of this engine."""
+    labels = Pairs(0, pairs.labels, np.where(pairs.labels == 1, np.nan, 0.5), 2)
+
+    def measure() -> float:
+        trainer = own_trainer(pairs, precision, batching)
+        started = time.perf_counter()
+        trainer.train(Segment(0, len(pairs.texts), VariantSettings()), len(pairs.texts), labels)
+        return len(pairs.texts) / (time.perf_counter() - started)
+
+    return measure
+
+
+class _Clock(transformers.TrainerCallback):
+    """From the first step's beginning to the training's end."""
+
+    def on_step_begin(self, *arguments: Any, **names: Any) -> None:
+        self.started = getattr(self, "started", time.perf_counter())
+
+    def on_train_end(self, *arguments: Any, **names: Any) -> None:
+        self.seconds = time.perf_counter() - self.started
+
+
+def _arguments(folder: str, precision: str) -> dict[str, Any]:
+    return {
+        "output_dir": folder,
+        "num_train_epochs": 1,
+        "per_device_train_batch_size": BATCH_SIZE,
+        "learning_rate": _RATE,
+        "max_grad_norm": _CLIP,
+        "optim": "adamw_torch_fused",
+        "bf16": precision == "bf16",
+        "use_cpu": True,
+        "report_to": "none",
+        "save_strategy": "no",
+        "logging_strategy": "no",
+        "disable_tqdm": True,
+        "dataloader_pin_memory": False,
+        "seed": 1,
+    }
+
+
+def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Measure:
+    """Instances a second of transformers.Trainer with dynamic padding."""
+    columns = {name: pairs.encoded[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+    data = Dataset.from_dict({**columns, "labels": pairs.labels.tolist()})
+    strategy = {"train_sampling_strategy": "group_by_length"} if grouped else {}
+
+    def measure() -> float:
+        model = AutoModelForSequenceClassification.from_pretrained(pairs.path, num_labels=2)
+        clock = _Clock()
+        with tempfile.TemporaryDirectory() as folder:
+            TransformersTrainer(
+                model=model,
+                args=TrainingArguments(**_arguments(folder, precision), **strategy),
+                train_dataset=data,
+                data_collator=DataCollatorWithPadding(pairs.tokenizer),
+                callbacks=[clock],
+            ).train()
+        return len(pairs.texts) / clock.seconds
+
+    return measure
+
+
+def cross_encoder_trainer(pairs: PairList, precision: str) -> Measure:
+    """Instances a second of sentence_transformers.CrossEncoderTrainer; it tokenises as it goes."""
+    first, second = ([text[side] for text in pairs.texts] for side in (0, 1))
+    data = Dataset.from_dict({"query": first, "document": second, "label": pairs.labels.tolist()})
+
+    def measure() -> float:
+        model = SentenceCrossEncoder(str(pairs.path), num_labels=2, max_length=pairs.max_length, device="cpu")
+        clock = _Clock()
+        with tempfile.TemporaryDirectory() as folder:
+            CrossEncoderTrainer(
+                model=model,
+                args=CrossEncoderTrainingArguments(**_arguments(folder, precision)),
+                train_dataset=data,
+                loss=CrossEntropyLoss(model),
+                callbacks=[clock],
+            ).train()
+        return len(pairs.texts) / clock.seconds
+
+    return measure
+
+
+def quiet() -> None:
+    """No progress bars or notices of the libraries between the figures."""
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    for name in ("sentence_transformers", "datasets"):
+        logging.getLogger(name).setLevel(logging.ERROR)

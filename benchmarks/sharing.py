@@ -1,0 +1,104 @@
+"""What remembered stages save: five switch points, LS and BERT at one epsilon, each run alone and with shared stages.
+
+python -m benchmarks.sharing [SEEDS]
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import transformers
+
+from benchmarks.measure import machine
+from study.config import load
+from trainables import environment, weights
+from trainables.data.prepared import prepare
+from trainables.job import Job
+from trainables.run import Data, Run, compute_features
+from trainables.smoothing import switch_instances
+from trainables.specification import RunSpecification, VariantSettings
+
+_INSTANCES, _EPSILON, _PARTS = 960, 0.2, 6
+
+
+class Total(NamedTuple):
+    """What a study's runs came to."""
+
+    trained: int
+    seconds: float
+    weights: list[str | None]
+
+
+def variants() -> list[VariantSettings]:
+    """BERT, LS, and T-LS at each switch point."""
+    smoothed = VariantSettings(distribution="uniform", epsilon=_EPSILON)
+    two_stage = smoothed.model_copy(update={"schedule": "two_stage"})
+    switches = [part / _PARTS for part in range(1, _PARTS)]
+    return [VariantSettings(), smoothed, *(two_stage.model_copy(update={"switch": part}) for part in switches)]
+
+
+def jobs(seeds: int) -> list[Job]:
+    """Every run of the study, on the quick study's data and model."""
+    study = load("quick")
+    training = environment.resolved(study.training).model_copy(update={"instances": _INSTANCES, "evaluations": 1})
+    path = weights.folder(study.model.name)
+    cuts = tuple(switch_instances(part / _PARTS, _INSTANCES, training.batch_size) for part in range(1, _PARTS))
+    base = RunSpecification(
+        task=study.task,
+        data=prepare(study.task, study.cache, print).fingerprint,
+        model=study.model.model_copy(update={"name": weights.files_digest(path)}),
+        training=training,
+        environment=environment.current(),
+    )
+    return [
+        Job(
+            specification=base.model_copy(update={"variant": variant.normalised(), "seed": seed}),
+            metric=study.analysis.metric,
+            cache=study.cache,
+            model_path=path,
+            cuts=cuts,
+        )
+        for seed in range(1, seeds + 1)
+        for variant in variants()
+    ]
+
+
+def total(made: list[Job], shared: bool) -> Total:
+    """Runs everything; stages in one folder, or in one for each run."""
+    trained, hashes, started = 0, [], time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, job in enumerate(made):
+            stages = str(Path(folder, "all" if shared else str(number)))
+            run = Run(job.model_copy(update={"stages": stages, "cuts": job.cuts if shared else ()}))
+            while (outcome := run.advance()) is None:
+                pass
+            trained += outcome.instances_trained
+            hashes.append(outcome.weights)
+    return Total(trained, time.perf_counter() - started, hashes)
+
+
+def main() -> None:
+    """Prints the ratios."""
+    transformers.logging.disable_progress_bar()
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    made = jobs(seeds)
+    for part in Data(made[0]).features.missing():
+        compute_features(made[0], part)
+    torch.set_num_threads(1)
+    total(made[:1], shared=False)  # warm
+    alone, shared = total(made, shared=False), total(made, shared=True)
+    same = sum(one == other for one, other in zip(alone.weights, shared.weights, strict=True))
+    print(f"{machine()}, {environment.current().instruction_set}: {len(made)} runs of {_INSTANCES} instances")
+    for name, one, other in (
+        ("instances trained", alone.trained, shared.trained),
+        ("seconds", alone.seconds, shared.seconds),
+    ):
+        print(f"  {name}: {one:.0f} alone, {other:.0f} shared, ratio {other / one:.3f}")
+    print(f"  4.5 / 7 is {4.5 / 7:.3f}; equal final weights: {same} of {len(made)}")
+
+
+if __name__ == "__main__":
+    main()
