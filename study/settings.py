@@ -61,6 +61,13 @@ def _bytes(text: str) -> int:
     return round(float(number) * float(1024 if binary else 1000) ** power)
 
 
+def _size(text: str | None) -> str | None:
+    """`text`, if it is a size; ValueError otherwise."""
+    if text is not None:
+        _bytes(text)
+    return text
+
+
 Text = Annotated[str, Field(min_length=1), _described("text of at least one character")]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -146,7 +153,7 @@ class CacheSettings(Settings):
     cache's folder."""
     budget: Annotated[
         str | None,
-        AfterValidator(lambda value: value if value is None or _bytes(value) >= 0 else None),
+        AfterValidator(_size),
         _described('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
     ] = "20GB"
     """What all states may take. The longest unused are removed, but none that the study still needs."""

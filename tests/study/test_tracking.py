@@ -1,5 +1,6 @@
 """Mirrors interrupted at any point are made whole again from the records, with the real client, offline."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from analysis.wandb_files import is_whole, read_folder
 from study import record
-from study.tracking import Tracking, mirror, mirrored
+from study.tracking import Tracking, _await_whole, mirror, mirrored
 
 CONFIG: dict[str, Any] = {"variant": "LS", "seed": 1, "epsilon": 0.2, "specification_id": "abc"}
 SPLITS: tuple[record.Split, record.Split] = ("dev", "test")
@@ -55,6 +56,22 @@ def test_a_mirror_that_is_said_to_be_made_is_on_disk(tracking):
     half = files[0].read_bytes()[:-20]
     files[0].write_bytes(half)
     assert not is_whole(files[0])
+
+
+def test_a_mirror_waits_until_the_end_of_the_run_is_on_disk(tracking, monkeypatch):
+    mirror(tracking, "abc")
+    (file,) = (tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb")
+    content = file.read_bytes()
+    file.write_bytes(content[:-20])
+    writer = threading.Timer(0.3, file.write_bytes, [content])
+    writer.start()
+    _await_whole(file)
+    assert file.read_bytes() == content
+    writer.join()
+    file.write_bytes(content[:-20])
+    monkeypatch.setattr("study.tracking._PATIENCE", 0.1)
+    with pytest.raises(TimeoutError, match="did not write the end of the run"):
+        _await_whole(file)
 
 
 def test_half_a_mirror_is_replaced(tracking):

@@ -149,6 +149,22 @@ def test_bf16_trains_to_a_finite_loss_near_that_of_fp32(world: World, fresh: Fre
     np.testing.assert_allclose(losses["bf16"], losses["fp32"], atol=0.02)
 
 
+def test_scores_are_computed_in_the_precision_of_the_evaluation(world: World, fresh: Fresh) -> None:
+    scores = {
+        name: finish(job(world, fresh(), dropout=0.0, evaluation_precision=name)).scores for name in ("fp32", "bf16")
+    }
+    assert not np.array_equal(scores["bf16"], scores["fp32"])
+    np.testing.assert_allclose(scores["bf16"], scores["fp32"], rtol=0, atol=0.02)
+
+
+def test_a_trainer_takes_bucketed_batches_where_they_are_asked_for(world: World, fresh: Fresh) -> None:
+    losses = []
+    for batching in ("random", "bucketed"):
+        outcome = finish(job(world, fresh(), dropout=0.0, batching=batching))
+        losses.append([row["train/loss"] for row in outcome.history if "train/loss" in row])
+    assert losses[0] != losses[1]
+
+
 def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> None:
     run = Run(job(world, fresh()))
     with torch.no_grad():
