@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 
 from trainables.dropout import Dropout
-from trainables.errors import UserError
 from trainables.packed import Batch, Layout, embedded, through
 from trainables.randomness import counter
 from trainables.specification import ModelSettings
+from trainables.weights import check_architecture
 
 _NONE = Dropout()
 
@@ -32,7 +32,7 @@ class CrossEncoder(nn.Module):
         torch.manual_seed(counter(seed, "head", 0))
         # In evaluation mode for good: dropout is `Dropout`, never the modules' own.
         base = AutoModel.from_pretrained(path, use_safetensors=True, local_files_only=True).eval()
-        _check_architecture(base)
+        check_architecture(base.config.model_type)
         layers = base.encoder.layer[: settings.layers]
         self.pooling = settings.pooling
         self.hidden = int(base.config.hidden_size)
@@ -96,17 +96,6 @@ class CrossEncoder(nn.Module):
             return dropout(layout.mean(hidden))
         query, document = layout.means(hidden)
         return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.centre) / self.spread
-
-
-def _check_architecture(base: nn.Module) -> None:
-    """Refuses a model whose layers are not those that `packed` knows how to run."""
-    layers = getattr(getattr(base, "encoder", None), "layer", None)
-    first = layers[0] if layers else None
-    attention = getattr(getattr(first, "attention", None), "self", None)
-    complete = getattr(base, "embeddings", None) is not None and hasattr(base, "pooler")
-    plain = hasattr(attention, "scaling") and not hasattr(first, "crossattention")
-    if not (complete and plain) or hasattr(base, "embeddings_project"):
-        raise UserError("model.name", type(base).__name__, "an encoder of the BERT or RoBERTa family")
 
 
 def tokenizer(path: Path) -> PreTrainedTokenizerBase:

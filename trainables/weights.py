@@ -20,6 +20,8 @@ _FILES = (
 )
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Model types whose position numbers start after the padding's."""
+_ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
+"""Model types whose layers are those that `packed` computes."""
 
 
 def folder(name: str) -> Path:
@@ -66,9 +68,10 @@ def check(path: Path, model: ModelSettings) -> None:
     """Refuses, before anything is loaded, settings that the model cannot have.
 
     Raises:
-        UserError: more layers or tokens than the model has, or no layer left to train.
+        UserError: another architecture, more layers or tokens than the model has, or no layer left to train.
     """
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    check_architecture(config.get("model_type"))
     layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
     if length is not None and config.get("model_type") in _POSITIONS_AFTER_PADDING:
         length -= config.get("pad_token_id", 1) + 1
@@ -80,6 +83,17 @@ def check(path: Path, model: ModelSettings) -> None:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
     if not (path / "model.safetensors").is_file():
         raise UserError("model.name", f"no model.safetensors in {path.name!r}", "weights as safetensors")
+
+
+def check_architecture(model_type: str | None) -> None:
+    """Refuses a model whose layers would be computed wrongly.
+
+    Raises:
+        UserError: it is not one of the known types.
+    """
+    if model_type not in _ARCHITECTURES:
+        known = ", ".join(_ARCHITECTURES)
+        raise UserError("model.name", f"a model of type {model_type!r}", f"an encoder of one of the types {known}")
 
 
 def files_digest(path: Path) -> str:

@@ -179,5 +179,7 @@ def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
     DistilBertModel(DistilBertConfig(vocab_size=100, dim=32, n_heads=2, n_layers=1)).save_pretrained(tmp_path / "a")
     ElectraModel(ElectraConfig(embedding_size=16, intermediate_size=32, **sizes)).save_pretrained(tmp_path / "b")
     for name in ("a", "b"):
-        with pytest.raises(UserError, match="an encoder of the BERT or RoBERTa family"):
+        with pytest.raises(UserError, match=r"model\.name: a model of type '(distilbert|electra)'"):
             fresh_model(tmp_path / name)
+        with pytest.raises(UserError, match="expected an encoder of one of the types bert, roberta"):
+            check(tmp_path / name, ModelSettings())
