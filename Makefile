@@ -22,6 +22,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.concurrency
 	$(BIN)/python -m benchmarks.sharing
 	$(BIN)/python -m benchmarks.quick
+	$(BIN)/python -m benchmarks.gpu
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
 lock:

@@ -101,7 +101,7 @@ class Run:
             raise RuntimeError(
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
-        _fix_arithmetic(specification.training.threads)
+        fix_arithmetic(specification.training.threads)
         self.job, self.data, self._started = job, Data(job), time.monotonic()
         self._training = specification.training
         model = CrossEncoder(job.model_path, specification.model, specification.seed)
@@ -204,7 +204,7 @@ def compute_features(job: Job, part: int) -> None:
     assert specification.training is not None
     assert job.model_path is not None
     assert specification.environment is not None
-    _fix_arithmetic(specification.training.threads)
+    fix_arithmetic(specification.training.threads)
     model = _frozen_model(job.model_path, specification.model, specification.environment.kind)
     Data(job).features.compute(part, model)
 
@@ -214,7 +214,7 @@ def _frozen_model(path: Path, settings: ModelSettings, device: str) -> CrossEnco
     return CrossEncoder(path, settings, seed=0).to(device)
 
 
-def _fix_arithmetic(threads: int) -> None:
+def fix_arithmetic(threads: int) -> None:
     """The same bits every time: a fixed number of threads, and no kernel that adds in whatever order."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
     torch.set_num_threads(threads)
