@@ -1,6 +1,7 @@
-"""The three figures of a study: learning curves, strength of smoothing, strength by switch point.
+"""The figures of a study: learning curves, strength of smoothing, strength by switch point, weak labels.
 
-The second follows Penha and Hauff (2021), figure 2: mean over seeds with its 95 % interval, the baseline dashed.
+Two follow Penha and Hauff (2021): the sensitivity (mean over seeds with its 95 % interval, the baseline dashed) and the
+distribution of the weak supervision.
 """
 
 import math
@@ -167,7 +168,27 @@ def switch_points(analysis: Analysis) -> Any:
     return figure
 
 
-FIGURES = {"learning_curves": learning_curves, "epsilon": sensitivity, "epsilon_switch": switch_points}
+def weak_labels(analysis: Analysis) -> Any:
+    """Distribution of the training negatives' weak labels with its mean; None where the plan does not tell it."""
+    spread = (analysis.results.plan.data or {}).get("weak_labels")
+    if spread is None:
+        return None
+    figure, (axis,) = _panels(1, (4.2, 2.8))
+    edges = np.linspace(0, 1, len(spread["shares"]) + 1)
+    axis.stairs(spread["shares"], edges, fill=True, color=COLOURS[1], alpha=0.5)
+    for at, style, label in ((spread["mean"], "-", f"mean {spread['mean']:.2f}"), (0.5, "--", "uniform: 0.5")):
+        axis.axvline(at, color="black", linestyle=style, linewidth=1.2, label=label)
+    axis.set(xlabel="weak label s of a negative", ylabel="share of the negatives", xlim=(0, 1))
+    axis.legend()
+    return figure
+
+
+FIGURES = {
+    "learning_curves": learning_curves,
+    "epsilon": sensitivity,
+    "epsilon_switch": switch_points,
+    "weak_labels": weak_labels,
+}
 """Name of the files -> what draws them."""
 CAPTIONS = {
     "learning_curves": "Chosen configurations: mean over seeds, band ± one standard deviation; dashed: switch point.",
@@ -175,6 +196,7 @@ CAPTIONS = {
     "ringed, the baseline dashed.",
     "epsilon_switch": "Strength and switch point on the development set, every complete configuration; the chosen one "
     "is ringed.",
+    "weak_labels": "Weak labels of the training negatives; LS is what WSLS would be if every one were 0.5.",
 }
 
 

@@ -130,10 +130,16 @@ def _notes(analysis: Analysis) -> list[str]:
     killed = analysis.results.unfinished
     late = (analysis.results.plan.model_extra or {}).get("exploratory", [])
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
+    data = analysis.results.plan.data or {}
+    drawn = {split: counts["back_filled"] for split, counts in data.get("splits", {}).items() if counts["back_filled"]}
+    filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
+    skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
     exploratory = [f"Exploratory, declared after the first version of the plan: {named}"] if late else []
     return [
         *analysis.table.notes,
         *exploratory,
+        *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
+        *([f"Skipped while reading the task: {skipped}"] if skipped else []),
         *([f"Not counted, because unfinished: {', '.join(killed)}"] if killed else []),
     ]
 

@@ -50,6 +50,8 @@ class Plan(BaseModel):
     systems: tuple[str, ...] = Field(min_length=1)
     expected_queries: dict[str, int] = {}
     families: tuple[Family, ...] = Field(min_length=1)
+    data: dict[str, Any] | None = None
+    """Counts of the prepared data, and the distribution of its weak labels."""
 
     @property
     def all_systems(self) -> list[str]:

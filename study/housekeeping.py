@@ -1,6 +1,9 @@
 """What a study does for the disk: removes what killed processes left, and keeps the states within their budget."""
 
+import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from study.campaign import Campaign
 from study.config import Study
@@ -8,11 +11,19 @@ from trainables.eviction import evict
 from trainables.files import sweep
 from trainables.storage import storage
 
+_FORGOTTEN = 7 * 24 * 3600.0
+"""Seconds."""
+
 
 def clean(study: Study) -> None:
-    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others."""
+    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others, and
+    preparations that were stopped and nobody has taken up again for a week."""
     for folder in {study.folder, study.cache}:
         sweep(folder, deep=True)
+    for work in (study.cache / "preparing").glob("*"):
+        with suppress(FileNotFoundError):  # another process has just finished it
+            if time.time() - work.stat().st_mtime > _FORGOTTEN:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 class Budget:

@@ -13,14 +13,19 @@ _AGAINST_T_LS = [["T-WSLS", "T-LS"]]
 _SANITY = [["BERT", "BM25"], ["BERT", "untrained"]]
 
 
-def declared(study: Study, model_digest: str) -> dict[str, Any]:
-    """The study's plan: every comparison that may later be called confirmatory, and all settings.
+def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The study's plan: every comparison that may later be called confirmatory, all settings, and what the data is.
 
     The model stands in it by its digest, since a local folder's path says who works where.
+
+    Args:
+        study: what was asked for, its task without paths.
+        model_digest: of the model's files.
+        data: `study.preparation.described`; none: not known yet.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
     systems = ["BERT", *(name for name in study.variants if name != "BERT")]
-    queries = {"dev": study.task.dev_queries, "test": study.task.test_queries}
+    queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     against = [[name, "BERT"] for name in systems if name != "BERT"]
     against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(systems)]
     correction = study.analysis.correction
@@ -36,7 +41,8 @@ def declared(study: Study, model_digest: str) -> dict[str, Any]:
         "search_split": "dev",
         "test_split": "test",
         "systems": systems,
-        "expected_queries": {split: count for split, count in queries.items() if count is not None},
+        "expected_queries": queries,
+        "data": data,
         "families": families,
         "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output", "caching"}),
     }
@@ -72,7 +78,9 @@ def _read(folder: Path) -> dict[str, Any]:
     return plan
 
 
-def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any], str]:
+def settle(
+    study: Study, model_digest: str, folder: Path, data: dict[str, Any] | None = None
+) -> tuple[dict[str, Any], str]:
     """The plan in force and its hash; written to plan.json when it is new.
 
     A plan that differs from the one already there becomes its next version; comparisons that the version
@@ -82,7 +90,7 @@ def settle(study: Study, model_digest: str, folder: Path) -> tuple[dict[str, Any
         UserError: the folder holds another study's results, or test scores that other settings led to.
     """
     check_folder(study, folder)
-    plan = declared(study, model_digest)
+    plan = declared(study, model_digest, data)
     if (folder / "plan.json").is_file():
         earlier = _read(folder)
         plan["version"] = earlier["version"]

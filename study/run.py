@@ -32,6 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from study.preview import show
 
             show(study)
+        elif options.prepare:
+            from study.preparation import summarise
+
+            summarise(study)
         else:
             from study.session import conduct
 
@@ -60,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument("--plan", action="store_true", help="show what would run, and run nothing")
+    parser.add_argument("--prepare", action="store_true", help="only prepare the task's data, and say what it is")
     parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
     return parser

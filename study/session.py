@@ -11,6 +11,7 @@ from study.campaign import Campaign, Configuration, Errand, Resolved
 from study.config import Study
 from study.housekeeping import Budget, clean
 from study.places import places
+from study.preparation import check, described
 from study.tracking import Tracking, mirror, mirror_plan, mirrored
 from trainables import environment, weights
 from trainables.data.prepared import prepare
@@ -39,7 +40,9 @@ def conduct(study: Study, started: float) -> None:
     here = environment.current(device)
     study = study.model_copy(update={"training": environment.resolved(study.training, device)})
     prepared = prepare(study.task, study.cache, say)
-    declared, plan_hash = plan.settle(study, digest, folder)
+    check(study, prepared)
+    study = study.model_copy(update={"task": prepared.settings})  # from here on without paths
+    declared, plan_hash = plan.settle(study, digest, folder, described(prepared))
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
     resolved = Resolved(prepared.fingerprint, digest, path, here)
     _check_recorded(folder, resolved)

@@ -232,9 +232,14 @@ def _disagreements(study: Study) -> Iterator[tuple[str, object, str, tuple[str, 
     if training.batch_size % group:
         expected = f"a multiple of 1 + training.negatives = {group}; {_nearest(training.batch_size, group)} works"
         yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
-    if training.negatives >= task.candidates:
-        expected = f"fewer than task.candidates = {task.candidates}"
-        yield "training.negatives", training.negatives, expected, ("task.candidates",)
+    if training.negatives >= task.candidates_of("train"):
+        key = "task.train_candidates" if task.train_candidates else "task.candidates"
+        expected = f"fewer than {key} = {task.candidates_of('train')}"
+        yield "training.negatives", training.negatives, expected, (key,)
+    weak = [name for name in study.variants if name.endswith("WSLS")]
+    if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
+        expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
+        yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     batches, rest = divmod(training.instances, training.batch_size)
     if rest or not batches:
         works = _nearest(training.instances, training.batch_size)

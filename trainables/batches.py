@@ -12,33 +12,35 @@ _WINDOW = 50
 """Batches whose queries are put in order of length together, when batches are bucketed."""
 
 
-def batch(seed: int, step: int, queries: int, candidates: int, batch_size: int, negatives: int) -> Rows:
+def batch(seed: int, step: int, relevant: Rows, candidates: int, batch_size: int, negatives: int) -> Rows:
     """Candidate rows of training batch `step`, drawn uniformly.
 
     Queries pass in an order that is shuffled anew every epoch; a batch holds, for each of its batch_size /
-    (1 + negatives) queries, the relevant document and `negatives` of its sampled documents, drawn without replacement.
-    An epoch's last queries share their batch with the next epoch's first.
+    (1 + negatives) queries, one of its relevant documents and `negatives` of its sampled documents, drawn without
+    replacement. An epoch's last queries share their batch with the next epoch's first.
 
     Args:
         seed: the run's seed.
         step: 0-based batch number.
-        queries: number of training queries; query i's candidates are rows i * candidates onward, relevant first.
+        relevant: (queries,) how many candidates are relevant; query i's are rows i * candidates onward, relevant first.
         candidates: candidates a query.
         batch_size: instances a batch, a multiple of 1 + negatives.
-        negatives: negatives a query, below `candidates`.
+        negatives: negatives a query, at most those that every query has.
 
     Returns:
         (batch_size,) row numbers.
     """
-    groups = batch_size // (1 + negatives)
+    groups, queries = batch_size // (1 + negatives), len(relevant)
     positions = np.arange(step * groups, (step + 1) * groups)
     chosen = np.empty(groups, dtype=np.int64)
     for epoch in np.unique(positions // queries):
         inside = positions // queries == epoch
         chosen[inside] = generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
     draw = generator(seed, "negatives", step).random((groups, candidates - 1))
+    draw[np.arange(1, candidates) < relevant[chosen, None]] = 1.0  # above every draw: never among the first
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    ranks = np.concatenate([np.zeros((groups, 1), dtype=np.int64), sampled], axis=1)
+    own = generator(seed, "relevant", step).integers(relevant[chosen])
+    ranks = np.concatenate([own[:, None], sampled], axis=1)
     rows: Rows = (chosen[:, None] * candidates + ranks).reshape(-1)
     return rows
 
@@ -53,12 +55,12 @@ class Sampler:
     Args:
         seed: the run's.
         settings: instances, batch_size, negatives, batching.
-        candidates: candidates a query.
+        relevant: (queries,) relevant candidates of each.
         lengths: (queries * candidates,) tokens of each pair.
     """
 
-    def __init__(self, seed: int, settings: TrainingSettings, candidates: int, lengths: Rows) -> None:
-        self._seed, self._settings, self._candidates, self._lengths = seed, settings, candidates, lengths
+    def __init__(self, seed: int, settings: TrainingSettings, relevant: Rows, lengths: Rows) -> None:
+        self._seed, self._settings, self._relevant, self._lengths = seed, settings, relevant, lengths
         self._window: tuple[int, Rows] | None = None
 
     def rows(self, step: int) -> Rows:
@@ -72,8 +74,8 @@ class Sampler:
         return rows
 
     def _uniform(self, step: int) -> Rows:
-        settings, queries = self._settings, len(self._lengths) // self._candidates
-        return batch(self._seed, step, queries, self._candidates, settings.batch_size, settings.negatives)
+        settings, candidates = self._settings, len(self._lengths) // len(self._relevant)
+        return batch(self._seed, step, self._relevant, candidates, settings.batch_size, settings.negatives)
 
     def _bucketed(self, window: int) -> Rows:
         settings = self._settings

@@ -25,14 +25,20 @@ class CrossEncoder(nn.Module):
         path: folder with the model's files (safetensors; nothing is unpickled).
         settings: layers, frozen layers, pooling.
         seed: of the fresh head (and of a fresh [CLS] pooler where the model brings none).
+        vocabulary: tokens that must be known; embeddings of those that the model lacks are drawn, the same for every
+            seed, since frozen layers are shared.
     """
 
-    def __init__(self, path: Path, settings: ModelSettings, seed: int) -> None:
+    def __init__(self, path: Path, settings: ModelSettings, seed: int, vocabulary: int = 0) -> None:
         super().__init__()
         torch.manual_seed(counter(seed, "head", 0))
         # In evaluation mode for good: dropout is `Dropout`, never the modules' own.
         base = AutoModel.from_pretrained(path, use_safetensors=True, local_files_only=True).eval()
         check_architecture(base.config.model_type)
+        if vocabulary > base.config.vocab_size:
+            with torch.random.fork_rng():
+                torch.manual_seed(counter(0, "added tokens", 0))
+                base.resize_token_embeddings(vocabulary, mean_resizing=False)
         layers = base.encoder.layer[: settings.layers]
         self.pooling = settings.pooling
         self.hidden = int(base.config.hidden_size)
@@ -98,6 +104,8 @@ class CrossEncoder(nn.Module):
         return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.centre) / self.spread
 
 
-def tokenizer(path: Path) -> PreTrainedTokenizerBase:
-    """The model's own tokenizer."""
-    return AutoTokenizer.from_pretrained(path, local_files_only=True)
+def tokenizer(path: Path, added: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
+    """The model's own tokenizer, which also knows the special tokens `added`."""
+    made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    made.add_tokens(list(added), special_tokens=True)
+    return made

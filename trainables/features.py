@@ -1,7 +1,7 @@
 """What the frozen layers make of every candidate pair, computed once for a task and model and shared by every run.
 
-The unit is a part of QUERIES_PER_PART queries, always computed in the same batches, so the bits of a pair never depend
-on which study asked for it.
+The unit is a part of PAIRS_PER_PART pairs, always computed in the same batches, so the bits of a pair never depend on
+which study asked for it.
 """
 
 from functools import cached_property
@@ -18,28 +18,26 @@ from trainables.files import whole_file
 from trainables.packed import Batch
 from trainables.specification import Environment, ModelSettings, digest
 
-QUERIES_PER_PART = 50
+PAIRS_PER_PART = 500
 _TOKENS = 2048
 """Tokens computed at once: activations of a small model then stay in the processor's cache."""
 
 
 class Features(NamedTuple):
-    """Ragged outputs of the frozen layers on disk, in parts of QUERIES_PER_PART queries.
+    """Ragged outputs of the frozen layers on disk, in parts of PAIRS_PER_PART pairs.
 
     Args:
         folder: of the parts.
         tokens: the pairs.
-        candidates: pairs a query.
     """
 
     folder: Path
     tokens: Tokens
-    candidates: int
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
-        return -(-len(self.tokens) // (self.candidates * QUERIES_PER_PART))
+        return -(-len(self.tokens) // PAIRS_PER_PART)
 
     def part_file(self, part: int) -> Path:
         """Where a part lies: (tokens of its pairs, hidden) in float32."""
@@ -51,8 +49,7 @@ class Features(NamedTuple):
 
     def compute(self, part: int, model: CrossEncoder) -> None:
         """Computes a part and writes it whole."""
-        size = self.candidates * QUERIES_PER_PART
-        rows = np.arange(part * size, min((part + 1) * size, len(self.tokens)))
+        rows = np.arange(part * PAIRS_PER_PART, min((part + 1) * PAIRS_PER_PART, len(self.tokens)))
         pairs: list[np.ndarray] = [np.empty(0)] * len(rows)
         for places in micro_batches(self.tokens.lengths[rows], _TOKENS):
             batch = token_batch(self.tokens, rows[places])
@@ -68,7 +65,6 @@ class FeatureReader:
 
     def __init__(self, features: Features) -> None:
         self._features = features
-        self._size = features.candidates * QUERIES_PER_PART
 
     @cached_property
     def _parts(self) -> list[np.ndarray]:
@@ -81,8 +77,8 @@ class FeatureReader:
         lengths = tokens.lengths[rows]
         pieces = []
         for row, length in zip(rows, lengths, strict=True):
-            part = int(row) // self._size
-            start = int(tokens.offsets[row] - tokens.offsets[part * self._size])
+            part = int(row) // PAIRS_PER_PART
+            start = int(tokens.offsets[row] - tokens.offsets[part * PAIRS_PER_PART])
             pieces.append(self._parts[part][start : start + length])
         return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, tokens.starts[rows].astype(np.int64))
 

@@ -13,6 +13,7 @@ import torch
 from trainables.batches import Rows
 from trainables.chain import Chain
 from trainables.cross_encoder import CrossEncoder, tokenizer
+from trainables.data import task
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, tokens
 from trainables.environment import current
@@ -32,9 +33,8 @@ class Data:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        task, fingerprint = job.specification.task, job.specification.data
-        self.prepared = Prepared(fingerprint, job.cache / "prepared" / fingerprint, task)
-        self.candidates = task.candidates
+        settings, fingerprint = job.specification.task, job.specification.data
+        self.prepared = Prepared(fingerprint, job.cache / "prepared" / fingerprint, settings)
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -42,7 +42,8 @@ class Data:
         model = self._job.specification.model
         assert model is not None
         assert self._job.model_path is not None
-        return tokens(self.prepared, tokenizer(self._job.model_path), model.name, model.max_length, self._job.cache)
+        made = tokenizer(self._job.model_path, task(self.prepared.settings.name).added_tokens)
+        return tokens(self.prepared, made, model.name, model.max_length, self._job.cache)
 
     @cached_property
     def features(self) -> Features:
@@ -53,15 +54,16 @@ class Data:
         assert training is not None
         assert environment is not None
         folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
-        return Features(folder, self.tokens, self.candidates)
+        return Features(folder, self.tokens)
 
     def pairs(self, split: str) -> Pairs:
         """Labels of a split."""
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
-        frame = self.frame[chosen]
-        assert (frame["relevant"].to_numpy().reshape(-1, self.candidates) == [1] + [0] * (self.candidates - 1)).all()
-        return Pairs(first, frame["relevant"].to_numpy(), frame["weak_label"].to_numpy(dtype=float), self.candidates)
+        frame, candidates = self.frame[chosen], self.prepared.settings.candidates_of(split)
+        relevant = frame["relevant"].to_numpy()
+        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # relevant first
+        return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -104,10 +106,10 @@ class Run:
         fix_arithmetic(specification.training.threads)
         self.job, self.data, self._started = job, Data(job), time.monotonic()
         self._training = specification.training
-        model = CrossEncoder(job.model_path, specification.model, specification.seed)
+        model = CrossEncoder(job.model_path, specification.model, specification.seed, _vocabulary(job))
         model.to(specification.environment.kind)
         if specification.model.pooling == "cosine":
-            count = min(_CALIBRATION_QUERIES * self.data.candidates, len(self._train_pairs.relevant))
+            count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
         self.trainer = Trainer(model, self._training, specification.seed, self.data)
         self._chain = Chain(job, self.trainer)
@@ -189,10 +191,10 @@ def mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
 
 
 def sampler_outcome(job: Job) -> Outcome:
-    """The candidates in the negative sampler's own order, scored by the sampler."""
+    """The candidates in the order of BM25, whatever sampled them."""
     started, split = time.monotonic(), "dev" if job.action == "train" else "test"
     data = Data(job)
-    scores = data.prepared.candidates(split)["score"].to_numpy(dtype=float)
+    scores = data.prepared.candidates(split)["bm25"].to_numpy(dtype=float)
     value = mean_metric(job.metric, scores, data.pairs(split))
     return Outcome(split, value, scores, [], None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
 
@@ -205,13 +207,20 @@ def compute_features(job: Job, part: int) -> None:
     assert job.model_path is not None
     assert specification.environment is not None
     fix_arithmetic(specification.training.threads)
-    model = _frozen_model(job.model_path, specification.model, specification.environment.kind)
+    model = _frozen_model(job.model_path, specification.model, specification.environment.kind, _vocabulary(job))
     Data(job).features.compute(part, model)
 
 
 @lru_cache(maxsize=1)
-def _frozen_model(path: Path, settings: ModelSettings, device: str) -> CrossEncoder:
-    return CrossEncoder(path, settings, seed=0).to(device)
+def _frozen_model(path: Path, settings: ModelSettings, device: str, vocabulary: int) -> CrossEncoder:
+    return CrossEncoder(path, settings, seed=0, vocabulary=vocabulary).to(device)
+
+
+def _vocabulary(job: Job) -> int:
+    """Tokens that the model must know beside its own; 0: none."""
+    added = task(job.specification.task.name).added_tokens
+    assert job.model_path is not None
+    return len(tokenizer(job.model_path, added)) if added else 0
 
 
 def fix_arithmetic(threads: int) -> None:

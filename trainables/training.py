@@ -34,8 +34,8 @@ class Pairs(NamedTuple):
     """The labelled candidate pairs of one split."""
 
     first: int  # number of the split's first pair
-    relevant: np.ndarray  # (pairs,) 0 or 1
-    weak_labels: np.ndarray  # (pairs,) NaN where relevant
+    relevant: np.ndarray  # (pairs,) 0 or 1; a query's relevant ones come first
+    weak_labels: np.ndarray  # (pairs,) NaN where relevant or undefined
     candidates: int  # pairs a query
 
 
@@ -76,7 +76,8 @@ class Trainer:
     def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
         lengths = self.source.lengths[pairs.first : pairs.first + len(pairs.relevant)]
-        sampler = Sampler(self.seed, self.settings, pairs.candidates, lengths)
+        counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
+        sampler = Sampler(self.seed, self.settings, counts, lengths)
         while self.seen < until:
             loss, factor = self._step(sampler, segment.smoothing, pairs)
             row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}

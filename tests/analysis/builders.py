@@ -13,7 +13,18 @@ import pandas as pd
 
 from trainables.specification import digest
 
+DATA = {
+    "fingerprint": "0123456789abcdef",
+    "documents": 100,
+    "skipped": {"pair with an empty question": 3},
+    "splits": {
+        "train": {"queries": 10, "pool": 80, "back_filled": 7, "relevant": 12},
+        "dev": {"queries": 40, "pool": 90, "back_filled": 0, "relevant": 40},
+    },
+    "weak_labels": {"mean": 0.31, "shares": [0.4, 0.3, 0.2, 0.1]},
+}
 PLAN: dict[str, Any] = {
+    "data": DATA,
     "study": "synthetic",
     "version": 1,
     "task": "docstrings",

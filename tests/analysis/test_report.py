@@ -51,6 +51,21 @@ def test_comparisons_equal_scipy_from_the_tidy_table(tmp_path: Path) -> None:
     assert {c.verdict for c in analysis.comparisons} == {"better", "undecided"}
 
 
+def test_the_report_tells_what_the_data_is(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert {"weak_labels.png", "weak_labels.svg"} < set(report.files)
+    for text in (report.text, (report.folder / "report.html").read_text()):
+        assert "because the negative sampler found too few: 7 in train" in text
+        assert "Skipped while reading the task: 3 x pair with an empty question" in text
+    write_records(tmp_path / "without", plan_of(runs, data=None), runs)
+    silent = write_report(read_records(tmp_path / "without"), tmp_path / "report")
+    assert not [name for name in silent.files if name.startswith("weak_labels")]
+    assert not (tmp_path / "report" / "weak_labels.png").exists()
+    assert "found too few" not in silent.text
+
+
 def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path) -> None:
     runs = study_runs()
     write_records(tmp_path / "study", plan_of(runs), runs)
@@ -175,7 +190,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert printed.rstrip().splitlines()[-1].startswith("T-WSLS is significantly better than BERT")
     page = (study / "report" / "report.html").read_text()
-    assert page.count("data:image/svg+xml") == 3
+    assert page.count("data:image/svg+xml") == 4
     assert "http" not in page.split("<body>")[0]
     with (study / "report" / "results.csv").open() as stream:
         rows = list(csv.DictReader(stream))

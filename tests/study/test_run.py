@@ -28,6 +28,10 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["search.epsilon=[1.5]"], ["search.epsilon", "1.5", "at most 1"]),
         (["search.switch=[-1]"], ["search.switch", "-1", "above 0"]),
         (["task.name=trivia"], ["task.name", "trivia", "docstrings"]),
+        (["task.name=beir"], ["task.path", "none", "corpus.jsonl"]),
+        (["task.name=qqp", "task.path=pairs.tsv"], ["pairs.tsv, line 2", "fields: 2", "6"]),
+        (["--prepare", "task.name=qqp", "task.path=pairs.tsv"], ["pairs.tsv, line 2", "fields: 2", "6"]),
+        (["task.sampler.name=random"], ["task.sampler.weak_label", "bm25", "uniform"]),
         (['variants=["BERT", "XLS"]'], ["variants", "XLS", "T-WSLS"]),
         (["model.name=./nowhere"], ["model.name", "nowhere", "config.json"]),
         (["model.name=package:nowhere/model"], ["model.name", "nowhere"]),
@@ -43,7 +47,9 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
 )
 def test_a_mistake_is_one_line_and_status_2(arguments, parts, tmp_path):
     (tmp_path / "broken.toml").write_text("name = [", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\n", encoding="utf-8")
     result = run(*arguments, folder=tmp_path)
+    assert not list(tmp_path.rglob("*.parquet"))
     assert result.returncode == 2, result.stderr
     assert result.stderr.startswith("study.run: ")
     assert result.stderr.count("\n") == 1

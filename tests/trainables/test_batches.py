@@ -15,7 +15,7 @@ shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st
 @given(shapes, st.integers(0, 2**31), st.integers(0, 50))
 def test_a_batch_holds_relevant_documents_each_with_its_own_negatives(shape, seed, step):
     queries, candidates, negatives, groups = shape
-    rows = batch(seed, step, queries, candidates, groups * (1 + negatives), negatives).reshape(groups, -1)
+    rows = batch(seed, step, np.ones(queries, int), candidates, groups * (1 + negatives), negatives).reshape(groups, -1)
     assert (rows[:, 0] % candidates == 0).all()
     assert (rows // candidates == rows[:, :1] // candidates).all()
     assert all(len(set(row)) == 1 + negatives for row in rows)
@@ -25,7 +25,7 @@ def test_a_batch_holds_relevant_documents_each_with_its_own_negatives(shape, see
 @given(shapes, st.integers(0, 2**31), st.integers(0, 20))
 def test_order_of_asking_does_not_matter(shape, seed, step):
     queries, candidates, negatives, groups = shape
-    arguments = (queries, candidates, groups * (1 + negatives), negatives)
+    arguments = (np.ones(queries, int), candidates, groups * (1 + negatives), negatives)
     first = batch(seed, step, *arguments)
     batch(seed, step + 7, *arguments)
     np.testing.assert_array_equal(batch(seed, step, *arguments), first)
@@ -33,13 +33,33 @@ def test_order_of_asking_does_not_matter(shape, seed, step):
 
 @given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 7))
 def test_every_epoch_shows_each_query_once(seed, queries, groups):
-    shown = np.concatenate([batch(seed, step, queries, 5, groups * 2, 1)[::2] // 5 for step in range(queries)])
+    shown = np.concatenate(
+        [batch(seed, step, np.ones(queries, int), 5, groups * 2, 1)[::2] // 5 for step in range(queries)]
+    )
     for epoch in range(len(shown) // queries):
         assert sorted(shown[epoch * queries : (epoch + 1) * queries]) == list(range(queries))
 
 
+@given(st.integers(0, 2**31), st.lists(st.integers(1, 3), min_size=1, max_size=20), st.integers(1, 6))
+def test_with_several_relevant_documents_one_is_drawn_and_none_is_a_negative(seed, relevant, groups):
+    rows = batch(seed, 0, np.array(relevant), 6, groups * 4, 3).reshape(groups, 4)
+    counts = np.array(relevant)[rows[:, 0] // 6]
+    assert (rows[:, 0] % 6 < counts).all()
+    assert (rows[:, 1:] % 6 >= counts[:, None]).all()
+    assert all(len(set(row)) == 4 for row in rows)
+
+
+def test_every_relevant_document_is_drawn_evenly():
+    rows = np.concatenate([batch(3, step, np.full(10, 3), 6, 20, 1)[::2] for step in range(600)])
+    counts = np.bincount(rows % 6, minlength=3)
+    assert len(counts) == 3
+    assert abs(counts - 2000).max() < 180  # 5 standard deviations of a binomial are 183
+
+
 def test_negatives_are_drawn_evenly():
-    rows = np.concatenate([batch(3, step, 50, 10, 20, 1).reshape(-1, 2)[:, 1] % 10 for step in range(900)])
+    rows = np.concatenate(
+        [batch(3, step, np.ones(50, int), 10, 20, 1).reshape(-1, 2)[:, 1] % 10 for step in range(900)]
+    )
     counts = np.bincount(rows, minlength=10)
     assert counts[0] == 0
     assert abs(counts[1:] - 1000).max() < 150  # 5 standard deviations of a binomial are 149
@@ -52,18 +72,18 @@ def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tu
     )
     draw = np.random.default_rng(0)
     lengths = np.repeat(draw.integers(10, 400, queries), 5) + draw.integers(0, 5, queries * 5)
-    return Sampler(seed, settings, 5, lengths), lengths
+    return Sampler(seed, settings, np.ones(queries, int), lengths), lengths
 
 
 def test_uniform_batches_ignore_the_lengths():
     drawn, _ = sampler("random", 60)
-    np.testing.assert_array_equal(drawn.rows(55), batch(1, 55, 70, 5, 8, 3))
+    np.testing.assert_array_equal(drawn.rows(55), batch(1, 55, np.ones(70, int), 5, 8, 3))
 
 
 def test_bucketed_batches_hold_the_uniform_ones_instances_in_every_window():
     drawn, _ = sampler("bucketed", 120)
     for window in (range(50), range(50, 100), range(100, 120)):
-        expected = np.concatenate([batch(1, step, 70, 5, 8, 3) for step in window])
+        expected = np.concatenate([batch(1, step, np.ones(70, int), 5, 8, 3) for step in window])
         found = np.concatenate([drawn.rows(step) for step in window])
         assert sorted(found.tolist()) == sorted(expected.tolist())
         groups = found.reshape(-1, 4)

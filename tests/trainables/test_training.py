@@ -66,7 +66,7 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
 
     losses = []
     for step in range(BATCHES):
-        rows = batch(1, step, len(table) // 5, 5, BATCH_SIZE, 3)
+        rows = batch(1, step, np.ones(len(table) // 5, int), 5, BATCH_SIZE, 3)
         pairs = token_batch(tokens, rows)
         logits = plain_logits(base, head, pairs, trainer.model.token_types, base.config.pad_token_id)
         log_probabilities = torch.log_softmax(logits, dim=1)

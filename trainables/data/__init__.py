@@ -1,38 +1,59 @@
 """From a task's name to token arrays: read, sample candidates, store by fingerprint, tokenise.
 
-A task is one module with two functions, found by its name in `TASKS`:
-`read(settings) -> Collection` and `state(settings) -> str`, a cheap text that changes whenever `read`'s answer may.
+A task is one module that provides `TASK`, found by its name in `TASKS`.
 """
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from trainables.errors import UserError
 from trainables.specification import TaskSettings
 
 SPLITS = ("train", "dev", "test")
 
-TASKS = {"docstrings": "trainables.data.docstrings"}
-"""Task name -> the module that reads it, imported when first used."""
+TASKS = {
+    "beir": "trainables.data.beir",
+    "dialogues": "trainables.data.dialogues",
+    "docstrings": "trainables.data.docstrings",
+    "hard-negatives": "trainables.data.hard_negatives",
+    "irds": "trainables.data.irds",
+    "msmarco": "trainables.data.msmarco",
+    "qqp": "trainables.data.qqp",
+}
+"""Task name (of irds:ID the part before the colon) -> the module that reads it, imported when first used."""
 
 
-class Relevant(NamedTuple):
-    """A document that answers a query."""
+class Judgement(NamedTuple):
+    """How far a document answers a query; it is relevant from grade `TaskSettings.relevant_from` on."""
 
     split: str
     query_id: str
     document_id: str
+    grade: int = 1
+
+
+class Given(NamedTuple):
+    """A candidate, not judged relevant, that the source itself names; nearest first."""
+
+    split: str
+    query_id: str
+    document_id: str
+    score: float
+    """The source's score, NaN where it tells none."""
 
 
 class Collection(NamedTuple):
-    """A task's whole text, before candidates are sampled; every document belongs to the splits that judge it."""
+    """A task's whole text, before candidates are sampled."""
 
     queries: dict[str, str]
     """Query id -> text."""
     documents: dict[str, str]
     """Document id -> text."""
-    relevant: list[Relevant]
+    judgements: list[Judgement]
+    given: list[Given]
+    skipped: dict[str, int]
+    """What was left out, as a person would expect, and how often: "empty question" -> rows."""
 
 
 class Task(NamedTuple):
@@ -40,6 +61,13 @@ class Task(NamedTuple):
 
     read: Callable[[TaskSettings], Collection]
     state: Callable[[TaskSettings], str]
+    """A cheap text that changes whenever `read`'s answer may."""
+    pool: Literal["judged", "all"] = "judged"
+    """What `TaskSettings.pool` is where it is none."""
+    added_tokens: tuple[str, ...] = ()
+    """Special tokens that its texts contain and a model does not know."""
+    dialogue: bool = False
+    """Whether the beginning of a query, its oldest part, is what a model's maximal length cuts."""
 
 
 def task(name: str) -> Task:
@@ -48,7 +76,9 @@ def task(name: str) -> Task:
     Raises:
         UserError: no task has this name.
     """
-    if name not in TASKS:
-        raise UserError("task.name", repr(name), "one of " + ", ".join(sorted(TASKS)))
-    module = import_module(TASKS[name])
-    return Task(module.read, module.state)
+    kind, colon, dataset = name.partition(":")
+    if kind not in TASKS or bool(colon) != (kind == "irds") or (colon and not dataset):
+        known = ", ".join(f"{known}:ID" if known == "irds" else known for known in sorted(TASKS))
+        raise UserError("task.name", repr(name), f"one of {known}")
+    found: Task = import_module(TASKS[kind]).TASK
+    return found

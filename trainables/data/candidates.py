@@ -1,66 +1,112 @@
-"""The candidates of a split: every query's relevant documents and the negative sampler's best others."""
+"""The candidates of a split: every query's relevant documents and the negative sampler's nearest others.
+
+They are sampled in parts of QUERIES_PER_PART queries, by several processes, each part a file; what is there already
+after a kill is not sampled again.
+"""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
-from trainables.data import Collection
-from trainables.data.negatives import Bm25, sample, tokenise
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data.negatives import HIGHEST, global_max, min_max, sample
+from trainables.data.samplers import Floats, Ints, Query, opened
+from trainables.files import whole_file
+from trainables.randomness import generator
+from trainables.specification import SamplerSettings
+
+QUERIES_PER_PART = 500
 
 
-def sample_split(
-    settings: TaskSettings, collection: Collection, split: str, query_ids: Sequence[str]
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Candidates of `query_ids`, in that order, and the counts: queries, pool, back_filled (rows).
+class Index(NamedTuple):
+    """A sampler over a pool, as it lies on disk."""
 
-    The pool is the documents of train, for another split with its own. A query's relevant documents (at most
-    `settings.candidates` - 1, in the collection's order) come first; they and documents of the same text are never
-    sampled.
+    folder: Path
+    settings: SamplerSettings
+    size: int
 
-    Returns:
-        columns split, query_id, document_id, relevant (int8), grade (int8), score, weak_label (null if relevant);
-        `settings.candidates` rows a query.
+
+class Wanted(NamedTuple):
+    """A query whose candidates are to be sampled."""
+
+    query: Query
+    relevant: Ints
+    """Positions of its relevant documents in the pool, fewer than there are candidates."""
+    excluded: Ints
+    """Positions of all documents that must not be sampled."""
+
+
+class Sampled(NamedTuple):
+    """Candidates of some queries; every array is (queries, candidates), relevant documents first."""
+
+    positions: Ints
+    scores: Floats
+    """The sampler's scores, NaN where it has none."""
+    basis: Floats
+    """What weak labels are made of, NaN where a candidate has none: relevant, drawn, or without a score."""
+    drawn: npt.NDArray[np.bool_]
+    """Drawn at random, because the sampler found too few."""
+    bm25: Floats
+    """BM25 scores; NaN throughout if nobody asked."""
+
+
+def sample_part(file: Path, wanted: Sequence[Wanted], candidates: int, sampler: Index, bm25: Index | None) -> None:
+    """Samples the candidates of some queries and writes them to `file`, whole.
+
+    Args:
+        file: NumPy archive of a `Sampled`.
+        wanted: the queries.
+        candidates: of each query.
+        sampler: finds the negatives.
+        bm25: scores all candidates besides, if it is there.
 
     Raises:
-        UserError: the pool is too small for that many candidates.
+        PoolError: the pool is too small.
     """
-    relevant: dict[str, list[str]] = {name: [] for name in query_ids}
-    pool = set()
-    for pair in collection.relevant:
-        if pair.split in ("train", split):
-            pool.add(pair.document_id)
-        if pair.split == split and pair.query_id in relevant:
-            relevant[pair.query_id].append(pair.document_id)
-    ids = [name for name in collection.documents if name in pool]
-    position = {name: i for i, name in enumerate(ids)}
-    texts: dict[str, int] = {}
-    same_text = np.array([texts.setdefault(collection.documents[name], len(texts)) for name in ids])
-    index = Bm25([tokenise(collection.documents[name]) for name in ids], settings.k1, settings.b)
+    shape, kind = (len(wanted), candidates), sampler.settings.weak_label
+    scores, basis, word_scores = (np.full(shape, np.nan) for _ in range(3))
+    made = Sampled(np.empty(shape, np.int64), scores, basis, np.zeros(shape, bool), word_scores)
+    queries = [one.query for one in wanted]
+    rankings = opened(*sampler).scored(queries)
+    others = opened(*bm25).scored(queries) if bm25 is not None and bm25 != sampler else None
+    for row, (one, (order, raw)) in enumerate(zip(wanted, rankings, strict=True)):
+        words = next(others).raw if others is not None else raw if bm25 is not None else None
+        first = len(one.relevant)
+        negatives = sample(one.query.id, order, one.excluded, candidates - first, sampler.settings.authors)
+        found = slice(first, first + negatives.found)
+        positions = made.positions[row]
+        positions[:first], positions[first:] = one.relevant, negatives.positions
+        made.scores[row] = raw[positions]
+        made.drawn[row, found.stop :] = True
+        if words is not None:
+            made.bm25[row] = words[positions]
+        if kind == "uniform":
+            made.basis[row, found] = HIGHEST * generator(0, f"weak labels of {one.query.id}", 0).random(negatives.found)
+        else:
+            made.basis[row, found] = (made.scores if kind == "score" else made.bm25)[row, found]
+    with whole_file(file) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, **made._asdict())
 
-    rows: list[tuple[str, str, str, int, int, float, float | None]] = []
-    back_filled = 0
-    for name in query_ids:
-        scores = index.scores(tokenise(collection.queries[name]))
-        own = [position[document] for document in relevant[name]]
-        excluded = np.isin(same_text, same_text[own])
-        own = own[: settings.candidates - 1]
-        wanted = settings.candidates - len(own)
-        try:
-            negatives = sample(name, scores, excluded, ids, wanted)
-        except ValueError as error:
-            raise UserError("task.candidates", settings.candidates, f"fewer: {error} in {split}") from error
-        back_filled += wanted - negatives.found
-        rows += [(split, name, ids[i], 1, 1, float(scores[i]), None) for i in own]
-        rows += [
-            (split, name, ids[i], 0, 0, score, label)
-            for i, score, label in zip(
-                negatives.positions.tolist(), negatives.scores.tolist(), negatives.weak_labels.tolist(), strict=True
-            )
-        ]
-    table = pd.DataFrame(
-        rows, columns=["split", "query_id", "document_id", "relevant", "grade", "score", "weak_label"]
-    ).astype({"relevant": "int8", "grade": "int8", "score": "float64", "weak_label": "float64"})
-    return table, {"queries": len(query_ids), "pool": len(ids), "back_filled": back_filled}
+
+def read_part(file: Path) -> Sampled:
+    """What `sample_part` wrote."""
+    with np.load(file) as arrays:
+        return Sampled(**arrays)
+
+
+def weak_labels(sampled: Sampled, settings: SamplerSettings) -> Floats:
+    """(queries, candidates) weak labels; 0 where drawn at random, NaN where relevant or undefined."""
+    basis = sampled.basis
+    if settings.weak_label == "uniform":
+        labels = basis.copy()
+    elif settings.normalisation == "global-max":
+        labels = global_max(basis)
+    else:
+        labels = np.full_like(basis, np.nan)
+        for row, scores in enumerate(basis):
+            known = ~np.isnan(scores)
+            labels[row, known] = min_max(scores[known])
+    labels[sampled.drawn] = 0.0
+    return labels

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainables.data import Collection, Relevant
+from trainables.data import Collection, Judgement, Task
+from trainables.data.splits import by_hash
 from trainables.errors import UserError
 from trainables.specification import TaskSettings
 
@@ -52,7 +53,7 @@ def read(settings: TaskSettings) -> Collection:
         for module, path in _modules(library):
             for name, docstring in definitions(path.read_text(encoding="utf-8", errors="replace")):
                 found.setdefault(f"{module}.{name}", docstring)
-    collection = Collection({}, {}, [])
+    collection = Collection({}, {}, [], [], {})
     queries: set[str] = set()
     documents: set[str] = set()
     for name, docstring in sorted(found.items()):
@@ -68,7 +69,7 @@ def read(settings: TaskSettings) -> Collection:
         documents.add(document.lower())
         collection.queries[name] = query
         collection.documents[name] = document
-        collection.relevant.append(Relevant(_split(name), name, name))
+        collection.judgements.append(Judgement(by_hash(name), name, name))
     return collection
 
 
@@ -153,6 +154,4 @@ def _modules(library: str) -> Iterator[tuple[str, Path]]:
                     yield package if file == "__init__.py" else f"{package}.{file[:-3]}", Path(folder, file)
 
 
-def _split(name: str) -> str:
-    tenth = int.from_bytes(hashlib.sha256(name.encode()).digest()) % 10
-    return "train" if tenth < 8 else "dev" if tenth == 8 else "test"
+TASK = Task(read, state)

@@ -1,132 +1,82 @@
-"""The negative sampler BM25, its candidates, and the weak labels made of its scores.
+"""Which documents of a scored pool become a query's negatives, and the weak labels made of their scores.
 
-BM25 (Okapi) with exactly the scores of rank_bm25.BM25Okapi, by a sparse matrix of term weights (50 times as fast).
-Weak labels: Penha and Hauff (2021), section 3.2.
+Penha and Hauff (2021), section 3.2.
 """
 
-import hashlib
 import math
-import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from trainables.data.samplers import Floats, Ints, PoolError
+from trainables.randomness import generator
 
-EPSILON = 0.25
-"""A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""
 LOWEST, HIGHEST = 0.01, 0.99
 
 
-def tokenise(text: str) -> list[str]:
-    """Lower-case words."""
-    return re.findall(r"\w+", text.lower())
-
-
-class Bm25:
-    """An index over tokenised documents.
-
-    Args:
-        documents: one list of words a document.
-        k1: term-frequency saturation.
-        b: length normalisation.
-
-    Raises:
-        ValueError: no document holds a word.
-    """
-
-    def __init__(self, documents: Sequence[Sequence[str]], k1: float = 1.5, b: float = 0.75) -> None:
-        self._vocabulary: dict[str, int] = {}
-        columns = [self._vocabulary.setdefault(word, len(self._vocabulary)) for words in documents for word in words]
-        if not columns:
-            raise ValueError("no document holds a word")
-        size = len(documents)
-        lengths = np.array([len(words) for words in documents])
-        rows = np.repeat(np.arange(size), lengths)
-        ones = np.ones(len(columns))
-        counts = sp.csc_array((ones, (rows, columns)), shape=(size, len(self._vocabulary)))  # sums the repetitions
-        found_in = np.diff(counts.indptr)
-
-        # The order of every operation is rank_bm25's, for the same rounding and thus the same ties.
-        idf = np.array([math.log(size - n + 0.5) - math.log(n + 0.5) for n in found_in.tolist()])
-        average = np.cumsum(idf)[-1] / len(idf)
-        idf[idf < 0] = EPSILON * average
-        norm = k1 * (1 - b + b * lengths / (len(columns) / size))
-        frequency = counts.data
-        weights = np.repeat(idf, found_in) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
-
-        self.size = size
-        self._postings = [
-            (counts.indices[first:last], weights[first:last])
-            for first, last in zip(counts.indptr[:-1].tolist(), counts.indptr[1:].tolist(), strict=True)
-        ]
-
-    def scores(self, query: Sequence[str]) -> Floats:
-        """(documents,) scores of every document; a word that the query repeats counts each time."""
-        scores = np.zeros(self.size)
-        for word in query:
-            term = self._vocabulary.get(word)
-            if term is not None:
-                documents, weights = self._postings[term]
-                scores[documents] += weights
-        return scores
-
-
 class Negatives(NamedTuple):
-    """One query's sampled documents, best first, back-filled ones last."""
+    """One query's sampled documents."""
 
     positions: Ints
-    """(n,) positions in the pool."""
-    scores: Floats
-    """(n,) the sampler's scores."""
-    weak_labels: Floats
-    """(n,) in [0.01, 0.99], or 0 where back-filled."""
+    """(n,) positions in the pool, nearest first, then those drawn at random."""
     found: int
-    """How many the sampler found; the others were drawn at random."""
+    """How many the sampler found; the others were drawn."""
 
 
-def sample(
-    query_id: str, scores: Floats, excluded: npt.NDArray[np.bool_], document_ids: Sequence[str], n: int
-) -> Negatives:
-    """The best n documents that are not excluded.
+def sample(query_id: str, order: Floats, excluded: Ints, n: int, replace: bool = False) -> Negatives:
+    """The nearest n documents that are not excluded.
 
-    Ties go to the first in the pool. A document whose score is not positive was not found; missing ones are drawn at
-    random, in the order of a hash of query and document, so that the draw follows from the data alone.
+    Ties go to the first in the pool. A document whose order is not positive was not found; missing ones are drawn at
+    random, a draw named by the query's id.
 
     Args:
-        scores: (documents,) the sampler's scores of this query.
-        excluded: (documents,) true where a document must not be sampled.
-        document_ids: ids in the order of the pool.
+        query_id: names the draw.
+        order: (documents,) higher is nearer.
+        excluded: positions of documents that must not be sampled.
+        n: how many.
+        replace: take the nearest n of all, and draw a document for each of them that is excluded, as the authors do.
 
     Raises:
-        ValueError: fewer than n documents are left.
+        PoolError: fewer than n documents are left.
     """
-    allowed = np.flatnonzero(~excluded)
-    if len(allowed) < n:
-        raise ValueError(f"{len(allowed)} documents are left for {n} negatives")
-    positive = allowed[scores[allowed] > 0]
-    if len(positive) > n:  # everything below the n-th best score need not be sorted
-        values = scores[positive]
-        positive = positive[values >= np.partition(values, len(values) - n)[len(values) - n]]
-    best = positive[np.argsort(-scores[positive], kind="stable")][:n]
-    missing = n - len(best)
-    drawn: list[int] = []
-    if missing:
-        rest = np.setdiff1d(allowed, best).tolist()
-        drawn = sorted(rest, key=lambda i: hashlib.sha256(f"{query_id}\n{document_ids[i]}".encode()).digest())[:missing]
-    positions = np.concatenate([best, np.array(drawn, dtype=np.int64)]).astype(np.int64)
-    labels = np.concatenate([weak_labels(scores[best]), np.zeros(missing)])
-    return Negatives(positions, scores[positions], labels, len(best))
+    if len(order) - len(excluded) < n:
+        raise PoolError(f"{len(order) - len(excluded)} documents are left for {n} negatives")
+    near = nearest(order, n if replace else n + len(excluded))
+    near = near[~np.isin(near, excluded)][:n]
+    drawn = _drawn(query_id, len(order), set(near.tolist()) | set(excluded.tolist()), n - len(near))
+    return Negatives(np.concatenate([near, np.array(drawn, dtype=np.int64)]), len(near))
 
 
-def weak_labels(scores: Floats) -> Floats:
+def nearest(order: Floats, n: int) -> Ints:
+    """Positions of the n largest positive values, or of all if there are fewer; the first of equals first."""
+    blocks = math.isqrt(len(order))
+    width = len(order) // blocks
+    bound = np.nextafter(0.0, 1.0)
+    if n <= blocks:  # the n-th largest of the blocks' largest is at most the n-th largest of all: one pass, no sorting
+        largest = order[: blocks * width].reshape(blocks, width).max(axis=1)
+        bound = max(bound, np.partition(largest, blocks - n)[blocks - n])
+    enough = np.flatnonzero(order >= bound)
+    positions: Ints = enough[np.argsort(-order[enough], kind="stable")][:n]
+    return positions
+
+
+def _drawn(query_id: str, size: int, taken: set[int], n: int) -> list[int]:
+    """n distinct positions below `size` that are not taken."""
+    draws, drawn = generator(0, f"back-fill of {query_id}", 0), dict[int, None]()
+    while len(drawn) < n:
+        drawn |= dict.fromkeys(p for p in draws.integers(size, size=2 * n).tolist() if p not in taken)
+    return list(drawn)[:n]
+
+
+def min_max(scores: Floats) -> Floats:
     """(n,) min-max of one query's scores into [0.01, 0.99]; a lone score or equal scores have no range: 0.01."""
     if len(scores) == 0 or scores.min() == scores.max():
         return np.full(len(scores), LOWEST)
     share = (scores - scores.min()) / (scores.max() - scores.min())
     labels: Floats = LOWEST + (HIGHEST - LOWEST) * share
     return labels
+
+
+def global_max(scores: Floats) -> Floats:
+    """Scores of a whole set, NaN among them, as shares of what is one above the largest (slides of WSLS's authors)."""
+    return scores / (np.nanmax(scores, initial=0.0) + 1)

@@ -1,28 +1,36 @@
 """A task's queries, documents and sampled candidates on disk, under a fingerprint of settings and text.
 
 `<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`. Reading the collection takes
-seconds, so `<cache>/sources/` remembers which fingerprint the unchanged sources gave.
+seconds, so `<cache>/sources/` remembers which fingerprint the unchanged sources gave. Of several processes that want
+the same data one prepares it, in `<cache>/preparing/<fingerprint>/`, and the others wait.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
+import shutil
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainables import environment, weights
+from trainables.claims import Claims
 from trainables.data import SPLITS, Collection, task
+from trainables.disk import Disk
 from trainables.errors import UserError
 from trainables.files import whole_folder, write_json
-from trainables.specification import TaskSettings, digest
+from trainables.specification import SamplerSettings, TaskSettings, digest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-"""Part of every fingerprint: raised when the same text would give other files."""
+    from trainables.data.preparation import Progress
 
-Progress = Callable[[str], None]
+FORMAT = 2
+"""Part of every fingerprint: raised when the same text would give other files."""
+_PATIENCE = 0.5
+"""Seconds between two looks at whether another process has finished."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +40,30 @@ class Prepared:
     fingerprint: str
     folder: Path
     settings: TaskSettings
+    """`public`: without paths."""
 
     def queries(self) -> "pd.DataFrame":
         """query_id, text; a row for every query that has candidates."""
         return self._table("queries")
 
     def documents(self) -> "pd.DataFrame":
-        """document_id, text; a row for every document of the collection."""
+        """document_id, text; a row for every document that is a candidate."""
         return self._table("documents")
 
     def candidates(self, split: str | None = None) -> "pd.DataFrame":
-        """split, query_id, document_id, relevant, grade, score, weak_label; of one split, or all: train, dev, test.
+        """split, query_id, document_id, relevant, grade, score, weak_label, bm25; of one split or all, train first.
 
-        `settings.candidates` rows a query, relevant first, then the sampled by descending score. `weak_label` is in
-        [0.01, 0.99], 0 for a document drawn at random because the sampler found too few, null if relevant.
+        `settings.candidates_of(split)` rows a query, relevant first, then the sampled, nearest first, then those drawn
+        at random because the sampler found too few. `score` is the sampler's, null where it has none. `weak_label` is
+        0 for a drawn document, null for a relevant one and where the sampler's score says nothing. `bm25` is null in
+        the training split where nothing asked for it.
         """
         table = self._table("candidates")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
 
     def meta(self) -> dict[str, Any]:
-        """fingerprint, settings, and the counts: documents, and by split queries, pool and back_filled (rows)."""
+        """fingerprint, settings, and the counts: documents, skipped (by reason), and by split queries, pool, and the
+        rows that are back_filled and relevant."""
         meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         return meta
 
@@ -59,6 +71,18 @@ class Prepared:
         import pandas as pd
 
         return pd.read_parquet(self.folder / f"{name}.parquet")
+
+
+def public(settings: TaskSettings) -> TaskSettings:
+    """The settings as they identify data and runs: no path, and encoders by the digest of their files."""
+    samplers = {name: _by_digest(getattr(settings, name)) for name in ("sampler", "evaluation_sampler")}
+    return settings.model_copy(update={"path": None, **samplers})
+
+
+def _by_digest(sampler: SamplerSettings) -> SamplerSettings:
+    known = sampler.name != "dense" or sampler.encoder.startswith("sha256:")
+    encoder = sampler.encoder if known else weights.files_digest(weights.folder(sampler.encoder))
+    return sampler.model_copy(update={"encoder": encoder})
 
 
 def find(settings: TaskSettings, cache: Path) -> Prepared | None:
@@ -72,10 +96,8 @@ def find(settings: TaskSettings, cache: Path) -> Prepared | None:
     return _remembered(_pointer(settings, cache), settings, cache)
 
 
-def prepare(settings: TaskSettings, cache: Path, progress: Progress | None = None) -> Prepared:
+def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = None) -> Prepared:
     """Reads the task, samples its candidates and writes them, or finds that this was done.
-
-    Two processes may prepare the same data at once.
 
     Args:
         settings: the task.
@@ -83,7 +105,7 @@ def prepare(settings: TaskSettings, cache: Path, progress: Progress | None = Non
         progress: called with a line of text at every step.
 
     Raises:
-        UserError: unknown task, missing sources, or fewer queries or documents than the settings ask for.
+        UserError: unknown task, missing or wrong sources, a split without queries, or too few documents.
     """
     report = progress or (lambda _: None)
     pointer = _pointer(settings, cache)  # before reading: sources that change meanwhile are read again next time
@@ -91,18 +113,23 @@ def prepare(settings: TaskSettings, cache: Path, progress: Progress | None = Non
     if found is not None:
         return found
     report(f"reading task {settings.name}")
-    collection = task(settings.name).read(settings)
+    collection = _cut(task(settings.name).read(settings), settings.document_words)
     fingerprint = _fingerprint(settings, collection)
-    folder = cache / "prepared" / fingerprint
-    if not folder.is_dir():
-        _write(folder, fingerprint, settings, collection, report)
+    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, public(settings))
+    claims = Claims(Disk(cache / "prepared"))
+    while not prepared.folder.is_dir():
+        with claims.attempt(fingerprint) as mine:
+            if mine and not prepared.folder.is_dir():
+                _write(prepared, cache / "preparing" / fingerprint, settings, collection, report)
+        if not mine:
+            time.sleep(_PATIENCE)
     write_json(pointer, {"fingerprint": fingerprint})
-    return Prepared(fingerprint, folder, settings)
+    return prepared
 
 
 def _pointer(settings: TaskSettings, cache: Path) -> Path:
     state = task(settings.name).state(settings)
-    return cache / "sources" / f"{digest([FORMAT, settings.model_dump(mode='json'), state])}.json"
+    return cache / "sources" / f"{digest([FORMAT, _identity(settings), state])}.json"
 
 
 def _remembered(pointer: Path, settings: TaskSettings, cache: Path) -> Prepared | None:
@@ -111,52 +138,90 @@ def _remembered(pointer: Path, settings: TaskSettings, cache: Path) -> Prepared 
     except FileNotFoundError:
         return None
     folder = cache / "prepared" / fingerprint
-    return Prepared(fingerprint, folder, settings) if folder.is_dir() else None
+    return Prepared(fingerprint, folder, public(settings)) if folder.is_dir() else None
+
+
+def _identity(settings: TaskSettings) -> dict[str, Any]:
+    """What else the candidates depend on: embeddings also on the processor and the libraries."""
+    identity = public(settings).model_dump(mode="json")
+    if "dense" in (settings.sampler.name, settings.evaluation_sampler.name):
+        identity["environment"] = environment.current().model_dump(mode="json")
+    return identity
+
+
+def _cut(collection: Collection, words: int | None) -> Collection:
+    if words is None:
+        return collection
+    return collection._replace(
+        documents={name: _first_words(text, words) for name, text in collection.documents.items()}
+    )
+
+
+def _first_words(text: str, words: int) -> str:
+    """`text`, or its first words where there are more."""
+    parts = text.split(maxsplit=words)
+    return text if len(parts) <= words else " ".join(parts[:words])
 
 
 def _fingerprint(settings: TaskSettings, collection: Collection) -> str:
-    text = json.dumps([sorted(collection.queries.items()), list(collection.documents.items()), collection.relevant])
-    return digest([FORMAT, settings.model_dump(mode="json"), hashlib.sha256(text.encode()).hexdigest()])
+    total = hashlib.sha256()
+    parts: tuple[Iterable[object], ...] = (
+        sorted(collection.queries.items()),
+        collection.documents.items(),
+        collection.judgements,
+        collection.given,
+    )
+    for part in parts:
+        for row in part:
+            total.update(f"{json.dumps(row)}\n".encode())
+        total.update(b"\n")
+    return digest([FORMAT, _identity(settings), total.hexdigest()])
 
 
 def chosen_queries(settings: TaskSettings, collection: Collection) -> dict[str, list[str]]:
     """The query ids that are used, by split, in the order of the SHA-256 of the id.
 
     Raises:
-        UserError: a split has fewer queries than asked for, or none.
+        UserError: a split has no query with a relevant document.
     """
+    ids: dict[str, set[str]] = {split: set() for split in SPLITS}
+    for judgement in collection.judgements:
+        if judgement.grade >= settings.relevant_from:
+            ids[judgement.split].add(judgement.query_id)
+    order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     chosen = {}
     for split in SPLITS:
-        ids = {pair.query_id for pair in collection.relevant if pair.split == split}
-        wanted: int | None = getattr(settings, f"{split}_queries")
-        if len(ids) < (wanted or 1):
-            raise UserError(f"task.{split}_queries", wanted or "all", f"at most {len(ids)}, all that the task has")
-        chosen[split] = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).digest())[:wanted]
+        names = [name for name in order[: settings.sample] if name in ids[split]]
+        if not names:
+            raise UserError("task", f"no query with a relevant document in the {split} split", "at least one")
+        chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen
 
 
-def _write(folder: Path, fingerprint: str, settings: TaskSettings, collection: Collection, report: Progress) -> None:
+def _write(prepared: Prepared, work: Path, settings: TaskSettings, collection: Collection, report: "Progress") -> None:
     import pandas as pd
 
-    from trainables.data.candidates import sample_split
+    from trainables.data.preparation import Preparation
 
     chosen = chosen_queries(settings, collection)
-    tables, counts = [], {}
-    for split in SPLITS:
-        report(f"sampling candidates of {len(chosen[split])} {split} queries")
-        table, counts[split] = sample_split(settings, collection, split, chosen[split])
-        tables.append(table)
-    queries = [(name, collection.queries[name]) for split in SPLITS for name in chosen[split]]
+    preparation = Preparation(work, settings, collection, report)
+    tables, counts = zip(*(preparation.split(split, chosen[split]) for split in SPLITS), strict=True)
+    candidates = pd.concat(tables, ignore_index=True)
+    used = set(candidates["document_id"])
+    queries = dict.fromkeys(name for split in SPLITS for name in chosen[split])
     meta = {
         "format": FORMAT,
-        "fingerprint": fingerprint,
-        "settings": settings.model_dump(mode="json"),
+        "fingerprint": prepared.fingerprint,
+        "settings": prepared.settings.model_dump(mode="json"),
         "documents": len(collection.documents),
-        "splits": counts,
+        "skipped": collection.skipped,
+        "splits": dict(zip(SPLITS, counts, strict=True)),
     }
-    with whole_folder(folder) as draft:
-        pd.DataFrame(queries, columns=["query_id", "text"]).to_parquet(draft / "queries.parquet", index=False)
-        documents = pd.DataFrame(collection.documents.items(), columns=["document_id", "text"])
-        documents.to_parquet(draft / "documents.parquet", index=False)
-        pd.concat(tables, ignore_index=True).to_parquet(draft / "candidates.parquet", index=False)
+    with whole_folder(prepared.folder) as draft:
+        texts = [(name, collection.queries[name]) for name in queries]
+        pd.DataFrame(texts, columns=["query_id", "text"]).to_parquet(draft / "queries.parquet", index=False)
+        texts = [(name, text) for name, text in collection.documents.items() if name in used]
+        pd.DataFrame(texts, columns=["document_id", "text"]).to_parquet(draft / "documents.parquet", index=False)
+        candidates.to_parquet(draft / "candidates.parquet", index=False)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+    shutil.rmtree(work, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from trainables.data import SPLITS
+from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared
 from trainables.errors import UserError
 from trainables.files import whole_folder
@@ -69,7 +69,9 @@ def tokens(
 ) -> Tokens:
     """Tokenises prepared data, every text once, or maps what was tokenised before.
 
-    The query is cut to a third of `max_length`, then the document to what is left beside the special tokens.
+    The query is cut to a third of `max_length`, then the document to what is left beside the special tokens. Of a
+    dialogue the response is cut to a third, then the context to what is left: it loses its beginning, or under
+    truncation "plain" its end.
 
     Args:
         prepared: the data.
@@ -108,27 +110,23 @@ def special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]
 
 def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> None:
     before, between, after = special_tokens(tokenizer)
-    query_length = max_length // 3
-    room = max_length - len(before) - len(between) - len(after)
-    if room <= query_length:
+    third, room = max_length // 3, max_length - len(before) - len(between) - len(after)
+    if room <= third:
         raise UserError("model.max_length", max_length, "a length that leaves room for a document")
     candidates, queries, documents = prepared.candidates(), prepared.queries(), prepared.documents()
-    documents = documents[documents["document_id"].isin(candidates["document_id"])]
-    heads = {
-        name: np.concatenate([before, ids, between])
-        for name, ids in zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), query_length), strict=True)
-    }
+    dialogue = task(prepared.settings.name).dialogue
+    side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
+    heads = dict(zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), room, side), strict=True))
     bodies = dict(zip(documents["document_id"], _encode(tokenizer, list(documents["text"]), room), strict=True))
 
     pieces: list[Ids] = []
     starts = np.empty(len(candidates), dtype=np.int32)
     lengths = np.empty(len(candidates), dtype=np.int64)
     for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
-        head = heads[query]
-        body = bodies[document][: max_length - len(head) - len(after)]
-        pieces += [head, body, after]
-        starts[row] = len(head)
-        lengths[row] = len(head) + len(body) + len(after)
+        head, body = _fit(heads[query], bodies[document], room, third, side if dialogue else None)
+        pieces += [before, head, between, body, after]
+        starts[row] = len(before) + len(head) + len(between)
+        lengths[row] = starts[row] + len(body) + len(after)
 
     ends = np.cumsum([(candidates["split"] == split).sum() for split in SPLITS]).tolist()
     meta: dict[str, Any] = {
@@ -144,8 +142,19 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int) -> list[Ids]:
-    """Ids without special tokens, cut to `length`; cut by the tokenizer, which warns of longer ones otherwise."""
+def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
+    """What of a pair has room; `side`: where a dialogue's context is cut; none: the query is cut first, at its end."""
+    if side is None:
+        query = query[:third]
+        return query, document[: room - len(query)]
+    document = document[:third]
+    left = room - len(document)
+    return query[-left:] if side == "left" else query[:left], document
+
+
+def _encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
+    """Ids without special tokens, cut to `length` at a side; by the tokenizer, which warns of longer ones otherwise."""
+    tokenizer.truncation_side = side
     encoded = tokenizer(
         texts,
         add_special_tokens=False,

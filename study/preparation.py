@@ -1,0 +1,94 @@
+"""What a study's data is, once it is prepared, and whether the study can be run on it."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from study.config import Study
+from trainables import weights
+from trainables.data import SPLITS, task
+from trainables.data.prepared import Prepared, prepare
+from trainables.errors import UserError
+from trainables.metrics import metric, recall_at
+
+_BINS = 20
+"""Of the distribution of weak labels over [0, 1]."""
+
+
+def check(study: Study, prepared: Prepared) -> None:
+    """Refuses, before anything is trained, data that this study cannot be run on.
+
+    Raises:
+        UserError: a training query has too few documents that are not relevant, or no weak label where one is needed.
+    """
+    train = prepared.candidates("train")
+    others = train[train["relevant"] == 0]
+    fewest = int(others.groupby("query_id").size().min())
+    if fewest < study.training.negatives:
+        expected = f"at most {fewest}: a query has that many candidates that are not relevant; or more task.candidates"
+        raise UserError("training.negatives", study.training.negatives, expected)
+    weak = [name for name in study.variants if name.endswith("WSLS")]
+    if weak and others["weak_label"].isna().any():
+        what = f"{study.task.sampler.weak_label!r}, but {others['weak_label'].isna().sum()} candidates have no score"
+        raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
+
+
+def described(prepared: Prepared) -> dict[str, Any]:
+    """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
+    labels = prepared.candidates("train").query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
+    meta = prepared.meta()
+    kept = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
+    if not len(labels):
+        return kept
+    shares = np.histogram(labels, bins=_BINS, range=(0, 1))[0] / len(labels)
+    spread = {"mean": round(float(labels.mean()), 6), "shares": shares.round(6).tolist()}
+    return kept | {"weak_labels": spread}
+
+
+def summarise(study: Study) -> None:
+    """Prepares the data and prints what it is.
+
+    Raises:
+        UserError: the task or the model is not what the study says.
+    """
+    path = weights.folder(study.model.name)
+    weights.check(path, study.model)
+    prepared = prepare(study.task, study.cache, print)
+    check(study, prepared)
+    meta, queries, documents = prepared.meta(), prepared.queries(), prepared.documents()
+    print(f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents")
+    for reason, count in meta["skipped"].items():
+        print(f"skipped: {count} x {reason}")
+    print(
+        f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
+    )
+    for split in SPLITS:
+        counts, found = meta["splits"][split], _bm25(prepared.candidates(split), study, split)
+        row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
+        print(f"{row}{found:>14}")
+    for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
+        words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
+        print(f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most")
+    _tokens(study, prepared)
+
+
+def _bm25(candidates: pd.DataFrame, study: Study, split: str) -> str:
+    """BM25's own R_n@k, of evaluation splits."""
+    n, k = metric(study.analysis.metric)
+    if study.task.candidates_of(split) != n or candidates["bm25"].isna().any():
+        return "-"
+    scores, relevant = (candidates[name].to_numpy(dtype=float).reshape(-1, n) for name in ("bm25", "relevant"))
+    return f"{recall_at(k, scores, relevant).mean():.4f}"
+
+
+def _tokens(study: Study, prepared: Prepared) -> None:
+    from trainables.cross_encoder import tokenizer
+    from trainables.data.tokens import tokens
+
+    path = weights.folder(study.model.name)
+    length, made = study.model.max_length, tokenizer(path, task(study.task.name).added_tokens)
+    lengths = tokens(prepared, made, weights.files_digest(path), length, study.cache).lengths
+    middle, high = np.quantile(lengths, [0.5, 0.95])
+    share = (lengths == length).mean()
+    print(f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {share:.1%} as long as model.max_length")

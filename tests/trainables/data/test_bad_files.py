@@ -1,0 +1,214 @@
+"""What is wrong in a file of a task is one line that names file, line and expectation."""
+
+import gzip
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.data.fixtures import FILES, WRITERS, document, query
+from trainables.data import task
+from trainables.data.reading import LONGEST_LINE
+from trainables.errors import UserError
+
+ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
+
+QQP = "quora_duplicate_questions.tsv"
+JUDGED = "hard-negatives.jsonl"
+FIELDS = "topic, 0, passage, grade"
+CASES = [
+    # qqp: header, the quoted pair, query 0 with a line end in its duplicate, query 1, ...
+    ("qqp", QQP, "is_duplicate", "duplicate", 1, "no column is_duplicate; expected a header with id, qid1, qid2"),
+    ("qqp", QQP, "\t3\t4\t", "\t3\t", 5, "fields: 5; expected 6, as the header has"),
+    ("qqp", QQP, "\t3\t4\t", "\tthree\t4\t", 5, "text where an id belongs, 'three'; expected a whole number"),
+    ("qqp", QQP, "\t3\t4\t", "\t3\t4.0\t", 5, "text where an id belongs, '4.0'; expected a whole number"),
+    ("qqp", QQP, "\n2\t3\t4\t", "\n٢\t3\t4\t", 5, "text where an id belongs, '٢'; expected a whole number"),
+    ("qqp", QQP, "\t3\t4\t", "\t1\t4\t", 5, f"question 1 a second time, as {query(1)!r}; expected {query(0)!r} again"),
+    ("qqp", QQP, "guide 1.\t1", "guide 1.\t2", 5, "is_duplicate is '2'; expected 0 or 1"),
+    ("qqp", QQP, "\t3\t4\t", '\t3\t4\t"How" ', 5, "'\\t' expected after '\"'; expected fields as in CSV"),
+    ("qqp", QQP, "\t79\t80\t", '\t79\t80\t"', 46, "unexpected end of data; expected fields as in CSV"),
+    ("msmarco", "collection.tsv", "3\tTo", "3 To", 4, "fields: 1; expected 2, tab-separated: id, text"),
+    ("msmarco", "collection.tsv", "3\tTo", "3\tTo\tto", 4, "fields: 3; expected 2, tab-separated: id, text"),
+    ("msmarco", "collection.tsv", "3\tTo", "To go\tTo", 4, "text where an id belongs, 'To go'; expected the id of a"),
+    ("msmarco", "collection.tsv", "39\tTo", "To go\tTo", 40, "text where an id belongs, 'To go'; expected the id of a"),
+    ("msmarco", "collection.tsv", "3\tTo", "\tTo", 4, "text where an id belongs, ''; expected the id of a document"),
+    ("msmarco", "collection.tsv", "3\tTo", "2\tTo", 4, f"document 2 a second time, as {document(3)!r}; expected "),
+    ("msmarco", "collection.tsv", f"3\t{document(3)}", "3\t ", 4, "empty text of document 3; expected text"),
+    ("msmarco", "queries.dev.tsv", "18\tHow", "How to\tHow", 3, "text where an id belongs, 'How to'; expected the id"),
+    ("msmarco", "queries.dev.tsv", "18\tHow", "17\tHow", 3, f"query 17 a second time, as {query(18)!r}; expected "),
+    ("msmarco", "queries.dev.tsv", "18\tHow", "7\tHow", 3, f"query 7 a second time, as {query(18)!r}; expected "),
+    ("msmarco", "queries.train.tsv", query(3), "", 4, "empty text of query 3; expected text"),
+    ("msmarco", "qrels.train.tsv", "13\t0\t13\t1", "13\t0\t99\t1", 3, "unknown document '99'; expected the id of a"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "99\t0\t18\t1", 6, "unknown query '99'; expected the id of a query"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t18\t1", 6, f"fields: 3; expected 4, space-separated: {FIELDS}"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\tx", 6, "grade 'x'; expected a whole number"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t-3", 6, "grade -3; expected -2 to 127"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t128", 6, "grade 128; expected -2 to 127"),
+    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "17\t0\t17\t2", 7, "document 17 has grade 1; expected 2, as at "),
+    ("dialogues", "dev.tsv", "\n0\t", "\nno\t", 2, "label 'no'; expected 0 or 1"),
+    (
+        "dialogues",
+        "dev.tsv",
+        "\n0\t",
+        "\n0\tx\n0\t",
+        2,
+        "fields: 2; expected label, utterances and response, with tabs",
+    ),
+    ("dialogues", "dev.tsv", "\n0\t", "\n0\tx\t \n0\t", 2, "empty response; expected text"),
+    ("dialogues", "dev.tsv", "\n0\t", "\n0\t\t \tx\n0\t", 2, "empty context; expected text"),
+    ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": [2, 3', 2, "not JSON (Expecting ',' delimiter"),
+    ("hard-negatives", JUDGED, '\n{"qid": 1,', '\n[]\n{"qid": 1,', 2, "'[]'; expected a JSON object a line"),
+    ("hard-negatives", JUDGED, '"pos": [1],', "", 2, "no pos; expected a list under that name"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": 1', 2, "pos is '1'; expected a list"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [1.5]', 2, "pid is '1.5'; expected an id, number or text"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [{"id": 1}]', 2, "pid is 'None'; expected an id, number or text"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [99]', 2, "unknown document '99'; expected the id of a document"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": ["a b"]', 2, "text where an id belongs, 'a b'; expected the id"),
+    ("hard-negatives", JUDGED, '"qid": 1,', '"qid": true,', 2, "qid is 'True'; expected an id, number or text"),
+    ("hard-negatives", JUDGED, '"qid": 1,', '"qid": 99,', 2, "unknown query '99'; expected the id of a query"),
+    ("hard-negatives", JUDGED, '"bm25": [2, 3', '"bm25": [2, 99', 2, "unknown document '99'; expected the id of a"),
+    ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": 2', 2, "bm25 is '2'; expected a list"),
+    ("hard-negatives", JUDGED, '-score": 9.5', '-score": "9.5"', 1, "bm25-score is '9.5'; expected a number"),
+    (
+        "hard-negatives",
+        "queries.tsv",
+        "3\tHow",
+        "How to\tHow",
+        4,
+        "text where an id belongs, 'How to'; expected the id",
+    ),
+    ("hard-negatives", "queries.tsv", query(3), "", 4, "empty text of query 3; expected text"),
+    ("hard-negatives", "passages.tsv", "3\tTo", "2\tTo", 4, f"document 2 a second time, as {document(3)!r}; expected "),
+    ("hard-negatives", "passages.tsv", "3\tTo", "To", 4, "fields: 1; expected 2, tab-separated: id, text"),
+    ("beir", "corpus.jsonl", '"_id": "d3"', '"id": "d3"', 4, "no _id; expected text under that name"),
+    ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": 3', 4, "_id is '3'; expected text"),
+    ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": "d 3"', 4, "text where an id belongs, 'd 3'; expected the id of a"),
+    ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": "d2"', 4, "document d2 a second time, as "),
+    ("beir", "corpus.jsonl", '"title": "Guide 3"', '"title": 3', 4, "title is '3'; expected text"),
+    ("beir", "corpus.jsonl", 'takes 3 steps, see guide 3."}', "takes", 4, "not JSON (Unterminated string"),
+    ("beir", "queries.jsonl", query(3), " ", 4, "empty text of query q3; expected text"),
+    ("beir", "queries.jsonl", '"text": "How do I factor', '"txt": "How do I factor', 4, "no text; expected text under"),
+    (
+        "beir",
+        "qrels/dev.tsv",
+        "corpus-id",
+        "doc-id",
+        1,
+        "no column corpus-id; expected a header with query-id, corpus-id",
+    ),
+    ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18 d18 1", 4, "fields: 1; expected 3, as the header has"),
+    ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18\td99\t1", 4, "unknown document 'd99'; expected the id of a document"),
+    ("beir", "qrels/dev.tsv", "q18\td18\t1", "q99\td18\t1", 4, "unknown query 'q99'; expected the id of a query"),
+    (
+        "beir",
+        "qrels/dev.tsv",
+        "q18\td18\t1",
+        "How to\td18\t1",
+        4,
+        "text where an id belongs, 'How to'; expected the id",
+    ),
+    ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18\td18\t1.5", 4, "grade '1.5'; expected a whole number"),
+    ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18\td18\t-3", 4, "grade -3; expected -2 to 127"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "old", "new", "line", "expected"), CASES)
+def test_what_is_wrong_is_named_with_its_line(
+    name: str, file: str, old: str, new: str, line: int, expected: str, tmp_path: Path
+) -> None:
+    settings = WRITERS[name](tmp_path)
+    path = tmp_path / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
+    with pytest.raises(UserError) as error:
+        task(name).read(settings)
+    assert str(error.value).startswith(f"{path}, line {line}: {expected}")
+    assert "; expected " in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "file"), ALL_FILES)
+@pytest.mark.parametrize(
+    ("byte", "expected"), [(b"\xff", "not UTF-8; expected UTF-8 text"), (b"\0", "a NUL byte; expected text")]
+)
+def test_bytes_that_are_no_text_are_refused_in_every_file(
+    name: str, file: str, byte: bytes, expected: str, tmp_path: Path
+) -> None:
+    settings = WRITERS[name](tmp_path)
+    path = tmp_path / file
+    first, second, *rest = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([first, second + byte, *rest]))
+    with pytest.raises(UserError) as error:
+        task(name).read(settings)
+    assert str(error.value) == f"{path}, line 2: {expected}"
+
+
+@pytest.mark.parametrize(("name", "file"), ALL_FILES)
+def test_a_gzip_that_was_cut_is_refused_in_every_file(name: str, file: str, tmp_path: Path) -> None:
+    settings = WRITERS[name](tmp_path)
+    path = tmp_path / file
+    path.write_bytes(gzip.compress(path.read_bytes())[:-9])
+    with pytest.raises(UserError, match=rf"^{path}, line \d+: broken gzip \(.*\); expected a whole gzip file$"):
+        task(name).read(settings)
+
+
+@pytest.mark.parametrize(("name", "file"), ALL_FILES)
+def test_a_line_of_50_mb_is_refused_in_every_file_without_reading_it(name: str, file: str, tmp_path: Path) -> None:
+    settings = WRITERS[name](tmp_path)
+    path = tmp_path / file
+    first = path.read_bytes().split(b"\n")[0]
+    with path.open("wb") as stream:
+        stream.write(first + b"\n")
+        stream.truncate(50_000_000)  # a hole, of which no disk is used
+    tracemalloc.start()
+    with pytest.raises(UserError) as error:
+        task(name).read(settings)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert str(error.value) == f"{path}, line 2: more than {LONGEST_LINE} bytes; expected a shorter line"
+    assert peak < 3 * LONGEST_LINE
+
+
+@pytest.mark.parametrize("name", sorted(set(WRITERS) - {"docstrings"}))
+def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> None:
+    settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 2})
+    with pytest.raises(UserError) as error:
+        task(settings.name).read(settings)
+    assert str(error.value) == (
+        f"{settings.path or settings.name}: no relevant document in the train split; "
+        "expected one of grade 2 or more in each of train, dev, test"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new", "split"),
+    [
+        ("qqp", QQP, "\t1\n", "\t0\n", "train"),
+        ("msmarco", "qrels.dev.tsv", "\t1\n", "\t0\n", "dev"),
+        ("msmarco", "qrels.train.tsv", "\t1\n", "\t-1\n", "train"),
+        ("dialogues", "test.tsv", "1\tHow", "0\tHow", "test"),
+        ("beir", "qrels/test.tsv", "\t1\n", "\t0\n", "test"),
+    ],
+)
+def test_a_split_without_a_relevant_document_is_named(
+    name: str, file: str, old: str, new: str, split: str, tmp_path: Path
+) -> None:
+    settings = WRITERS[name](tmp_path)
+    path = tmp_path / file
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8", newline="")
+    with pytest.raises(UserError, match=rf"^{tmp_path}: no relevant document in the {split} split; expected one of gr"):
+        task(name).read(settings)
+
+
+def test_a_text_that_stands_there_twice_is_no_error(tmp_path: Path) -> None:
+    for name in ("msmarco", "beir", "hard-negatives"):
+        folder = tmp_path / name
+        settings = WRITERS[name](folder)
+        expected = task(name).read(settings)
+        for file in FILES[name]:
+            if "qrels" not in file:
+                path = folder / file
+                path.write_bytes(path.read_bytes() + path.read_bytes().split(b"\n")[1] + b"\n")
+        found = task(name).read(settings)
+        assert repr(found[:4]) == repr(expected[:4])

@@ -1,0 +1,160 @@
+"""Candidates of a collection made by hand: pools, several relevant documents, grades, weak labels."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rank_bm25 import BM25Okapi
+
+from trainables.data import Collection, Given, Judgement
+from trainables.data import preparation as module
+from trainables.data.bm25 import plain
+from trainables.data.preparation import Preparation
+from trainables.errors import UserError
+from trainables.specification import TaskSettings
+
+WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]
+SPLIT_OF = {"t": "train", "d": "dev", "e": "test"}
+
+
+def text(number: int) -> str:
+    return " ".join(WORDS[(number * step + step) % 10] for step in range(1, 2 + number % 5)) + f" thing{number % 7}"
+
+
+def collection() -> Collection:
+    """12 queries a split, each with its own document, and 10 documents that nobody judged."""
+    queries = {f"{s}{i}": text(3 * i + ord(s)) for s in SPLIT_OF for i in range(12)}
+    documents = {f"D{name}": f"{query} answer {name}" for name, query in queries.items()}
+    documents |= {f"free{i}": text(i) + " lonely" for i in range(10)}
+    judged = [Judgement(SPLIT_OF[name[0]], name, f"D{name}") for name in queries]
+    return Collection(queries, documents, judged, [], {})
+
+
+def prepared(place: Path, made: Collection, split: str = "train", **settings: Any) -> tuple[pd.DataFrame, dict]:
+    options = TaskSettings.model_validate({"candidates": 4, **settings})
+    ids = list(dict.fromkeys(j.query_id for j in made.judgements if j.split == split))
+    return Preparation(place, options, made, lambda _: None).split(split, ids)
+
+
+def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> None:
+    made = collection()
+    found, _ = prepared(tmp_path, made, "dev", pool="all")
+    names = list(made.documents)
+    oracle = BM25Okapi([plain(document) for document in made.documents.values()])
+    for query, block in found.groupby("query_id", sort=False):
+        scores = oracle.get_scores(plain(made.queries[query]))
+        ranked = [i for i in np.argsort(-scores, kind="stable") if names[i] != f"D{query}" and scores[i] > 0][:3]
+        drawn = 3 - len(ranked)
+        assert block["document_id"].tolist()[: 4 - drawn] == [f"D{query}", *(names[i] for i in ranked)]
+        places = [names.index(name) for name in block["document_id"]]
+        np.testing.assert_array_equal(block["score"], scores[places])
+        np.testing.assert_array_equal(block["bm25"], scores[places])
+
+
+@pytest.mark.parametrize(("kind", "free"), [("judged", False), ("all", True)])
+def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, kind: str, free: bool) -> None:
+    _, counts = prepared(tmp_path / "1", collection(), "train", pool=kind)
+    found, dev = prepared(tmp_path / "2", collection(), "dev", pool=kind, sampler={"name": "random"}, candidates=22)
+    assert (counts["pool"], dev["pool"]) == ((46, 46) if free else (12, 24))
+    assert any(name.startswith("free") for name in found["document_id"]) == free
+    assert any(name.startswith("De") for name in found["document_id"]) == free
+
+
+def test_all_relevant_documents_are_kept_and_never_negatives(tmp_path: Path) -> None:
+    made = collection()
+    made.judgements.extend(
+        [Judgement("train", "t0", "Dt1"), Judgement("dev", "t0", "Dt2"), Judgement("train", "t0", "Dt0")]
+    )
+    found, counts = prepared(tmp_path, made, candidates=11)
+    block = found[found["query_id"] == "t0"]
+    assert block["document_id"].tolist()[:2] == ["Dt0", "Dt1"]
+    assert block["relevant"].tolist() == [1, 1] + [0] * 9
+    assert "Dt2" not in set(block["document_id"])
+    assert counts["relevant"] == 13
+
+
+def test_documents_with_the_text_of_a_relevant_one_are_no_negatives(tmp_path: Path) -> None:
+    made = collection()
+    made.documents["Dt1"] = made.documents["Dt0"]
+    found, _ = prepared(tmp_path, made, candidates=11)
+    assert "Dt1" not in set(found[found["query_id"] == "t0"]["document_id"])
+    assert "Dt0" not in set(found[found["query_id"] == "t1"]["document_id"])
+
+
+def test_grades_are_kept_and_relevance_begins_where_it_is_said_to(tmp_path: Path) -> None:
+    made = collection()
+    made.judgements[0] = Judgement("train", "t0", "Dt0", 3)
+    made.judgements.append(Judgement("train", "t0", "Dt5", 1))
+    settings = {"candidates": 12, "relevant_from": 2}
+    ids = [j.query_id for j in made.judgements[:1]]
+    found, _ = Preparation(tmp_path, TaskSettings.model_validate(settings), made, lambda _: None).split("train", ids)
+    grades = dict(zip(found["document_id"], zip(found["relevant"], found["grade"], strict=True), strict=True))
+    assert (grades["Dt0"], grades["Dt5"], grades["Dt7"]) == ((1, 3), (0, 1), (0, 0))
+
+
+def test_given_candidates_come_first_and_missing_ones_are_drawn(tmp_path: Path) -> None:
+    made = collection()
+    made.given.extend(
+        [Given("train", "t0", "Dt9", 5.0), Given("train", "t0", "Dt3", 1.0), Given("train", "t0", "Dt0", 9.0)]
+    )
+    found, counts = prepared(tmp_path, made, sampler={"name": "given"})
+    block = found[found["query_id"] == "t0"]
+    assert block["document_id"].tolist()[:3] == ["Dt0", "Dt9", "Dt3"]
+    assert block["score"].tolist()[1:3] == [5.0, 1.0]
+    assert block["weak_label"].tolist()[1:] == [0.99, 0.01, 0.0]
+    assert counts["back_filled"] == 1 + 11 * 3
+
+
+def test_weak_labels_of_random_negatives(tmp_path: Path) -> None:
+    tables = {
+        kind: prepared(tmp_path / kind, collection(), sampler={"name": "random", "weak_label": kind})[0]
+        for kind in ("score", "bm25", "uniform")
+    }
+    others = {kind: table[table["relevant"] == 0] for kind, table in tables.items()}
+    assert others["score"]["weak_label"].isna().all()
+    assert (others["uniform"]["weak_label"].between(0, 0.99) & (others["uniform"]["weak_label"] > 0)).all()
+    scores, labels = (others["bm25"][name].to_numpy().reshape(-1, 3) for name in ("bm25", "weak_label"))
+    wide = np.ptp(scores, axis=1) > 0
+    assert wide.sum() > 5
+    assert (labels[wide].min(axis=1) == 0.01).all()
+    assert (labels[wide].argmax(axis=1) == scores[wide].argmax(axis=1)).all()
+    for table in others.values():
+        assert table["document_id"].tolist() == others["score"]["document_id"].tolist()
+
+
+def test_global_max_is_over_the_split(tmp_path: Path) -> None:
+    found, _ = prepared(tmp_path, collection(), sampler={"normalisation": "global-max"})
+    others = found[(found["relevant"] == 0) & (found["score"] > 0)]
+    np.testing.assert_allclose(others["weak_label"], others["score"] / (others["score"].max() + 1))
+
+
+def test_training_may_have_another_number_of_candidates(tmp_path: Path) -> None:
+    for split, size in (("train", 2), ("test", 4)):
+        found, _ = prepared(tmp_path / split, collection(), split, train_candidates=2)
+        assert (found.groupby("query_id").size() == size).all()
+
+
+def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = prepared(tmp_path / "whole", collection(), "dev")
+    monkeypatch.setattr(module, "QUERIES_PER_PART", 5)
+    several, _ = prepared(tmp_path / "several", collection(), "dev")
+    pd.testing.assert_frame_equal(several, whole)
+    parts = sorted((tmp_path / "several").glob("dev-*.npz"))
+    assert len(parts) == 3
+    kept = {path: path.stat().st_mtime_ns for path in parts[:2]}
+    parts[2].unlink()
+    again, _ = prepared(tmp_path / "several", collection(), "dev")
+    pd.testing.assert_frame_equal(again, whole)
+    assert {path: path.stat().st_mtime_ns for path in parts[:2]} == kept
+
+
+def test_a_pool_that_is_too_small_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"task\.candidates: 40; expected fewer, or more documents: 11 documents are left"
+    ):
+        prepared(tmp_path / "work", collection(), candidates=40)
+    assert not (tmp_path / "work").exists()

@@ -1,0 +1,75 @@
+"""Task dialogues: the next utterance of a conversation (MANtIS, MSDialog, Ubuntu).
+
+The format is MANtIS's (Penha, Balan and Hauff 2019): lines `label \\t utterance \\t ... \\t utterance \\t response`.
+"""
+
+import hashlib
+import math
+from pathlib import Path
+
+from trainables.data import SPLITS, Collection, Task, reading
+from trainables.data.collecting import Collector
+from trainables.errors import UserError
+from trainables.specification import TaskSettings
+
+SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")
+"""What follows the first, third, ... and the second, fourth, ... utterance of a context (Penha and Hauff 2021)."""
+
+
+def read(settings: TaskSettings) -> Collection:
+    """Reads train.tsv, dev.tsv and test.tsv in the folder `settings.path`, each as it is or with `.gz` behind.
+
+    The query is the context. Responses of label 1 are its relevant documents, those of label 0 in the same split its
+    candidates, without score. Ids are made of the text's SHA-256, a query's also of its split.
+
+    Raises:
+        UserError: a file is missing or not in this format; a context or a response is empty.
+    """
+    collector = Collector()
+    for split, path in zip(SPLITS, _files(settings), strict=True):
+        judged = set()
+        others = []
+        for place, line in reading.lines(path):
+            label, *fields = line.split("\t")
+            if label not in ("0", "1"):
+                raise UserError(str(place), f"label {reading.quoted(label)}", "0 or 1")
+            if len(fields) < 2:
+                raise UserError(str(place), f"fields: {1 + len(fields)}", "label, utterances and response, with tabs")
+            *fields, response = (field.strip() for field in fields)
+            utterances = [field for field in fields if field]
+            if not utterances or not response:
+                raise UserError(str(place), f"empty {'response' if utterances else 'context'}", "text")
+            if len(utterances) < len(fields):
+                collector.skipped["empty utterance"] += len(fields) - len(utterances)
+            context = " ".join(f"{text} {SEPARATORS[i % 2]}" for i, text in enumerate(utterances))
+            query, document = f"{split}-{_identity(context)}", _identity(response)
+            if label == "1":
+                judged.add(query)
+                collector.query(place, query, context)
+                collector.document(place, document, response)
+                collector.judgement(place, split, query, document)
+            else:
+                others.append((place, query, document, response))
+        for place, query, document, response in others:
+            if query in judged:
+                collector.document(place, document, response)
+                collector.candidate(place, split, query, document, math.nan)
+            else:
+                collector.skipped["candidate of a context without relevant response"] += 1
+    return collector.finish(settings)
+
+
+def state(settings: TaskSettings) -> str:
+    """Changes with a file."""
+    return reading.state(_files(settings))
+
+
+def _files(settings: TaskSettings) -> list[Path]:
+    return reading.files(settings, *(f"{split}.tsv" for split in SPLITS))
+
+
+def _identity(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+TASK = Task(read, state, "judged", SEPARATORS, dialogue=True)
