@@ -21,6 +21,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.concurrency
 	$(BIN)/python -m benchmarks.sharing
+	$(BIN)/python -m benchmarks.bm25
 	$(BIN)/python -m benchmarks.quick
 	$(BIN)/python -m benchmarks.gpu
 

@@ -1,4 +1,4 @@
-"""Ratios behind the quick study, measured side by side in interleaved rounds: medians, and the spread of the rounds.
+"""What computing the frozen layers once saves in the quick study, measured side by side in interleaved rounds.
 
 python -m benchmarks.quick [ROUNDS]
 """
@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-import rank_bm25
 import torch
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
 from study.config import load
 from trainables import environment, weights
 from trainables.cross_encoder import CrossEncoder
-from trainables.data.negatives import Bm25, tokenise
 from trainables.data.prepared import prepare
 from trainables.dropout import Dropout
 from trainables.features import token_batch
@@ -22,18 +20,6 @@ from trainables.job import Job
 from trainables.packed import Batch
 from trainables.run import Data
 from trainables.specification import RunSpecification
-
-
-def bm25(documents: list[str], queries: list[str]) -> dict[str, Measure]:
-    """rank_bm25 itself, and the sparse matrix that gives its scores."""
-    texts, asked = [tokenise(text) for text in documents], [tokenise(text) for text in queries]
-    reference, ours = rank_bm25.BM25Okapi(texts), Bm25(texts)
-    worst = max(float(np.abs(reference.get_scores(query) - ours.scores(query)).max()) for query in asked[:20])
-    print(f"BM25 over {len(texts)} documents: largest difference to rank_bm25 {worst:.1e}")
-    return {
-        "rank_bm25": rate(lambda: [reference.get_scores(query) for query in asked[:20]], 20),
-        "sparse matrix": rate(lambda: [ours.scores(query) for query in asked], len(asked)),
-    }
 
 
 def training(job: Job) -> dict[str, Measure]:
@@ -68,10 +54,8 @@ def main(rounds: int) -> None:
     prepared = prepare(study.task, study.cache, print)
     path = weights.folder(study.model.name)
     print(f"{machine()}, {environment.current().instruction_set}, fp32, {rounds} rounds")
-    queries = list(prepared.queries()["text"][:200])
-    show("BM25", "queries/s", interleaved(bm25(list(prepared.documents()["text"]), queries), rounds))
     specification = RunSpecification(
-        task=study.task,
+        task=prepared.settings,
         data=prepared.fingerprint,
         model=study.model.model_copy(update={"name": weights.files_digest(path)}),
         training=environment.resolved(study.training),

@@ -41,15 +41,16 @@ def variants() -> list[VariantSettings]:
     return [VariantSettings(), smoothed, *(two_stage.model_copy(update={"switch": part}) for part in switches)]
 
 
-def jobs(seeds: int) -> list[Job]:
-    """Every run of the study, on the quick study's data and model."""
+def jobs(seed: int) -> list[Job]:
+    """Every run of one seed, on the quick study's data and model."""
     study = load("quick")
     training = environment.resolved(study.training).model_copy(update={"instances": _INSTANCES, "evaluations": 1})
     path = weights.folder(study.model.name)
     cuts = tuple(switch_instances(part / _PARTS, _INSTANCES, training.batch_size) for part in range(1, _PARTS))
+    prepared = prepare(study.task, study.cache, print)
     base = RunSpecification(
-        task=study.task,
-        data=prepare(study.task, study.cache, print).fingerprint,
+        task=prepared.settings,
+        data=prepared.fingerprint,
         model=study.model.model_copy(update={"name": weights.files_digest(path)}),
         training=training,
         environment=environment.current(),
@@ -62,7 +63,6 @@ def jobs(seeds: int) -> list[Job]:
             model_path=path,
             cuts=cuts,
         )
-        for seed in range(1, seeds + 1)
         for variant in variants()
     ]
 
@@ -85,20 +85,24 @@ def main() -> None:
     """Prints the ratios."""
     transformers.logging.disable_progress_bar()
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    made = jobs(seeds)
+    made = jobs(1)
     for part in Data(made[0]).features.missing():
         compute_features(made[0], part)
     torch.set_num_threads(1)
     total(made[:1], shared=False)  # warm
-    alone, shared = total(made, shared=False), total(made, shared=True)
-    same = sum(one == other for one, other in zip(alone.weights, shared.weights, strict=True))
-    print(f"{machine()}, {environment.current().instruction_set}: {len(made)} runs of {_INSTANCES} instances")
-    for name, one, other in (
-        ("instances trained", alone.trained, shared.trained),
-        ("seconds", alone.seconds, shared.seconds),
-    ):
-        print(f"  {name}: {one:.0f} alone, {other:.0f} shared, ratio {other / one:.3f}")
-    print(f"  4.5 / 7 is {4.5 / 7:.3f}; equal final weights: {same} of {len(made)}")
+    print(f"{machine()}, {environment.current().instruction_set}: {len(made)} runs of {_INSTANCES} instances a seed")
+    for seed in range(1, seeds + 1):
+        alone, shared = total(jobs(seed), shared=False), total(jobs(seed), shared=True)
+        equal = sum(one == other for one, other in zip(alone.weights, shared.weights, strict=True))
+        ratios = (
+            f"{name} {one:.0f} alone, {other:.0f} shared, ratio {other / one:.3f}"
+            for name, one, other in (
+                ("instances trained", alone.trained, shared.trained),
+                ("seconds", alone.seconds, shared.seconds),
+            )
+        )
+        print(f"  seed {seed}: {'; '.join(ratios)}; {equal} of {len(made)} final weights equal", flush=True)
+    print(f"  4.5 / 7 is {4.5 / 7:.3f}")
 
 
 if __name__ == "__main__":
