@@ -133,12 +133,14 @@ def _notes(analysis: Analysis) -> list[str]:
     data = analysis.results.plan.data or {}
     drawn = {split: counts["back_filled"] for split, counts in data.get("splits", {}).items() if counts["back_filled"]}
     filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
+    lost = sum(counts.get("relevant_left_out", 0) for counts in data.get("splits", {}).values())
     skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
     exploratory = [f"Exploratory, declared after the first version of the plan: {named}"] if late else []
     return [
         *analysis.table.notes,
         *exploratory,
         *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
+        *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
         *([f"Skipped while reading the task: {skipped}"] if skipped else []),
         *([f"Not counted, because unfinished: {', '.join(killed)}"] if killed else []),
     ]

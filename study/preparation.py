@@ -1,11 +1,13 @@
 """What a study's data is, once it is prepared, and whether the study can be run on it."""
 
+import functools
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from study.config import Study
+from study.housekeeping import clean
 from trainables import weights
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, prepare
@@ -54,12 +56,16 @@ def summarise(study: Study) -> None:
     """
     path = weights.folder(study.model.name)
     weights.check(path, study.model)
-    prepared = prepare(study.task, study.cache, print)
+    clean(study)
+    prepared = prepare(study.task, study.cache, functools.partial(print, flush=True))
     check(study, prepared)
     meta, queries, documents = prepared.meta(), prepared.queries(), prepared.documents()
     print(f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents")
     for reason, count in meta["skipped"].items():
         print(f"skipped: {count} x {reason}")
+    for split in SPLITS:
+        if count := meta["splits"][split]["relevant_left_out"]:
+            print(f"left out: {count} relevant documents in {split}, more than task.candidates leaves room for")
     print(
         f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
     )
@@ -88,7 +94,7 @@ def _tokens(study: Study, prepared: Prepared) -> None:
 
     path = weights.folder(study.model.name)
     length, made = study.model.max_length, tokenizer(path, task(study.task.name).added_tokens)
-    lengths = tokens(prepared, made, weights.files_digest(path), length, study.cache).lengths
-    middle, high = np.quantile(lengths, [0.5, 0.95])
-    share = (lengths == length).mean()
-    print(f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {share:.1%} as long as model.max_length")
+    found = tokens(prepared, made, weights.files_digest(path), length, study.cache)
+    middle, high = np.quantile(found.lengths, [0.5, 0.95])
+    share = f"{found.truncated / len(found):.1%} cut to fit model.max_length = {length}"
+    print(f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {share}")

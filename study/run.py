@@ -79,6 +79,7 @@ def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _list() -> None:
     from trainables.data import TASKS
+    from trainables.data.samplers import SAMPLERS
     from trainables.smoothing import VARIANTS
 
     print("studies")
@@ -86,6 +87,9 @@ def _list() -> None:
         print(f"  {name:20} {line}")
     print("tasks")
     for name in TASKS:
+        print(f"  {name}:ID" if name == "irds" else f"  {name}")
+    print("negative samplers")
+    for name in SAMPLERS:
         print(f"  {name}")
     print("variants")
     for name, variant in VARIANTS.items():

@@ -66,7 +66,7 @@ class TaskSettings(Settings):
     """Grade from which on a judged document counts as relevant."""
     pool: Literal["judged", "all"] | None = None
     """Documents that may be sampled. judged: those judged in train or in the split itself, as in the paper's protocol;
-    all: the collection's, but for those judged in other splits only; none: what is usual for the task."""
+    all: the collection's, so that training may see documents of test queries; none: what is usual for the task."""
     candidates: Annotated[int, Field(ge=2)] = 10
     """Candidates a query: its relevant documents and the sampler's best others."""
     train_candidates: Annotated[int, Field(ge=2)] | None = None
@@ -100,7 +100,8 @@ class ModelSettings(Settings):
     """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the cosine between the means of the
     query's and the document's tokens (both encoded jointly), standardised on training pairs before training."""
     max_length: Annotated[int, Field(ge=8)] = 512
-    """Tokens of [CLS] query [SEP] document [SEP]; the query gets at most a third, then the document is cut."""
+    """Tokens of [CLS] query [SEP] document [SEP]; the query gets at most a third, then the document is cut. In
+    dialogues the response gets at least a third, if it needs it."""
 
 
 class TrainingSettings(Settings):

@@ -18,50 +18,65 @@ _FILES = (
     "vocab.txt",
     "merges.txt",
 )
+ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Model types whose position numbers start after the padding's."""
 _ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
 """Model types whose layers are those that `packed` computes."""
 
 
-def folder(name: str) -> Path:
+def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES) -> Path:
     """The folder with the model's files.
 
     Args:
         name: package:MODULE/FOLDER (weights carried by an installed package), a local folder, or a hub id, which is
             fetched, or found in the hub's own cache.
+        key: of the setting, for errors.
+        files: patterns of the files that are fetched.
 
     Raises:
         UserError: no such package or folder, or a hub id that can be neither found nor fetched.
     """
     if name.startswith("package:"):
         module, _, inside = name.removeprefix("package:").partition("/")
-        spec = importlib.util.find_spec(module)
+        try:
+            spec = importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            spec = None
         if spec is None or spec.origin is None:
-            raise UserError("model.name", f"package {module!r} is not installed", f"`pip install` of it, for {name}")
-        return _checked(Path(spec.origin).parent / inside, name)
+            raise UserError(key, f"package {module!r} is not installed", f"`pip install` of it, for {name}")
+        return _checked(Path(spec.origin).parent / inside, name, key)
     if name.startswith((".", "/", "~")) or Path(name).is_dir():
-        return _checked(Path(name).expanduser().resolve(), name)
-    return _from_hub(name)
+        return _checked(Path(os.path.expanduser(name)).resolve(), name, key)
+    return _from_hub(name, key, files)
 
 
-def _checked(path: Path, name: str) -> Path:
+def encoder(name: str, key: str = "task.sampler.encoder") -> Path:
+    """The folder with a sentence encoder's files, those that say how it pools among them.
+
+    Raises:
+        UserError: as `folder`.
+    """
+    return folder(name, key, ENCODER_FILES)
+
+
+def _checked(path: Path, name: str, key: str) -> Path:
     if not (path / "config.json").is_file():
-        raise UserError("model.name", f"no model at {name!r}", "a folder with config.json and model.safetensors")
+        raise UserError(key, f"no model at {name!r}", "a folder with config.json and model.safetensors")
     return path
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from huggingface_hub import snapshot_download
 
     try:
-        return _checked(Path(snapshot_download(name, allow_patterns=list(_FILES))), name)
+        return _checked(Path(snapshot_download(name, allow_patterns=list(files))), name, key)
     except UserError:
         raise
     except Exception as error:
         reason = type(error).__name__
-        raise UserError("model.name", f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
+        raise UserError(key, f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
 
 
 def check(path: Path, model: ModelSettings) -> None:
@@ -98,9 +113,18 @@ def check_architecture(model_type: str | None) -> None:
 
 def files_digest(path: Path) -> str:
     """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
+    return _digest(path, [name for name in _FILES if (path / name).is_file()])
+
+
+def encoder_digest(path: Path) -> str:
+    """The same over everything that a sentence encoder reads from its folder."""
+    found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
+    return _digest(path, sorted(str(file.relative_to(path)) for file in found))
+
+
+def _digest(path: Path, names: list[str]) -> str:
     total = hashlib.sha256()
-    for name in _FILES:
-        if (path / name).is_file():
-            with (path / name).open("rb") as stream:
-                total.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    for name in names:
+        with (path / name).open("rb") as stream:
+            total.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return f"sha256:{total.hexdigest()[:16]}"

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,7 +56,7 @@ def _stemmer() -> "Stemmer":  # type: ignore[name-defined] # noqa: F821
 class Bm25:
     """An index over a pool of documents."""
 
-    piece: int | None = None
+    piece: ClassVar[int | None] = None
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         folder = folder / "00000"

@@ -36,6 +36,8 @@ class Wanted(NamedTuple):
     """Positions of its relevant documents in the pool, fewer than there are candidates."""
     excluded: Ints
     """Positions of all documents that must not be sampled."""
+    left_out: int
+    """Relevant documents beyond those."""
 
 
 class Sampled(NamedTuple):

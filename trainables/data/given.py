@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from trainables.specification import SamplerSettings
 class Given:
     """Finds what the source lists for a query, in the source's order."""
 
-    piece: int | None = 0
+    piece: ClassVar[int | None] = 0
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         self._size = size

@@ -19,6 +19,10 @@ SYSTEM = "bm25"
 """The retrieval system whose negatives are read."""
 
 
+_LARGEST = 1e9
+"""What no score of BM25 comes near."""
+
+
 def read(settings: TaskSettings) -> Collection:
     """Reads the files in the folder `settings.path`, each as it is or with `.gz` behind.
 
@@ -66,7 +70,7 @@ def _passage(place: Place, value: Any) -> tuple[str, float]:
     if not isinstance(value, dict):
         return _identity(place, {"pid": value}, "pid"), math.nan
     score = value.get(f"{SYSTEM}-score", math.nan)
-    if isinstance(score, bool) or not isinstance(score, int | float):
+    if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > _LARGEST:
         raise UserError(str(place), f"{SYSTEM}-score is {reading.quoted(str(score))}", "a number")
     return _identity(place, value, "pid"), float(score)
 

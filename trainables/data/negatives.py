@@ -78,5 +78,8 @@ def min_max(scores: Floats) -> Floats:
 
 
 def global_max(scores: Floats) -> Floats:
-    """Scores of a whole set, NaN among them, as shares of what is one above the largest (slides of WSLS's authors)."""
-    return scores / (np.nanmax(scores, initial=0.0) + 1)
+    """Scores of a whole set, NaN among them, as shares of what is one above the largest (slides of WSLS's authors).
+
+    A score below 0, which that definition does not foresee, counts as 0.
+    """
+    return np.maximum(scores, 0.0) / (np.nanmax(scores, initial=0.0) + 1)

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -40,13 +41,24 @@ class Preparation:
         self._pools: dict[str, Pool] = {}
 
     def split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-        """The candidates of these queries, in their order, and the counts: queries, pool, back_filled, relevant.
+        """The candidates of these queries, in their order, and the counts: queries, pool, and the
+        rows that are back_filled, relevant, or relevant_left_out because there are too many.
 
         Raises:
-            UserError: the pool is too small for that many candidates, or holds no word.
+            UserError: the pool is too small for that many candidates, or holds no word; no candidates are given.
         """
+        try:
+            return self._split(split, query_ids)
+        except UserError:
+            shutil.rmtree(self._work, ignore_errors=True)  # of no use to whoever asks again
+            raise
+
+    def _split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
         settings, pool, size = self._settings.sampler_of(split), self._pool(split), self._settings.candidates_of(split)
         wanted = pool.wanted(split, query_ids, size, self._settings.relevant_from)
+        key = "sampler" if split == "train" else "evaluation_sampler"
+        if settings.name == "given" and not any(len(one.query.given) for one in wanted):
+            raise UserError(f"task.{key}.name", "'given'", f"another: the task names no candidates in {split}")
         words = settings.model_copy(update={"name": "bm25"})
         asked = split != "train" or settings.weak_label == "bm25"
         try:
@@ -55,19 +67,20 @@ class Preparation:
             self._report(f"sampling candidates of {len(query_ids)} {split} queries")
             sampled = self._sampled(split, wanted, size, index, bm25)
         except PoolError as error:
-            shutil.rmtree(self._work, ignore_errors=True)
-            raise UserError("task.candidates", size, f"fewer, or more documents: {error} in {split}") from error
+            own = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
+            raise UserError(f"task.{own}", size, f"fewer, or other documents: {error} in {split}") from error
         counts = {
             "queries": len(query_ids),
             "pool": len(pool.ids),
             "back_filled": int(sampled.drawn.sum()),
             "relevant": sum(len(one.relevant) for one in wanted),
+            "relevant_left_out": sum(one.left_out for one in wanted),
         }
         return _table(split, pool, wanted, sampled, settings), counts
 
     def _pool(self, split: str) -> Pool:
-        name = "all" if self._kind == "all" else split
-        self._pools = {name: self._pools.get(name) or Pool(self._collection, self._kind, split)}
+        name, given = "all" if self._kind == "all" else split, self._settings.sampler_of(split).name == "given"
+        self._pools = {name: self._pools.get(name) or Pool(self._collection, self._kind, split, given)}
         return self._pools[name]
 
     def _index(self, split: str, pool: Pool, settings: SamplerSettings) -> Index:
@@ -118,7 +131,8 @@ def _everywhere(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], 
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent is killed would otherwise wait for ever."""
+    """A worker whose parent is killed would otherwise wait for ever; an interrupt is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

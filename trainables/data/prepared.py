@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,14 +76,15 @@ class Prepared:
 
 def public(settings: TaskSettings) -> TaskSettings:
     """The settings as they identify data and runs: no path, and encoders by the digest of their files."""
-    samplers = {name: _by_digest(getattr(settings, name)) for name in ("sampler", "evaluation_sampler")}
+    samplers = {name: _by_digest(getattr(settings, name), name) for name in ("sampler", "evaluation_sampler")}
     return settings.model_copy(update={"path": None, **samplers})
 
 
-def _by_digest(sampler: SamplerSettings) -> SamplerSettings:
-    known = sampler.name != "dense" or sampler.encoder.startswith("sha256:")
-    encoder = sampler.encoder if known else weights.files_digest(weights.folder(sampler.encoder))
-    return sampler.model_copy(update={"encoder": encoder})
+def _by_digest(sampler: SamplerSettings, key: str) -> SamplerSettings:
+    if sampler.name != "dense":
+        return sampler.model_copy(update={"encoder": SamplerSettings().encoder})
+    digest = weights.encoder_digest(weights.encoder(sampler.encoder, f"task.{key}.encoder"))
+    return sampler.model_copy(update={"encoder": digest})
 
 
 def find(settings: TaskSettings, cache: Path) -> Prepared | None:
@@ -117,11 +119,15 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     fingerprint = _fingerprint(settings, collection)
     prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, public(settings))
     claims = Claims(Disk(cache / "prepared"))
+    waiting = False
     while not prepared.folder.is_dir():
         with claims.attempt(fingerprint) as mine:
             if mine and not prepared.folder.is_dir():
                 _write(prepared, cache / "preparing" / fingerprint, settings, collection, report)
         if not mine:
+            if not waiting:
+                report("another process is preparing the same data: waiting for it")
+            waiting = True
             time.sleep(_PATIENCE)
     write_json(pointer, {"fingerprint": fingerprint})
     return prepared
@@ -142,10 +148,13 @@ def _remembered(pointer: Path, settings: TaskSettings, cache: Path) -> Prepared 
 
 
 def _identity(settings: TaskSettings) -> dict[str, Any]:
-    """What else the candidates depend on: embeddings also on the processor and the libraries."""
-    identity = public(settings).model_dump(mode="json")
-    if "dense" in (settings.sampler.name, settings.evaluation_sampler.name):
+    """What else the candidates depend on: embeddings also on the processor and the libraries, stems on theirs."""
+    identity, samplers = public(settings).model_dump(mode="json"), (settings.sampler, settings.evaluation_sampler)
+    if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.current().model_dump(mode="json")
+        identity["sentence-transformers"] = version("sentence-transformers")
+    if any(sampler.words == "stemmed" for sampler in samplers):
+        identity["PyStemmer"] = version("PyStemmer")
     return identity
 
 
@@ -170,6 +179,7 @@ def _fingerprint(settings: TaskSettings, collection: Collection) -> str:
         collection.documents.items(),
         collection.judgements,
         collection.given,
+        sorted(collection.skipped.items()),
     )
     for part in parts:
         for row in part:
@@ -193,7 +203,8 @@ def chosen_queries(settings: TaskSettings, collection: Collection) -> dict[str, 
     for split in SPLITS:
         names = [name for name in order[: settings.sample] if name in ids[split]]
         if not names:
-            raise UserError("task", f"no query with a relevant document in the {split} split", "at least one")
+            asked = f"task.sample = {settings.sample}, task.relevant_from = {settings.relevant_from}"
+            raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {asked}")
         chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import hashlib
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,8 +49,8 @@ def location(settings: TaskSettings, expected: str) -> Path:
     """
     if settings.path is None:
         raise UserError("task.path", "none", expected)
-    path = Path(settings.path).expanduser()
-    if not path.exists():
+    path = Path(os.path.expanduser(settings.path))
+    if not os.path.exists(path):  # False also for what cannot be a path
         raise UserError("task.path", f"{path} does not exist", expected)
     return path
 
@@ -77,11 +78,11 @@ def files(settings: TaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
 
 
 def state(paths: Iterable[Path]) -> str:
-    """SHA-256 over name, size and time of change of the files; none is opened."""
+    """SHA-256 over place, size and time of change of the files; none is opened."""
     hashed = hashlib.sha256()
     for path in paths:
         status = path.stat()
-        hashed.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        hashed.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}\n".encode())
     return hashed.hexdigest()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class NegativeSampler(Protocol):
         size: documents of the pool.
     """
 
-    piece: int | None
+    piece: ClassVar[int | None]
     """Documents of one piece of the index; 0: there is no index, none: one piece for all."""
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None: ...

@@ -22,7 +22,7 @@ from trainables.specification import digest
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-FORMAT = 1
+FORMAT = 2
 """Part of every key: raised when the same input would give other files."""
 
 Ids = npt.NDArray[np.int32]
@@ -44,6 +44,8 @@ class Tokens:
     The query's own tokens are `[specials[0], start - specials[1])`, the document's `[start, length - specials[2])`."""
     splits: dict[str, tuple[int, int]]
     """Split -> its first row and the one after its last."""
+    truncated: int
+    """Rows of which something was cut."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -70,8 +72,8 @@ def tokens(
     """Tokenises prepared data, every text once, or maps what was tokenised before.
 
     The query is cut to a third of `max_length`, then the document to what is left beside the special tokens. Of a
-    dialogue the response is cut to a third, then the context to what is left: it loses its beginning, or under
-    truncation "plain" its end.
+    dialogue the response is cut to what the context leaves, at least a third, then the context to what is left: it
+    loses its beginning, or under truncation "plain" its end.
 
     Args:
         prepared: the data.
@@ -94,6 +96,7 @@ def tokens(
         np.load(folder / "starts.npy", mmap_mode="r"),
         (before, between, after),
         {split: (first, last) for split, (first, last) in meta["splits"].items()},
+        meta["truncated"],
     )
 
 
@@ -116,14 +119,16 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
     candidates, queries, documents = prepared.candidates(), prepared.queries(), prepared.documents()
     dialogue = task(prepared.settings.name).dialogue
     side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
-    heads = dict(zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), room, side), strict=True))
-    bodies = dict(zip(documents["document_id"], _encode(tokenizer, list(documents["text"]), room), strict=True))
+    longest = room + 1  # one more than can be kept, so that a cut shows
+    heads = dict(zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), longest, side), strict=True))
+    bodies = dict(zip(documents["document_id"], _encode(tokenizer, list(documents["text"]), longest), strict=True))
 
-    pieces: list[Ids] = []
+    pieces, truncated = list[Ids](), 0
     starts = np.empty(len(candidates), dtype=np.int32)
     lengths = np.empty(len(candidates), dtype=np.int64)
     for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
         head, body = _fit(heads[query], bodies[document], room, third, side if dialogue else None)
+        truncated += len(head) < len(heads[query]) or len(body) < len(bodies[document])
         pieces += [before, head, between, body, after]
         starts[row] = len(before) + len(head) + len(between)
         lengths[row] = starts[row] + len(body) + len(after)
@@ -133,6 +138,7 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
         "fingerprint": prepared.fingerprint,
         "max_length": max_length,
         "specials": [len(before), len(between), len(after)],
+        "truncated": truncated,
         "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
     with whole_folder(folder) as draft:
@@ -147,7 +153,7 @@ def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> 
     if side is None:
         query = query[:third]
         return query, document[: room - len(query)]
-    document = document[:third]
+    document = document[: max(third, room - len(query))]
     left = room - len(document)
     return query[-left:] if side == "left" else query[:left], document
 

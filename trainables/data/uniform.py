@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from trainables.specification import SamplerSettings
 class Uniform:
     """Orders the pool by draws that are named by the query's id; they are no scores."""
 
-    piece: int | None = 0
+    piece: ClassVar[int | None] = 0
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         self._size = size

@@ -69,6 +69,8 @@ CASES = [
     ("hard-negatives", JUDGED, '"bm25": [2, 3', '"bm25": [2, 99', 2, "unknown document '99'; expected the id of a"),
     ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": 2', 2, "bm25 is '2'; expected a list"),
     ("hard-negatives", JUDGED, '-score": 9.5', '-score": "9.5"', 1, "bm25-score is '9.5'; expected a number"),
+    ("hard-negatives", JUDGED, '-score": 9.5', '-score": Infinity', 1, "bm25-score is 'inf'; expected a number"),
+    ("hard-negatives", JUDGED, '-score": 9.5', '-score": 1e999', 1, "bm25-score is 'inf'; expected a number"),
     (
         "hard-negatives",
         "queries.tsv",

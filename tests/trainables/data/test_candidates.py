@@ -107,6 +107,46 @@ def test_given_candidates_come_first_and_missing_ones_are_drawn(tmp_path: Path) 
     assert counts["back_filled"] == 1 + 11 * 3
 
 
+def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -> None:
+    made = collection()
+    made.given.append(Given("train", "t0", "free1", float("nan")))
+    for name, size in (("given", 13), ("bm25", 12)):
+        found, counts = prepared(tmp_path / name, made, sampler={"name": name}, pool="judged")
+        assert counts["pool"] == size
+        assert ("free1" in set(found["document_id"])) == (name == "given")
+
+
+def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"task\.sampler\.name: 'given'; expected another: the task names no candidates"
+    ):
+        prepared(tmp_path / "work", collection(), sampler={"name": "given"})
+    assert not (tmp_path / "work").exists()
+
+
+def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> None:
+    made, options = collection(), {"sampler": {"name": "random"}, "evaluation_sampler": {"k1": 0.9}}
+    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"evaluation_sampler": {"k1": 0.9}})):
+        both, _ = prepared(tmp_path / "both" / split, made, split, **options)
+        pd.testing.assert_frame_equal(both, prepared(tmp_path / "one" / split, made, split, **alone)[0])
+        assert not both.equals(prepared(tmp_path / "none" / split, made, split)[0])
+
+
+def test_of_too_many_relevant_documents_the_best_are_kept_and_the_others_counted(tmp_path: Path) -> None:
+    made = collection()
+    made.judgements.extend([Judgement("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
+    found, counts = prepared(tmp_path, made)
+    assert found["document_id"].tolist()[:3] == ["Dt3", "Dt4", "Dt5"]
+    assert (counts["relevant"], counts["relevant_left_out"]) == (3 + 11, 3)
+
+
+def test_a_document_that_is_the_query_itself_is_no_negative(tmp_path: Path) -> None:
+    made = collection()
+    made.documents["Dt4"] = made.queries["t0"]
+    found, _ = prepared(tmp_path, made, candidates=11)
+    assert "Dt4" not in set(found[found["query_id"] == "t0"]["document_id"])
+
+
 def test_weak_labels_of_random_negatives(tmp_path: Path) -> None:
     tables = {
         kind: prepared(tmp_path / kind, collection(), sampler={"name": "random", "weak_label": kind})[0]
@@ -154,7 +194,7 @@ def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
 
 def test_a_pool_that_is_too_small_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"task\.candidates: 40; expected fewer, or more documents: 11 documents are left"
+        UserError, match=r"task\.candidates: 40; expected fewer, or other documents: 11 documents are left"
     ):
         prepared(tmp_path / "work", collection(), candidates=40)
     assert not (tmp_path / "work").exists()

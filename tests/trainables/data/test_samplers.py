@@ -11,6 +11,7 @@ from trainables.data.negatives import nearest
 from trainables.data.samplers import SAMPLERS, NegativeSampler, Query, sampler
 from trainables.errors import UserError
 from trainables.specification import SamplerSettings
+from trainables.weights import encoder_digest
 
 SUBJECTS = ["a red fox", "the stock market", "linear algebra", "a birthday cake", "old trains", "deep sea fish"]
 TEXTS = [f"{subject} {verb}" for verb in ("sleeps today", "grows", "ends in a tale") for subject in SUBJECTS]
@@ -29,7 +30,9 @@ def over(folder: Path, name: str, texts: list[str] = TEXTS, piece: int = 7) -> N
     for number, first in enumerate(range(0, len(texts), width)):
         (folder / f"{number:05}").mkdir(parents=True)
         kind.build(folder / f"{number:05}", texts[first : first + width], settings)
-    return kind(folder, settings, len(texts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainables.data.dense._PIECE", piece)
+        return kind(folder, settings, len(texts))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -73,8 +76,30 @@ def test_dense_finds_the_same_in_one_piece_or_many(tmp_path: Path) -> None:
     assert Dense.piece
 
 
+@carried
+def test_what_a_killed_process_left_is_no_piece_of_an_index(tmp_path: Path) -> None:
+    expected = next(over(tmp_path / "one", "dense").scored(QUERIES)).raw
+    (tmp_path / "one" / ".00001.0-0-0").mkdir()
+    np.save(tmp_path / "one" / ".00001.0-0-0" / "embeddings.npy", np.ones((7, 384), np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainables.data.dense._PIECE", 7)
+        again = Dense(tmp_path / "one", SamplerSettings(name="dense"), len(TEXTS))
+    np.testing.assert_array_equal(next(again.scored(QUERIES)).raw, expected)
+
+
+def test_an_encoder_is_told_from_another_by_how_it_pools(tmp_path: Path) -> None:
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    digests = set()
+    for pooling in ("mean", "cls"):
+        (tmp_path / "1_Pooling" / "config.json").write_text(pooling)
+        digests.add(encoder_digest(tmp_path))
+    (tmp_path / "notes.md").write_text("not read")
+    assert len(digests | {encoder_digest(tmp_path)}) == 2
+
+
 def test_an_encoder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=str(tmp_path / "nothing")):
+    with pytest.raises(UserError, match=rf"^task\.sampler\.encoder: .*{tmp_path / 'nothing'}"):
         embedded(["text"], str(tmp_path / "nothing"))
 
 

@@ -114,6 +114,21 @@ def test_a_missing_path_is_named_with_what_belongs_there(name: str, tmp_path: Pa
             assert FILES[name][-1] in str(error.value)
 
 
+def test_equal_files_in_another_folder_are_another_state(tmp_path: Path) -> None:
+    states = set()
+    for name in ("one", "other"):
+        given = WRITERS["qqp"](tmp_path / name)
+        os.utime(tmp_path / name / FILES["qqp"][0], ns=(0, 0))
+        states.add(task("qqp").state(given))
+    assert len(states) == 2
+
+
+@pytest.mark.parametrize("path", ["~no-such-user/data", "x" * 300, "x\0y"])
+def test_what_cannot_be_a_path_does_not_exist(path: str) -> None:
+    with pytest.raises(UserError, match=r"task\.path: .* does not exist"):
+        task("qqp").state(TaskSettings(name="qqp", path=path))
+
+
 @pytest.mark.parametrize(("name", "file"), ALL_FILES)
 def test_a_missing_file_is_named(name: str, file: str, tmp_path: Path) -> None:
     given = WRITERS[name](tmp_path)

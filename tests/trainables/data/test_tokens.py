@@ -113,6 +113,18 @@ def test_a_length_without_room_for_a_document_is_refused(prepared: Prepared, tok
         make(prepared, tokenizer, 4)
 
 
+def test_a_long_response_keeps_what_a_short_context_leaves(tmp_path: Path, tokenizer: Any) -> None:
+    response = "word " * 40
+    for split in SPLITS:
+        lines = [f"1\tshort {i}\tanswer {i} {response}" for i in range(5)]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    prepared = prepare(TaskSettings(name="dialogues", path=str(tmp_path), candidates=3), tmp_path / "cache")
+    made = make(prepared, tokenizer, 48)
+    assert (made.lengths == 48).all()
+    assert made.truncated == len(made)
+    assert make(prepared, tokenizer, 128).truncated == 0
+
+
 @pytest.mark.parametrize("truncation", ["oldest", "plain"])
 def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, tokenizer: Any, truncation: str) -> None:
     from trainables.cross_encoder import tokenizer as with_tokens
@@ -139,4 +151,5 @@ def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, t
         assert start == len(kept) + 2
         cut += len(context) > room
     assert 0 < cut < len(table)
+    assert made.truncated == cut
     assert len(tokenizer) in made.ids  # [UTTERANCE_SEP] is one token, behind the model's own
