@@ -100,8 +100,8 @@ class ModelSettings(Settings):
     """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the cosine between the means of the
     query's and the document's tokens (both encoded jointly), standardised on training pairs before training."""
     max_length: Annotated[int, Field(ge=8)] = 512
-    """Tokens of [CLS] query [SEP] document [SEP]; the query gets at most a third, then the document is cut. In
-    dialogues the response gets at least a third, if it needs it."""
+    """Tokens of [CLS] query [SEP] document [SEP]; what is too long loses the document's end, and the query's beyond
+    a third. In dialogues the response gets a third if it needs it, and the context is cut."""
 
 
 class TrainingSettings(Settings):

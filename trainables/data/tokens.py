@@ -71,9 +71,9 @@ def tokens(
 ) -> Tokens:
     """Tokenises prepared data, every text once, or maps what was tokenised before.
 
-    The query is cut to a third of `max_length`, then the document to what is left beside the special tokens. Of a
-    dialogue the response is cut to what the context leaves, at least a third, then the context to what is left: it
-    loses its beginning, or under truncation "plain" its end.
+    The query is cut to what the document leaves, at least a third of `max_length`, then the document to what is left
+    beside the special tokens. Of a dialogue the response is cut so, then the context: it loses its beginning, or under
+    truncation "plain" its end.
 
     Args:
         prepared: the data.
@@ -151,7 +151,7 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
 def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
     """What of a pair has room; `side`: where a dialogue's context is cut; none: the query is cut first, at its end."""
     if side is None:
-        query = query[:third]
+        query = query[: max(third, room - len(document))]
         return query, document[: room - len(query)]
     document = document[: max(third, room - len(query))]
     left = room - len(document)

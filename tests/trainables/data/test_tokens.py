@@ -58,7 +58,7 @@ def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: Prepa
 
 
 @pytest.mark.parametrize("max_length", [8, 16, 33, 512])
-def test_the_query_is_cut_to_a_third_and_the_document_to_the_rest(
+def test_the_query_is_cut_to_what_is_left_or_a_third_and_the_document_to_the_rest(
     prepared: Prepared, tokenizer: Any, max_length: int
 ) -> None:
     made = make(prepared, tokenizer, max_length)
@@ -66,8 +66,10 @@ def test_the_query_is_cut_to_a_third_and_the_document_to_the_rest(
     document = prepared.documents().set_index("document_id")["text"]
     table = prepared.candidates()
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
-        head = tokenizer(query[query_id], add_special_tokens=False)["input_ids"][: max_length // 3]
-        body = tokenizer(document[document_id], add_special_tokens=False)["input_ids"][: max_length - 3 - len(head)]
+        body = tokenizer(document[document_id], add_special_tokens=False)["input_ids"]
+        room = max(max_length // 3, max_length - 3 - len(body))
+        head = tokenizer(query[query_id], add_special_tokens=False)["input_ids"][:room]
+        body = body[: max_length - 3 - len(head)]
         ids, start = made.pair(row)
         assert ids.tolist() == [101, *head, 102, *body, 102]
         assert start == len(head) + 2
