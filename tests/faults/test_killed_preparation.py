@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,7 @@ def content(cache: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.cpu_count() == 1, reason="on one core nothing is done in processes of its own")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's children")
 def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     settings, cache, script = pairs(tmp_path), tmp_path / "cache", tmp_path / "script.py"
@@ -83,7 +86,7 @@ def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     again = start(settings, cache, script)
     while again.poll() is None:
         for path in kept:
-            if path.exists():
+            with suppress(FileNotFoundError):  # the parts go when all is done
                 assert path.stat().st_mtime_ns == kept[path]
         time.sleep(0.05)
     assert again.returncode == 0
