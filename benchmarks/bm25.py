@@ -4,16 +4,18 @@ python -m benchmarks.bm25 [DOCUMENTS ...]
 """
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import bm25s
 import numpy as np
+import psutil
 from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import interleaved, machine, rate, show
@@ -50,7 +52,8 @@ def collection(size: int) -> Collection:
 
 def one(size: int) -> dict[str, Any]:
     """Seconds and memory of indexing and sampling; to be called in a process of its own."""
-    made, marks = collection(size), [("", 0.0)]
+    made, marks, peak = collection(size), [("", 0.0)], [0]
+    threading.Thread(target=_watch, args=(peak,), daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         preparation = Preparation(
             Path(folder), TaskSettings(pool="all"), made, lambda line: marks.append((line, time.perf_counter()))
@@ -60,15 +63,24 @@ def one(size: int) -> dict[str, Any]:
         ended = time.perf_counter()
         sampling = next(at for line, at in marks if line.startswith("sampling"))
         index = sum(file.stat().st_size for file in Path(folder).rglob("00000/*"))
-    peak, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "index": sampling - before,
         "sampling": ended - sampling,
         "index_bytes": index,
-        "parent_kib": peak,
-        "child_kib": child,
+        "bytes": peak[0],
         "back_filled": counts["back_filled"],
     }
+
+
+def _watch(peak: list[int]) -> None:
+    """Keeps the most memory that this process and its workers held at once; what they share counts once."""
+    while True:
+        used = 0
+        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+            with suppress(psutil.Error):
+                used += process.memory_full_info().pss
+        peak[0] = max(peak[0], used)
+        time.sleep(0.5)
 
 
 def beside(rounds: int = 3) -> None:
@@ -106,10 +118,9 @@ def main() -> None:
     for size in map(int, sys.argv[1:] or _SIZES):
         command = [sys.executable, "-m", "benchmarks.bm25", "--one", str(size)]
         found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        memory = (found["parent_kib"] + 2 * found["child_kib"]) / 2**20
         index = f"index {found['index']:.0f} s, {found['index_bytes'] / 2**20:.0f} MiB on disk"
         sampling = f"sampling {found['sampling']:.0f} s, {_QUERIES / found['sampling']:.0f} queries/s"
-        space = f"at most {memory:.1f} GiB in three processes, shared pages counted in each"
+        space = f"at most {found['bytes'] / 2**30:.1f} GiB in all processes"
         print(f"  {size:9} documents: {index}; {sampling}; {space}; {found['back_filled']} drawn", flush=True)
     beside()
 
