@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.trainables.data.library import SUBJECTS, VERBS, write_library
+from trainables.data import Collection, task
 from trainables.specification import TaskSettings
 
 SPLITS = {"train": range(0, 16), "dev": range(16, 20), "test": range(20, 24)}
@@ -55,6 +56,16 @@ def settings(name: str, path: Path | None = None, **changes: object) -> TaskSett
     """Settings of a tiny task."""
     values = {"name": name, "path": None if path is None else str(path), "candidates": 4}
     return TaskSettings.model_validate({**values, **changes})
+
+
+def read(settings: TaskSettings) -> Collection:
+    """What the task makes of its files."""
+    return task(settings.name).read(settings)
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Changes a file's content."""
+    path.write_bytes(change(path.read_bytes()))
 
 
 def write_beir(folder: Path) -> TaskSettings:
