@@ -1,9 +1,8 @@
 """How many trials run at once on this machine: as many as its cores and GPUs hold without sharing a core."""
 
-import os
-
 from study.config import Study
 from trainables.errors import UserError
+from trainables.processes import cores
 
 
 def places(study: Study) -> int:
@@ -14,10 +13,9 @@ def places(study: Study) -> int:
             slower than trials that wait for their turn.
     """
     threads, share, wanted = study.training.threads, study.resources.gpu, study.resources.concurrent
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    room = max(1, cores // threads)
+    room = max(1, cores() // threads)
     if wanted is not None and wanted > room:
-        where = f"{cores} cores of this machine with training.threads = {threads}"
+        where = f"{cores()} cores of this machine with training.threads = {threads}"
         raise UserError("resources.concurrent", wanted, f"at most {room}, what the {where} hold")
     if share:
         room = max(1, min(room, int(_gpus() / share)))

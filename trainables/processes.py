@@ -1,4 +1,4 @@
-"""Which process wrote a file, so that another can tell whether it is still at it."""
+"""The machine and its processes: which of them wrote a file and whether it is still at it, how many can run at once."""
 
 import hashlib
 import os
@@ -27,6 +27,11 @@ def _boot() -> str:
 
 def _namespace() -> str:
     return os.readlink("/proc/self/ns/pid")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def gone(where: str, process: int) -> bool:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 from tests.study.command import environment
 from trainables.data.prepared import prepare
-from trainables.processes import gone, machine
+from trainables.processes import cores, gone, machine
 from trainables.specification import TaskSettings
 
 WORDS = "red green blue small large old new fast slow warm cold dry wet loud calm"
@@ -68,7 +67,7 @@ def content(cache: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.cpu_count() == 1, reason="on one core nothing is done in processes of its own")
+@pytest.mark.skipif(cores() == 1, reason="on one core nothing is done in processes of its own")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's children")
 def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     settings, cache, script = pairs(tmp_path), tmp_path / "cache", tmp_path / "script.py"

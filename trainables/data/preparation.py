@@ -20,6 +20,7 @@ from trainables.data.pools import Pool
 from trainables.data.samplers import PoolError, sampler
 from trainables.errors import UserError
 from trainables.files import whole_folder
+from trainables.processes import cores
 from trainables.specification import SamplerSettings, TaskSettings, digest
 
 Progress = Callable[[str], None]
@@ -114,13 +115,13 @@ def _build(settings: SamplerSettings, place: Path, texts: list[str]) -> None:
 def _everywhere(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], count: int, title: str) -> None:
     """Calls `function` with each of `count` arguments: here, or if there are several in a process a core."""
     with tqdm(total=count, desc=title, disable=None, leave=False) as bar:
-        cores = min(count, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-        if cores < 2:
+        workers = min(count, cores())
+        if workers < 2:
             for job in jobs:
                 function(*job)
                 bar.update()
             return
-        with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
             try:
                 for done in as_completed([pool.submit(function, *job) for job in jobs]):
                     done.result()
