@@ -18,7 +18,7 @@ from trainables import environment, weights
 from trainables.data.prepared import prepare
 from trainables.job import Job
 from trainables.run import Data, Run, compute_features
-from trainables.smoothing import switch_instances
+from trainables.schedules import switch_instances
 from trainables.specification import RunSpecification, VariantSettings
 
 _INSTANCES, _EPSILON, _PARTS = 2880, 0.2, 6

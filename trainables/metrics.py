@@ -1,4 +1,4 @@
-"""Ranking metrics of candidate lists: R_n@k, ties counted at their expectation.
+"""Metrics of candidate lists: R_n@k, ties counted at their expectation, and calibration.
 
 A ranker that gives every candidate the same score has found nothing: its R10@1 is 1/10. Breaking ties in favour of the
 relevant document would make it 1, so a tie is worth its mean over all orders of the tied candidates.
@@ -73,3 +73,29 @@ def _ties(ranked: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.in
     start = np.maximum.accumulate(np.where(first, position, 0), axis=1)
     end = np.minimum.accumulate(np.where(last, position, candidates)[:, ::-1], axis=1)[:, ::-1]
     return start, end - start + 1
+
+
+def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int = 15) -> float:
+    """How far the probability of relevance is from the share that is relevant, averaged over bins of probability.
+
+    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning"; 15 bins of
+    equal width as in Guo et al. (2017). Less is better.
+
+    Args:
+        scores: (n,) logit(relevant) - logit(not relevant); the probability is its sigmoid.
+        relevant: (n,) 0 or 1.
+        bins: of equal width over [0, 1].
+
+    Returns:
+        In [0, 1].
+
+    Raises:
+        ValueError: for no scores, a NaN among them, or shapes that differ.
+    """
+    values, labels = np.asarray(scores, dtype=np.float64).ravel(), np.asarray(relevant, dtype=np.float64).ravel()
+    if not len(values) or values.shape != labels.shape or np.isnan(values).any():
+        raise ValueError(f"expected as many scores as labels and no NaN, but got {values.shape} and {labels.shape}")
+    probabilities = 0.5 * (1 + np.tanh(values / 2))  # the sigmoid, without overflow
+    places = np.minimum((probabilities * bins).astype(int), bins - 1)
+    gaps = np.bincount(places, weights=probabilities - labels, minlength=bins)
+    return float(np.abs(gaps).sum() / len(values))

@@ -1,15 +1,15 @@
 """Label smoothing for pointwise rankers: a smoothing distribution times a schedule of its strength.
 
-LS, T-LS, WSLS and T-WSLS are four cells of that table (Penha and Hauff 2021, "Weakly Supervised Label Smoothing",
-sections 2 and 3; two-stage schedules after Xu et al. 2020). A new idea is a new row or column.
+The distributions are here, the schedules in trainables.schedules. Penha and Hauff (2021), "Weakly Supervised Label
+Smoothing", sections 2 and 3.
 """
 
-import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from trainables.schedules import SCHEDULES as SCHEDULES
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,39 +67,3 @@ def target_distribution(
         return np.stack([1 - hard, hard], axis=1)
     relevant = (1 - epsilon) * hard + epsilon * DISTRIBUTIONS[distribution](hard, weak)
     return np.stack([1 - relevant, relevant], axis=1)
-
-
-def switch_instances(switch: float, total: int, batch_size: int) -> int:
-    """The instance at which a two-stage schedule turns to 0: `switch` x `total`, rounded up to a whole batch."""
-    return math.ceil(round(switch * total / batch_size, 9)) * batch_size
-
-
-def constant(epsilon: float, seen: int, total: int) -> float:
-    """Epsilon throughout."""
-    return epsilon
-
-
-def two_stage(epsilon: float, seen: int, total: int, switch: float = 0.5, batch_size: int = 1) -> float:
-    """Epsilon until the switch point, then 0; checked before every batch (Penha and Hauff 2021, T-LS and T-WSLS)."""
-    return epsilon if seen < switch_instances(switch, total, batch_size) else 0.0
-
-
-SCHEDULES: dict[str, Callable[..., float]] = {"constant": constant, "two_stage": two_stage}
-"""Name -> (epsilon, instances seen, total instances, **settings) -> epsilon in force."""
-
-
-class Variant(NamedTuple):
-    """One cell of the table."""
-
-    distribution: str
-    schedule: str
-
-
-VARIANTS = {
-    "BERT": Variant("none", "constant"),
-    "LS": Variant("uniform", "constant"),
-    "T-LS": Variant("uniform", "two_stage"),
-    "WSLS": Variant("weak_supervision", "constant"),
-    "T-WSLS": Variant("weak_supervision", "two_stage"),
-}
-"""Published names."""

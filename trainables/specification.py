@@ -6,9 +6,12 @@ files, precision, threads, instruction set and versions by value. A path or a di
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -139,23 +142,43 @@ class TrainingSettings(Settings):
     """Threads of a trial; the bits depend on them."""
 
 
+DistributionName = Literal["none", "uniform", "weak_supervision"]
+ScheduleName = Literal["constant", "two_stage", "linear", "exponential", "cosine", "beta"]
+
+
 class VariantSettings(Settings):
     """A smoothing distribution times a schedule of its strength. Penha and Hauff (2021), section 3."""
 
-    distribution: Literal["none", "uniform", "weak_supervision"] = "none"
-    schedule: Literal["constant", "two_stage"] = "constant"
+    distribution: DistributionName = "none"
+    schedule: ScheduleName = "constant"
     epsilon: Share = 0.0
     """Strength of the smoothing."""
     switch: Annotated[float, Field(ge=0)] | None = None
     """Switch point of two_stage, as share of training."""
+    end: Annotated[float, Field(gt=0)] | None = None
+    """Where linear reaches 0, as share of training."""
+    rate: Annotated[float, Field(gt=0)] | None = None
+    """Of exponential."""
+    a: Annotated[float, Field(gt=0)] | None = None
+    """Of beta."""
+    b: Annotated[float, Field(gt=0)] | None = None
+    """Of beta."""
 
     def normalised(self) -> "VariantSettings":
         """The one name of this behaviour: epsilon 0 or switch 0 is the baseline, switch >= 1 the constant schedule."""
         if self.distribution == "none" or self.epsilon == 0 or (self.schedule == "two_stage" and self.switch == 0):
             return VariantSettings()
-        if self.schedule == "constant" or self.switch is None or self.switch >= 1:
+        ended = self.schedule == "two_stage" and (self.switch is None or self.switch >= 1)
+        if self.schedule == "constant" or ended:
             return VariantSettings(distribution=self.distribution, epsilon=self.epsilon)
         return self
+
+    def strength(self, seen: int, total: int, batch_size: int) -> float:
+        """Epsilon in force for the batch that begins after `seen` of `total` instances."""
+        taken = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
+        given = {name: value for name, value in taken.items() if value is not None}
+        whole = {"batch_size": batch_size} if self.schedule == "two_stage" else {}
+        return SCHEDULES[self.schedule](self.epsilon, seen, total, **given, **whole)
 
 
 ARITHMETIC = 2
@@ -196,12 +219,19 @@ class RunSpecification(Settings):
     @property
     def id(self) -> str:
         """16 hexadecimal digits of the SHA-256 of the canonical JSON."""
-        return digest(self.model_dump(mode="json"))
+        return _identities(self)[0]
 
     @property
     def configuration_id(self) -> str:
         """The same without the seed: what all seeds of a configuration share."""
-        return digest(self.model_dump(mode="json", exclude={"seed"}))
+        return _identities(self)[1]
+
+
+@lru_cache(maxsize=2**16)
+def _identities(specification: RunSpecification) -> tuple[str, str]:
+    """Of the run and of its configuration; remembered outside the model, whose copies would carry them along."""
+    whole = specification.model_dump(mode="json")
+    return digest(whole), digest({name: value for name, value in whole.items() if name != "seed"})
 
 
 def digest(value: object) -> str:

@@ -8,7 +8,7 @@ schedule forks from the constant one at its switch point. Loads no torch.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainables.smoothing import switch_instances
+from trainables.schedules import switch_instances
 from trainables.specification import RunSpecification, VariantSettings, digest
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """Instances start..stop, trained under one smoothing."""
+    """Instances start..stop, trained under one smoothing, never two_stage: that makes two segments."""
 
     start: int
     stop: int
@@ -42,7 +42,7 @@ class Stage(NamedTuple):
 def segments(variant: VariantSettings, total: int, batch_size: int) -> list[Segment]:
     """The stretches of training over which the settings in force do not change."""
     variant = variant.normalised()
-    if variant.schedule == "constant":
+    if variant.schedule != "two_stage":
         return [Segment(0, total, variant)]
     assert variant.switch is not None
     cut = min(switch_instances(variant.switch, total, batch_size), total)
@@ -75,14 +75,14 @@ def stage_key(specification: RunSpecification, instances: int) -> str:
 
 def remembered(specification: RunSpecification, cuts: Iterable[int]) -> list[int]:
     """The instances, increasing, after which a run's state is worth keeping: where another run may fork from it, which
-    is only while labels are smoothed, and the end.
+    is only while labels are smoothed at constant strength, and the end.
 
     Args:
         specification: the run.
         cuts: where runs of its study turn their smoothing off.
     """
     parts = run_segments(specification)
-    smoothed = [part for part in parts if part.smoothing.epsilon > 0]
+    smoothed = [part for part in parts if part.smoothing.epsilon > 0 and part.smoothing.schedule == "constant"]
     forks = {cut for cut in cuts if any(part.start < cut <= part.stop for part in smoothed)}
     return sorted(forks | {part.stop for part in parts[-1:]})
 

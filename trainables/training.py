@@ -15,7 +15,7 @@ from trainables.dropout import Dropout
 from trainables.packed import Batch
 from trainables.randomness import counter
 from trainables.smoothing import target_distribution
-from trainables.specification import TrainingSettings, VariantSettings
+from trainables.specification import TrainingSettings
 from trainables.stages import Segment, Stage
 
 
@@ -79,19 +79,18 @@ class Trainer:
         counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
         sampler = Sampler(self.seed, self.settings, counts, lengths)
         while self.seen < until:
-            loss, factor = self._step(sampler, segment.smoothing, pairs)
+            epsilon = segment.smoothing.strength(self.seen, self.settings.instances, self.settings.batch_size)
+            loss, factor = self._step(sampler, epsilon, segment.smoothing.distribution, pairs)
             row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
-            self.history.append({"instances": self.seen, **row, "train/epsilon": segment.smoothing.epsilon})
+            self.history.append({"instances": self.seen, **row, "train/epsilon": epsilon})
             if after_step is not None:
                 after_step()
 
-    def _step(self, sampler: Sampler, smoothing: VariantSettings, pairs: Pairs) -> tuple[float, float]:
+    def _step(self, sampler: Sampler, epsilon: float, distribution: str, pairs: Pairs) -> tuple[float, float]:
         settings, step = self.settings, self.seen // self.settings.batch_size
         rows = sampler.rows(step)
         targets = torch.from_numpy(
-            target_distribution(
-                pairs.relevant[rows], pairs.weak_labels[rows], smoothing.epsilon, smoothing.distribution
-            )
+            target_distribution(pairs.relevant[rows], pairs.weak_labels[rows], epsilon, distribution)
         ).float()
         dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
         self._optimizer.zero_grad()

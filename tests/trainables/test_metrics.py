@@ -1,15 +1,16 @@
 """Laws of R_n@k: the ir-measures oracle without ties, the mean over all orders with them."""
 
+import math
 from itertools import permutations
 
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainables.metrics import metric, recall_at
+from trainables.metrics import expected_calibration_error, metric, recall_at
 
 tied_scores = st.integers(2, 5).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 2)))
 
@@ -80,3 +81,40 @@ def test_names() -> None:
     for name in ("R10@11", "MAP", "R10@0", "R10", "r10@1"):
         with pytest.raises(ValueError, match="not a metric"):
             metric(name)
+
+
+def calibration_by_hand(scores: list[float], relevant: list[int], bins: int) -> float:
+    """The oracle: plain loops over the bins."""
+    total = 0.0
+    for number in range(bins):
+        low, high = number / bins, (number + 1) / bins
+        inside = []
+        for score, label in zip(scores, relevant, strict=True):
+            probability = 1 / (1 + math.exp(-score))
+            if low <= probability < high or (number == bins - 1 and probability >= low):
+                inside.append((probability, label))
+        if inside:
+            gap = sum(p for p, _ in inside) / len(inside) - sum(label for _, label in inside) / len(inside)
+            total += len(inside) / len(scores) * abs(gap)
+    return total
+
+
+@given(st.lists(st.tuples(st.floats(-30, 30), st.integers(0, 1)), min_size=1, max_size=40), st.integers(1, 20))
+def test_calibration_error_is_that_of_plain_loops(pairs: list[tuple[float, int]], bins: int) -> None:
+    scores, relevant = [score for score, _ in pairs], [label for _, label in pairs]
+    edges = [1 / (1 + math.exp(-score)) * bins for score in scores]
+    assume(all(abs(edge - round(edge)) > 1e-9 or score == 0 for edge, score in zip(edges, scores, strict=True)))
+    found = expected_calibration_error(scores, relevant, bins)
+    assert found == pytest.approx(calibration_by_hand(scores, relevant, bins), abs=1e-9)
+
+
+def test_a_perfectly_calibrated_model_has_no_calibration_error_and_a_sure_and_wrong_one_has_all() -> None:
+    assert expected_calibration_error([0.0, 0.0], [0, 1]) == 0
+    assert expected_calibration_error([1000.0, -1000.0], [1, 0]) == 0
+    assert expected_calibration_error([1000.0, -1000.0], [0, 1]) == 1
+
+
+@pytest.mark.parametrize(("scores", "relevant"), [([], []), ([math.nan], [1]), ([0.0, 1.0], [1])])
+def test_what_has_no_calibration_is_refused(scores: list[float], relevant: list[int]) -> None:
+    with pytest.raises(ValueError, match="as many scores as labels"):
+        expected_calibration_error(scores, relevant)

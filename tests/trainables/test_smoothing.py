@@ -1,12 +1,17 @@
 """Laws of label smoothing, with torch's own as the oracle."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, VARIANTS, switch_instances, target_distribution
+from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
+from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
+from trainables.specification import VariantSettings
 
 shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
@@ -77,6 +82,56 @@ def test_a_missing_weak_label_is_refused():
 @given(epsilon=shares, seen=st.integers(0, 1000))
 def test_schedules_stay_between_zero_and_epsilon(name, epsilon, seen):
     assert 0 <= SCHEDULES[name](epsilon, seen, 1000) <= epsilon
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@given(epsilon=shares, steps=st.tuples(st.integers(0, 1000), st.integers(0, 1000)))
+def test_no_schedule_ever_rises(name, epsilon, steps):
+    earlier, later = (SCHEDULES[name](epsilon, seen, 1000) for seen in sorted(steps))
+    assert later <= earlier + 1e-12
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_begins_with_epsilon(name):
+    assert SCHEDULES[name](0.3, 0, 1000) == pytest.approx(0.3)
+
+
+@given(shares, st.integers(0, 1000), st.floats(0.1, 3), st.floats(0.5, 5), st.floats(0.5, 5))
+def test_the_decays_are_their_formulas(epsilon, seen, number, a, b):
+    """The oracles: interpolation, torch's cosine annealing, scipy's Beta distribution."""
+    share = seen / 1000
+    line = np.interp(share, [0, number], [epsilon, 0])
+    assert SCHEDULES["linear"](epsilon, seen, 1000, end=number) == pytest.approx(line, abs=1e-9)
+    power = epsilon * np.power(np.e, -number * share)
+    assert SCHEDULES["exponential"](epsilon, seen, 1000, rate=number) == pytest.approx(power, abs=1e-9)
+    beta = epsilon * stats.beta(a, b).sf(share)
+    assert SCHEDULES["beta"](epsilon, seen, 1000, a=a, b=b) == pytest.approx(beta, abs=1e-9)
+
+
+def test_the_cosine_is_torchs_annealing():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.4)
+    annealing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20)
+    for seen in range(20):
+        assert SCHEDULES["cosine"](0.4, seen, 20) == pytest.approx(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        annealing.step()
+
+
+def test_the_published_settings_are_those_that_a_schedule_has_by_itself():
+    for name, settings in SCHEDULE_SETTINGS.items():
+        own = inspect.signature(SCHEDULES[name]).parameters
+        assert settings == {key: own[key].default for key in settings}
+        assert set(own) - {"epsilon", "seen", "total", "batch_size"} == set(settings)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@given(epsilon=shares, batch=st.integers(0, 31))
+def test_a_variants_strength_is_its_schedules(name, epsilon, batch):
+    settings = SCHEDULE_SETTINGS[name]
+    variant = VariantSettings(distribution="uniform", schedule=name, epsilon=epsilon, **settings)
+    whole = {"batch_size": 32} if name == "two_stage" else {}
+    assert variant.strength(batch * 32, 1024, 32) == SCHEDULES[name](epsilon, batch * 32, 1024, **settings, **whole)
 
 
 @given(shares, st.integers(0, 999))

@@ -2,10 +2,12 @@
 
 from itertools import accumulate
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
+from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
 from trainables.specification import Environment, RunSpecification, VariantSettings
 from trainables.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
 
@@ -122,6 +124,15 @@ def test_what_is_remembered_is_where_another_run_may_fork_and_the_end(
     run = made(two_stage(distribution, epsilon, switch))
     smoothed = sum(part.stop - part.start for part in run_segments(run) if part.smoothing.epsilon > 0)
     assert remembered(run, cuts) == sorted({*(cut for cut in cuts if cut <= smoothed), TOTAL})
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name not in ("constant", "two_stage")])
+def test_smoothing_that_ends_little_by_little_shares_nothing(schedule: str) -> None:
+    variant = VariantSettings(distribution="uniform", schedule=schedule, epsilon=0.2, **SCHEDULE_SETTINGS[schedule])
+    run = made(variant)
+    assert remembered(run, [BATCH_SIZE, 2 * BATCH_SIZE]) == [TOTAL]
+    others = [made(constant("uniform", 0.2)), made(two_stage("uniform", 0.2, 0.5)), specification()]
+    assert not {stage_key(run, BATCH_SIZE)} & {stage_key(other, BATCH_SIZE) for other in others}
 
 
 def test_a_run_without_instances_has_nothing_to_remember() -> None:

@@ -44,7 +44,10 @@ def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, pad
     return logits
 
 
-@pytest.mark.parametrize("variant", [BASELINE, LS, WSLS], ids=["BERT", "LS", "WSLS"])
+DECAYING = VariantSettings(distribution="weak_supervision", schedule="linear", epsilon=0.3, end=0.5)
+
+
+@pytest.mark.parametrize("variant", [BASELINE, LS, WSLS, DECAYING], ids=["BERT", "LS", "WSLS", "linear"])
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: str, variant: VariantSettings) -> None:
     path = world.bert if family == "bert" else world.roberta
@@ -73,7 +76,8 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
         loss = torch.zeros(())
         for place, row in enumerate(rows):
             smooth = 0.5 if variant.distribution == "uniform" or labels[row] else weak[row]
-            target = (1 - variant.epsilon) * labels[row] + variant.epsilon * smooth
+            epsilon = [0.3, 0.15, 0.0, 0.0][step] if variant == DECAYING else variant.epsilon
+            target = (1 - epsilon) * labels[row] + epsilon * smooth
             loss = loss - (target * log_probabilities[place, 1] + (1 - target) * log_probabilities[place, 0])
         loss = loss / len(rows)
         optimizer.zero_grad()
