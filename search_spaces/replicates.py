@@ -4,106 +4,181 @@ Configurations are asked for in rounds of a fixed size and told in the order of 
 the search's seed and of earlier results: the same on one core, on a cluster and after a kill.
 """
 
+import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal
 
-import optuna
-
-from search_spaces.smoothing import DEFAULTS, settings, size, smoothing
+from search_spaces.family import Family
+from search_spaces.samplers import SAMPLERS, one_thread
+from search_spaces.space import Point, places
 from trainables.randomness import counter
-from trainables.smoothing import VARIANTS
-from trainables.specification import VariantSettings
 
-_REPEATS = 200
-"""How often the sampler may repeat itself before the next unseen point of the grid is taken instead."""
+if TYPE_CHECKING:
+    import optuna
+    from optuna.samplers import BaseSampler
 
-
-class Proposal(NamedTuple):
-    """A configuration in the order of proposal."""
-
-    number: int
-    variant: str
-    settings: VariantSettings
+Direction = Literal["maximize", "minimize"]
+_BLIND = ("qmc",)
+"""Samplers that look at no results, but count their own proposals."""
+_REPEATS = 3
+"""How often the sampler may repeat itself before the nearest unseen point is taken instead."""
 
 
 class Search:
     """The search of one variant.
 
     Args:
-        variant: a key of `trainables.smoothing.VARIANTS`.
-        proposals: how many distinct configurations are tried, at most the size of the grid.
+        family: its space.
+        proposals: how many distinct configurations are tried, at most all of them.
         parallel: configurations a round.
+        sampler: a key of `search_spaces.samplers.SAMPLERS`, or "grid" for the points in their own order.
         seed: of the sampler.
-        epsilons: grid of epsilon.
-        switches: grid of the switch point.
+        directions: of each objective.
     """
 
     def __init__(
         self,
-        variant: str,
+        family: Family,
         proposals: int,
         parallel: int,
+        sampler: str,
         seed: int,
-        epsilons: Sequence[float],
-        switches: Sequence[float],
+        directions: Sequence[Direction] = ("maximize",),
     ) -> None:
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.variant, self._parallel = variant, parallel
-        self._left = min(proposals, size(variant, epsilons, switches))
-        self._grid = (tuple(epsilons), tuple(switches))
-        sampler = optuna.samplers.TPESampler(
-            seed=counter(seed, f"search/{variant}", 0) % 2**32, n_startup_trials=parallel, multivariate=True
-        )
-        self._study = optuna.create_study(direction="maximize", sampler=sampler)
-        self._seen: list[VariantSettings] = []
-        self._asked: list[optuna.Trial] = []
-        default = {name: value for name, value in DEFAULTS.items() if name in self._names()}
-        if settings(variant, default) in self._points():
-            self._study.enqueue_trial(default)
+        self.family, self.parallel = family, parallel
+        self.points, self._grid = family.points(), {**family.smoothing, **family.optimisation}
+        self._known = set(self.points)
+        self.proposals = min(proposals, len(self.points))
+        self._seen: dict[Point, None] = {}
+        self._asked: list[tuple[Point, optuna.Trial | None]] = []  # no trial: known without asking
+        self._rounds = 0
+        self._queue = self.points if sampler == "grid" else [p for p in family.defaults() if p in self._known]
+        self.sampler, self._seed, self._directions = sampler, seed, list(directions)
+        self._study: optuna.Study | None = None
 
-    def round(self) -> list[Proposal]:
-        """The next configurations; none once all proposals are made. Every round is told before the next is asked."""
+    def round(self, known: Sequence[Point] = ()) -> list[Point]:
+        """The next configurations; none once all proposals are made. Every round is told before the next is asked.
+
+        Args:
+            known: what an earlier start of the same search, told the same until here, proposed in this round. It is
+                taken as it is, since to ask a sampler again for thousands of proposals would take minutes.
+        """
         assert not self._asked
-        proposals = []
-        for _ in range(min(self._parallel, self._left)):
-            trial, values = self._unseen()
-            proposals.append(Proposal(len(self._seen), self.variant, values))
-            self._seen.append(values)
-            self._asked.append(trial)
-        self._left -= len(proposals)
-        return proposals
+        count = min(self.parallel, self._left)
+        self._rounds += 1
+        if self.sampler in _BLIND or len(set(known) - self._seen.keys()) < count or not set(known) <= self._known:
+            known = ()
+        for place in range(count):
+            trial, point = (None, known[place]) if known else self._unseen()
+            self._seen[point] = None
+            self._asked.append((point, trial))
+        return [point for point, _ in self._asked]
 
-    def tell(self, means: Sequence[float | None]) -> None:
-        """The mean over the seeds of each configuration of the round; None where a seed failed."""
-        for trial, mean in zip(self._asked, means, strict=True):
-            if mean is None:
-                self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    def tell(self, values: Sequence[Sequence[float] | None]) -> None:
+        """The objectives of each configuration of the round, means over its seeds; None where a seed failed."""
+        import optuna
+
+        study = self._study = self._study or self._begin()
+        for (point, trial), found in zip(self._asked, values, strict=True):
+            state = optuna.trial.TrialState.FAIL if found is None else optuna.trial.TrialState.COMPLETE
+            if trial is not None:
+                study.tell(trial, found, state=state)
             else:
-                self._study.tell(trial, mean)
+                answers = optuna.trial.FixedTrial(self._places(point))
+                self.family(answers)
+                study.add_trial(
+                    optuna.trial.create_trial(
+                        state=state, values=found, params=answers.params, distributions=answers.distributions
+                    )
+                )
         self._asked = []
 
-    def remaining(self) -> list[VariantSettings]:
+    def remaining(self) -> list[Point]:
         """What may still be proposed."""
-        return [point for point in self._points() if point not in self._seen] if self._left else []
+        return [point for point in self.points if point not in self._seen] if self._left else []
 
-    def _unseen(self) -> tuple[optuna.Trial, VariantSettings]:
-        for repeat in range(_REPEATS + 1):
-            if repeat == _REPEATS:
-                point = next(point for point in self._points() if point not in self._seen)
-                self._study.enqueue_trial(point.model_dump(include=self._names()))
-            trial = self._study.ask()
-            values = smoothing(trial, self.variant, *self._grid)
-            if values not in self._seen:
-                break
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        return trial, values
+    def withdraw(self) -> None:
+        """Takes the last round back, and proposes nothing more."""
+        for point, _ in self._asked:
+            del self._seen[point]
+        self._asked = []
+        self.proposals = len(self._seen)
 
-    def _names(self) -> set[str]:
-        return {"epsilon", "switch"} if VARIANTS[self.variant].schedule == "two_stage" else {"epsilon"}
+    @property
+    def size(self) -> int:
+        """Distinct configurations of the space."""
+        return len(self.points)
 
-    def _points(self) -> list[VariantSettings]:
-        epsilons, switches = self._grid
-        if "switch" not in self._names():
-            return [settings(self.variant, {"epsilon": epsilon}) for epsilon in epsilons]
-        pairs = [{"epsilon": epsilon, "switch": switch} for epsilon in epsilons for switch in switches]
-        return [settings(self.variant, pair) for pair in pairs]
+    @property
+    def key(self) -> list[Any]:
+        """What its proposals depend on, beside what it is told."""
+        untuned = [point.values for point in self._queue] if self.sampler != "grid" else []
+        return [self.family.variant, self.varied, untuned, self.parallel, self.sampler, self._seed, self._directions]
+
+    @property
+    def varied(self) -> dict[str, list[Any]]:
+        """The values of every hyperparameter of the space that has more than one."""
+        names = {name for point in self.points for name in point.values}
+        return {name: list(self._grid[name]) for name in self._grid if name in names and len(self._grid[name]) > 1}
+
+    @property
+    def _left(self) -> int:
+        return self.proposals - len(self._seen)
+
+    def _unseen(self) -> "tuple[optuna.Trial, Point]":
+        with one_thread() if self.sampler == "gp" else nullcontext():
+            return self._asked_for()
+
+    def _asked_for(self) -> "tuple[optuna.Trial, Point]":
+        import optuna
+
+        study = self._study = self._study or self._begin()
+        if self.sampler not in _BLIND and not self._asked:
+            study.sampler = self._made(self._rounds)
+        untried = [point for point in self._queue if point not in self._seen]
+        for _ in range(_REPEATS):
+            if untried:
+                study.enqueue_trial(self._places(untried[0]))
+            trial = study.ask()
+            point = self.family(trial)
+            if point not in self._seen:
+                return trial, point
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        wanted = self._places(point)
+        nearest = min(
+            (point for point in self.points if point not in self._seen),
+            key=lambda other: self._distance(wanted, self._places(other)),
+        )
+        study.enqueue_trial(self._places(nearest))
+        trial = study.ask()
+        return trial, self.family(trial)
+
+    def _places(self, point: Point) -> dict[str, Any]:
+        return places(point, self._grid)
+
+    def _distance(self, one: dict[str, Any], other: dict[str, Any]) -> float:
+        """Sum over the hyperparameters of how far apart they are in their range; 1 where only one has it."""
+        total = 0.0
+        for name in one.keys() | other.keys():
+            first, second = one.get(name), other.get(name)
+            if isinstance(first, int) and isinstance(second, int):
+                total += abs(first - second) / (len(self._grid[name]) - 1)
+            else:
+                total += first != second
+        return total
+
+    def _begin(self) -> "optuna.Study":
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        return optuna.create_study(directions=self._directions, sampler=self._made(0))
+
+    def _made(self, number: int) -> "BaseSampler":
+        """The sampler of a round: what it draws depends on the round and on earlier results, not on earlier draws."""
+        import optuna
+
+        seed = counter(self._seed, f"search/{self.family.variant}", number) % 2**32
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return SAMPLERS["qmc" if self.sampler == "grid" else self.sampler](seed, self.parallel)

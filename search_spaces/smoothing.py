@@ -1,57 +1,58 @@
-"""What may vary in label smoothing: the strength epsilon and, for two-stage schedules, the switch point."""
+"""What may vary in label smoothing: its strength, how it ends, and the settings of that ending."""
 
-from collections.abc import Sequence
-from decimal import Decimal
-from itertools import pairwise, product
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Any, cast, get_args
 
-from trainables.smoothing import VARIANTS
-from trainables.specification import VariantSettings
+from search_spaces.space import Grid, Trial, choose
+from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
+from trainables.specification import DistributionName, ScheduleName, VariantSettings
 
-if TYPE_CHECKING:
-    from optuna import Trial
-
-DEFAULTS = {"epsilon": 0.2, "switch": 0.5}
-"""The papers' untuned values, always proposed first where the grid has them."""
+DEFAULTS: dict[str, float] = {"epsilon": 0.2} | {
+    name: value for settings in SCHEDULE_SETTINGS.values() for name, value in settings.items()
+}
+"""Untuned values: the papers' epsilon and switch point, and the published settings of the other schedules."""
 
 
-def smoothing(trial: "Trial", variant: str, epsilons: Sequence[float], switches: Sequence[float]) -> VariantSettings:
-    """Optuna's define-by-run space of one variant; a constant schedule has no switch point."""
-    values = {"epsilon": _suggest(trial, "epsilon", epsilons)}
-    if VARIANTS[variant].schedule == "two_stage":
-        values["switch"] = _suggest(trial, "switch", switches)
-    return settings(variant, values)
+def smoothing(trial: Trial, variant: str, grid: Grid) -> tuple[tuple[str, Any], ...]:
+    """The hyperparameters of a variant and their values, in the order of asking.
+
+    A variant of constant strength has its epsilon; one whose smoothing ends has also the schedule by which it does, and
+    the settings that this schedule takes.
+
+    Args:
+        trial: who answers.
+        variant: a key of `trainables.smoothing.VARIANTS`.
+        grid: values of epsilon, schedule, and each setting of those schedules.
+    """
+    distribution, schedule = VARIANTS[variant]
+    if distribution == "none":
+        return ()
+    found: dict[str, Any] = {"epsilon": choose(trial, "epsilon", grid["epsilon"])}
+    if schedule != "constant":
+        found["schedule"] = choose(trial, "schedule", grid["schedule"])
+        found |= {name: choose(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
+    return tuple(found.items())
 
 
-def _suggest(trial: "Trial", name: str, grid: Sequence[float]) -> float:
-    """A value of the grid; where its values are evenly spaced, the sampler knows which of them are neighbours."""
-    steps = {round(after - before, 9) for before, after in pairwise(grid)}
-    if len(steps) != 1:
-        return float(trial.suggest_categorical(name, list(grid)))
-    low, step = round(grid[0], 9), steps.pop()
-    high = Decimal(str(low)) + (len(grid) - 1) * Decimal(str(step))  # Optuna drops a last point that is off by a bit
-    value = trial.suggest_float(name, low, float(high), step=step)
-    return min(grid, key=lambda point: abs(point - value))
+def defaults(variant: str, grid: Grid) -> list[dict[str, Any]]:
+    """The untuned hyperparameters of a variant, one set a schedule of the grid, two_stage before others."""
+    distribution, schedule = VARIANTS[variant]
+    if distribution == "none":
+        return [{}]
+    start = {"epsilon": DEFAULTS["epsilon"]}
+    if schedule == "constant":
+        return [start]
+    names = sorted(grid["schedule"], key=lambda name: name != schedule)
+    return [start | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]
 
 
-def settings(variant: str, values: dict[str, float]) -> VariantSettings:
-    """The settings of a published variant at these values.
+def settings(variant: str, values: dict[str, Any]) -> VariantSettings:
+    """The settings of a variant at these values of its hyperparameters.
 
     Args:
         variant: a key of `trainables.smoothing.VARIANTS`.
-        values: `epsilon`, and `switch` for a two-stage variant; the baseline takes none.
+        values: as `smoothing` finds them; the baseline takes none.
     """
     distribution, schedule = VARIANTS[variant]
-    return VariantSettings(
-        distribution=cast(Literal["none", "uniform", "weak_supervision"], distribution),
-        schedule=cast(Literal["constant", "two_stage"], schedule),
-        epsilon=values.get("epsilon", 0.0),
-        switch=values.get("switch"),
-    )
-
-
-def size(variant: str, epsilons: Sequence[float], switches: Sequence[float]) -> int:
-    """How many distinct configurations the grid of a variant holds."""
-    if VARIANTS[variant].distribution == "none":
-        return 1
-    return len(list(product(epsilons, switches))) if VARIANTS[variant].schedule == "two_stage" else len(epsilons)
+    assert distribution in get_args(DistributionName)
+    own: dict[str, Any] = {"distribution": distribution, "schedule": cast(ScheduleName, schedule), **values}
+    return VariantSettings(**own)

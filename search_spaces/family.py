@@ -1,0 +1,40 @@
+"""The whole space of a variant: its smoothing, and what is searched of the optimisation. Loads no numpy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from search_spaces.optimisation import optimisation
+from search_spaces.smoothing import defaults, smoothing
+from search_spaces.space import Grid, Point, Trial, points
+
+
+@dataclass(frozen=True)
+class Family:
+    """A variant's space: its smoothing, and what is searched of the optimisation.
+
+    Attributes:
+        variant: a key of `trainables.smoothing.VARIANTS`.
+        smoothing: values of every setting of smoothing, by name.
+        optimisation: values of the settings of training that are searched, by name.
+        untuned: the study's own settings of training.
+    """
+
+    variant: str
+    smoothing: Grid
+    optimisation: Grid
+    untuned: dict[str, Any]
+
+    def __call__(self, trial: Trial) -> Point:
+        """Asks a trial for every hyperparameter of this variant."""
+        return Point(smoothing(trial, self.variant, self.smoothing), optimisation(trial, self.optimisation))
+
+    def points(self) -> list[Point]:
+        """All of them: the untuned ones, as far as the grid has them, then the rest in its order."""
+        found = dict.fromkeys(points(self))
+        first = [point for point in self.defaults() if point in found]
+        return list(dict.fromkeys(first) | found)
+
+    def defaults(self) -> list[Point]:
+        """The untuned configurations, one a schedule, whether or not the grid has them."""
+        own = tuple((name, self.untuned[name]) for name in self.optimisation)
+        return [Point(tuple(values.items()), own) for values in defaults(self.variant, self.smoothing)]

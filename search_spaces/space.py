@@ -1,0 +1,85 @@
+"""Finite spaces, defined by running: a function asks a trial for one value after another, and may ask by what it got.
+
+The same function serves a sampler, which answers by what it has learnt, and `points`, which answers in every way.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+Grid = Mapping[str, Sequence[Any]]
+"""Name of a hyperparameter -> the values it may take; numbers are in increasing order."""
+
+
+class Trial(Protocol):
+    """Who answers; `optuna.Trial` does."""
+
+    def suggest_int(self, name: str, low: int, high: int) -> int:
+        """A number from `low` to `high`, both included."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
+        """One of the choices."""
+
+
+class Point(NamedTuple):
+    """A configuration's hyperparameters: those of the smoothing and those of the optimisation that are searched."""
+
+    smoothing: tuple[tuple[str, Any], ...] = ()
+    optimisation: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All of them by name."""
+        return dict(self.smoothing + self.optimisation)
+
+
+Space = Callable[[Trial], Point]
+
+
+def choose(trial: Trial, name: str, values: Sequence[Any]) -> Any:
+    """One of the values.
+
+    A number is asked for by its place, so that the sampler knows which values are neighbours however they are spaced;
+    where there is one value only, nothing is asked.
+    """
+    if len(values) == 1:
+        return values[0]
+    if isinstance(values[0], str):
+        return trial.suggest_categorical(name, list(values))
+    return values[trial.suggest_int(name, 0, len(values) - 1)]
+
+
+def places(point: Point, grid: Grid) -> dict[str, Any]:
+    """What a trial must answer to arrive at this point."""
+    found = {name: value for name, value in point.values.items() if len(grid[name]) > 1}
+    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in found.items()}
+
+
+class _Walk:
+    """Answers with the places it was given, then with first places; notes how many there were each time."""
+
+    def __init__(self, given: Sequence[int]) -> None:
+        self._given, self.taken, self.sizes = given, list[int](), list[int]()
+
+    def suggest_int(self, name: str, low: int, high: int) -> int:
+        return low + self._place(high - low + 1)
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
+        return choices[self._place(len(choices))]
+
+    def _place(self, size: int) -> int:
+        place = self._given[len(self.taken)] if len(self.taken) < len(self._given) else 0
+        self.taken.append(place)
+        self.sizes.append(size)
+        return place
+
+
+def points(space: Space) -> Iterator[Point]:
+    """Every point of the space, once."""
+    following: list[int] | None = []
+    while following is not None:
+        walk = _Walk(following)
+        yield space(walk)
+        taken, sizes = walk.taken, walk.sizes
+        while taken and taken[-1] == sizes[len(taken) - 1] - 1:
+            taken.pop()
+        following = [*taken[:-1], taken[-1] + 1] if taken else None

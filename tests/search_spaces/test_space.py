@@ -1,0 +1,56 @@
+"""A space is defined by running: walking it finds every point once, and a trial's answers lead back to the point."""
+
+from itertools import product
+from typing import Any
+
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search_spaces.smoothing import settings, smoothing
+from search_spaces.space import Grid, Point, Trial, choose, places, points
+from tests.search_spaces.test_replicates import EVERY_SCHEDULE, FAMILIES
+from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
+
+
+@given(st.lists(st.integers(1, 4), max_size=5))
+def test_a_space_without_conditions_is_the_product_of_its_values(sizes: list[int]) -> None:
+    grid = {f"h{i}": tuple(range(10, 10 + size)) for i, size in enumerate(sizes)}
+
+    def space(trial: Trial) -> Point:
+        return Point(tuple((name, choose(trial, name, values)) for name, values in grid.items()))
+
+    assert [tuple(point.values.values()) for point in points(space)] == list(product(*grid.values()))
+
+
+def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
+    """The oracle: plain loops over the schedules and what each takes."""
+    found = set()
+    for epsilon, schedule in product(grid["epsilon"], grid["schedule"]):
+        names = list(SCHEDULE_SETTINGS[schedule])
+        for values in product(*(grid[name] for name in names)):
+            found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, values, strict=True)))
+    return found
+
+
+def test_a_schedule_has_its_own_settings_and_no_others() -> None:
+    found = list(points(lambda trial: Point(smoothing(trial, "T-LS", EVERY_SCHEDULE))))
+    assert {point.smoothing for point in found} == by_hand(EVERY_SCHEDULE)
+    assert len(found) == len(set(found)) == 4 * (3 + 2 + 1 + 1 + 1)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_point_is_a_variant_and_no_two_are_the_same(name: str) -> None:
+    found = list(points(lambda trial: Point(smoothing(trial, name, EVERY_SCHEDULE))))
+    made = {settings(name, dict(point.smoothing)).normalised() for point in found}
+    assert len(made) == len(found)
+    assert {variant.distribution for variant in made} == {VARIANTS[name].distribution}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_trial_that_answers_with_a_points_places_arrives_at_it(name: str) -> None:
+    family = FAMILIES[name]
+    for point in family.points():
+        answers = places(point, {**family.smoothing, **family.optimisation})
+        assert family(optuna.trial.FixedTrial(answers)) == point
