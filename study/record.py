@@ -1,4 +1,8 @@
-"""The record of a run: the truth, written whole, from which W&B and analysis can always be served again."""
+"""The record of a run: the truth, written whole, from which W&B and analysis can always be served again.
+
+The training curve, one row a batch, lies beside the record: a study reads thousands of records before it starts, and
+curves only to show them.
+"""
 
 import json
 from pathlib import Path
@@ -6,10 +10,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from trainables.errors import UserError
 from trainables.files import whole_file, write_json
 
 Split = Literal["dev", "test"]
+SPLITS: tuple[Split, Split] = ("dev", "test")
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}
+_HISTORY = "history.json"
 
 
 def folder(study_folder: Path, run_id: str) -> Path:
@@ -17,38 +24,88 @@ def folder(study_folder: Path, run_id: str) -> Path:
     return study_folder / "runs" / run_id
 
 
+def files(split: Split) -> tuple[str, ...]:
+    """Names of the files of an evaluation, in the order of writing: the last one says that the others are there."""
+    name, scores = _FILES[split]
+    return (scores, _HISTORY, name) if split == "dev" else (scores, name)
+
+
+def scores_file(study_folder: Path, run_id: str, split: Split = "dev") -> Path:
+    """Where a finished run's scores lie."""
+    return folder(study_folder, run_id) / _FILES[split][1]
+
+
 def write(study_folder: Path, split: Split, record: dict[str, Any], scores: pd.DataFrame | None) -> None:
-    """Writes scores first, then the record that says they are there.
+    """Writes scores and curve first, then the record that says they are there.
 
     Args:
         study_folder: the study's folder.
         split: dev for the run itself, test for its test evaluation.
-        record: JSON-able; `id` and `state` among its keys.
+        record: JSON-able; `id` and `state` among its keys. `history`, the rows of a training's curve, goes into a file
+            of its own.
         scores: columns split, query_id, document_id, relevant, score; None for a failed run.
     """
     place = folder(study_folder, record["id"])
-    name, scores_name = _FILES[split]
     if scores is not None:
-        with whole_file(place / scores_name) as temporary:
+        with whole_file(scores_file(study_folder, record["id"], split)) as temporary:
             scores.to_parquet(temporary, index=False)
-    write_json(place / name, record)
+    if split == "dev" and "history" in record:
+        write_json(place / _HISTORY, record["history"])
+        record = {key: value for key, value in record.items() if key != "history"}
+    write_json(place / _FILES[split][0], record)
 
 
 def read(study_folder: Path, run_id: str, split: Split = "dev") -> dict[str, Any] | None:
-    """A run's record, or None where there is none."""
+    """A run's record, or None where there is none.
+
+    Raises:
+        UserError: the file holds something else.
+    """
     path = folder(study_folder, run_id) / _FILES[split][0]
-    if not path.is_file():
+    try:
+        record = json.loads(path.read_bytes())
+    except FileNotFoundError:
         return None
-    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise _damaged(path, "not JSON") from None
+    if not isinstance(record, dict) or not isinstance(record.get("state"), str):
+        raise _damaged(path, "no state of a run in it")
+    if not isinstance(record.get("summary"), dict):
+        raise _damaged(path, "no summary of a run in it")
     return record
+
+
+def history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a training's curve; none where there is no record.
+
+    Raises:
+        UserError: the file holds something else.
+    """
+    record = read(study_folder, run_id)
+    if record is None or "history" in record:  # as records once were
+        return list((record or {}).get("history", []))
+    path = folder(study_folder, run_id) / _HISTORY
+    try:
+        rows = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise _damaged(path, "not JSON") from None
+    if not isinstance(rows, list):
+        raise _damaged(path, "no rows of a curve in it")
+    return rows
 
 
 def read_scores(study_folder: Path, run_id: str, split: Split = "dev") -> pd.DataFrame:
     """A finished run's scores."""
-    return pd.read_parquet(folder(study_folder, run_id) / _FILES[split][1])
+    return pd.read_parquet(scores_file(study_folder, run_id, split))
 
 
 def finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
     """Whether this evaluation is done and recorded."""
     record = read(study_folder, run_id, split)
     return record is not None and record["state"] == "finished"
+
+
+def _damaged(path: Path, found: str) -> UserError:
+    return UserError(str(path), found, "a file as the study wrote it; without its folder, the run is made again")

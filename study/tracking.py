@@ -14,7 +14,7 @@ from typing import Any, Literal
 from analysis.wandb_files import is_whole
 from study import record
 from trainables.files import write_json
-from trainables.specification import Settings
+from trainables.specification import Settings, digest
 
 Mode = Literal["offline", "online", "disabled"]
 _PATIENCE = 90.0
@@ -28,6 +28,8 @@ class Tracking(Settings):
     project: str
     folder: Path
     """The study's folder; W&B's files go to its wandb/."""
+    records: str | None = None
+    """URL where trials put their records, since not every node sees the folder; who drives the study mirrors then."""
 
 
 def _environment(folder: Path) -> None:
@@ -108,12 +110,11 @@ def mirror(tracking: Tracking, run_id: str, split: record.Split = "dev") -> None
     content = {
         "name": f"{config['variant']} seed {config['seed']}" if config["seed"] is not None else config["variant"],
         "config": config,
-        "history": main["history"] if split == "dev" else [],
+        "history": record.history(tracking.folder, run_id) if split == "dev" else [],
         "summary": entry["summary"],
         "scores": {split: scores} if entry["state"] == "finished" else {},
     }
-    searched = config["epsilon"] > 0
-    _write(tracking, run_id, main["configuration_id"], "search" if searched else "baseline", content)
+    _write(tracking, run_id, main["configuration_id"], config["role"], content)
     if entry["state"] == "finished":
         write_json(_marker(tracking, run_id, split), {"mode": tracking.mode})
 
@@ -128,8 +129,31 @@ def mirror_plan(tracking: Tracking, plan: dict[str, Any], plan_hash: str) -> Non
     write_json(marker, {"mode": tracking.mode})
 
 
-def _marker(tracking: Tracking, run_id: str, split: str) -> Path:
-    return record.folder(tracking.folder, run_id) / f"mirrored-{split}.json"
+def mirror_search(tracking: Tracking, study: str, plan_hash: str, log: dict[str, Any]) -> None:
+    """Stores in W&B what the searches did, as a run of its own, over what was stored before."""
+    run_id, about = f"search-{plan_hash}", digest(log)
+    marker = tracking.folder / "wandb" / f".{run_id}.json"
+    if tracking.mode == "disabled" or (_done(marker, tracking.mode) and _of(marker) == about):
+        return
+    for earlier in (tracking.folder / "wandb").glob(f"offline-run-*-{run_id}"):
+        shutil.rmtree(earlier)
+    config = {"study": study, "plan_hash": plan_hash, "search": log}
+    _write(tracking, run_id, None, "search", {"name": "search", "config": config, "summary": {"state": "finished"}})
+    write_json(marker, {"mode": tracking.mode, "of": about})
+
+
+def _of(marker: Path) -> str:
+    content: str = json.loads(marker.read_text(encoding="utf-8")).get("of", "")
+    return content
+
+
+def marker_name(split: record.Split) -> str:
+    """The file beside a record that says its mirror is made."""
+    return f"mirrored-{split}.json"
+
+
+def _marker(tracking: Tracking, run_id: str, split: record.Split) -> Path:
+    return record.folder(tracking.folder, run_id) / marker_name(split)
 
 
 def _done(marker: Path, mode: Mode) -> bool:

@@ -1,11 +1,12 @@
 """States in a folder, on a disk of this machine or one that several share."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from trainables.files import remove_folder, sweep, temporary_name, whole_folder
+from trainables.files import remove_folder, sweep, temporary_name, whole_file, whole_folder
 from trainables.storage import SEAL, File, Note, Storage
 
 
@@ -51,6 +52,21 @@ class Disk(Storage):
                 with suppress(FileNotFoundError):
                     about = path.stat()
                     yield File(path.relative_to(self.folder).as_posix(), about.st_size, about.st_mtime)
+
+    def put_file(self, name: str, source: Path) -> None:
+        with whole_file(self.folder / name) as temporary:
+            shutil.copyfile(source, temporary)
+
+    def get_file(self, name: str, target: Path) -> None:
+        with whole_file(target) as temporary:
+            shutil.copyfile(self.folder / name, temporary)
+
+    def paths(self) -> list[str]:
+        found = []
+        for place, folders, files in os.walk(self.folder):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            found += [Path(place, name).relative_to(self.folder) for name in files if not name.startswith(".")]
+        return sorted(path.as_posix() for path in found)
 
     def create(self, note: str, text: str) -> bool:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from trainables.files import whole_file
 from trainables.storage import SEAL, File, Note, Storage
 
 
@@ -68,6 +69,25 @@ class Objects(Storage):
         for path, about in found.items():
             if "/" in path[start:]:
                 yield File(path[start:], about["size"], self._system.modified(path).timestamp())
+
+    def put_file(self, name: str, source: Path) -> None:
+        try:
+            self._system.put_file(str(source), self._path(name))
+        except FileNotFoundError:  # a file system that has folders; to make sure beforehand costs object stores a call
+            self._system.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
+            self._system.put_file(str(source), self._path(name))
+
+    def get_file(self, name: str, target: Path) -> None:
+        with whole_file(target) as temporary:
+            self._system.get_file(self._path(name), str(temporary))
+
+    def paths(self) -> list[str]:
+        self._system.invalidate_cache()
+        try:
+            found = self._system.find(self._root)
+        except FileNotFoundError:
+            return []
+        return sorted(path[len(self._root) + 1 :] for path in found)
 
     def create(self, note: str, text: str) -> bool:
         self._system.makedirs(self._root, exist_ok=True)

@@ -72,6 +72,18 @@ class Storage(ABC):
         """All files of all folders, unfinished ones left out."""
 
     @abstractmethod
+    def put_file(self, name: str, source: Path) -> None:
+        """Copies a file of this machine to `name`, a path in the storage, whole; one that is there is replaced."""
+
+    @abstractmethod
+    def get_file(self, name: str, target: Path) -> None:
+        """Copies a file of the storage to this machine, whole; FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def paths(self) -> list[str]:
+        """Paths of all files that are whole, sorted."""
+
+    @abstractmethod
     def create(self, note: str, text: str) -> bool:
         """Writes a note unless there is one; whether it was written."""
 

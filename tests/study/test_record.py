@@ -1,6 +1,7 @@
 """A record is there whole or not at all."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pandas as pd
 import pytest
 
 from study import record
+from trainables.errors import UserError
+from trainables.files import write_json
 
 SCORES = pd.DataFrame(
     {
@@ -22,6 +25,7 @@ SCORES = pd.DataFrame(
     }
 )
 ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "summary": {"dev/R10@1": 1 / 3}}
+CURVE = [{"instances": count, "train/loss": 1 / count} for count in range(16, 20_016, 16)]
 SPLITS: list[record.Split] = ["dev", "test"]
 
 
@@ -48,6 +52,33 @@ def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -
     assert files(tmp_path) == ["runs/abc/record.json"]
     record.write(tmp_path, "dev", ENTRY, SCORES)
     assert record.finished(tmp_path, "abc")
+
+
+def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -> None:
+    """As long as the papers' trainings: 1,250 batches."""
+    assert record.history(tmp_path, "abc") == []
+    record.write(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    assert record.history(tmp_path, "abc") == CURVE
+    assert record.read(tmp_path, "abc") == ENTRY
+    assert files(tmp_path) == [f"runs/abc/{name}" for name in sorted(record.files("dev"))]
+    assert (tmp_path / "runs/abc/record.json").stat().st_size < 1000
+    record.write(tmp_path, "dev", ENTRY | {"history": []}, None)
+    assert record.history(tmp_path, "abc") == []
+
+
+def test_a_record_of_old_with_its_curve_inside_is_still_read(tmp_path: Path) -> None:
+    write_json(tmp_path / "runs/abc/record.json", ENTRY | {"history": CURVE})
+    assert record.history(tmp_path, "abc") == CURVE
+    assert record.finished(tmp_path, "abc")
+
+
+@pytest.mark.parametrize("content", [b"", b'[{"instances": 16', b"{}"])
+def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    record.write(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    path = tmp_path / "runs/abc/history.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(str(path))):
+        record.history(tmp_path, "abc")
 
 
 def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +118,7 @@ def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path
     assert not any(name.startswith("runs/abc/.") for name in files(tmp_path))
 
 
-@pytest.mark.parametrize("at", ["scores.parquet", "record.json"])
+@pytest.mark.parametrize("at", ["scores.parquet", "history.json", "record.json"])
 def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at: str) -> None:
     """A process that kills itself, unable to clean up, when the complete temporary file is about to be renamed."""
     code = f"""
@@ -101,13 +132,15 @@ def deadly(source, target):
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = deadly
-record.write(Path(sys.argv[1]), "dev", {ENTRY!r}, pd.DataFrame({{"score": [1.0]}}))
+record.write(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, pd.DataFrame({{"score": [1.0]}}))
 """
     result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert result.returncode == -signal.SIGKILL
     assert record.read(tmp_path, "abc") is None
     assert not record.finished(tmp_path, "abc")
-    assert (tmp_path / "runs/abc/scores.parquet").exists() == (at == "record.json")
+    assert record.history(tmp_path, "abc") == []
+    assert (tmp_path / "runs/abc/scores.parquet").exists() == (at != "scores.parquet")
+    assert (tmp_path / "runs/abc/history.json").exists() == (at == "record.json")
     record.write(tmp_path, "dev", ENTRY, SCORES)
     assert record.finished(tmp_path, "abc")
     pd.testing.assert_frame_equal(record.read_scores(tmp_path, "abc"), SCORES)

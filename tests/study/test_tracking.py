@@ -9,9 +9,9 @@ import pytest
 
 from analysis.wandb_files import is_whole, read_folder
 from study import record
-from study.tracking import Tracking, _await_whole, mirror, mirrored
+from study.tracking import Tracking, _await_whole, mirror, mirror_search, mirrored
 
-CONFIG: dict[str, Any] = {"variant": "LS", "seed": 1, "epsilon": 0.2, "specification_id": "abc"}
+CONFIG: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2, "specification_id": "abc"}
 SPLITS: tuple[record.Split, record.Split] = ("dev", "test")
 
 
@@ -86,3 +86,14 @@ def test_another_mode_is_another_mirror(tracking):
     mirror(tracking, "abc")
     assert not mirrored(tracking.model_copy(update={"mode": "online"}), "abc")
     assert mirrored(tracking.model_copy(update={"mode": "disabled"}), "abc")
+
+
+def test_what_the_searches_did_is_a_run_of_its_own_and_the_latest_counts(tmp_path: Path) -> None:
+    tracking = Tracking(mode="offline", project="small", folder=tmp_path)
+    logs = [{"systems": {"LS": {"proposed": count, "proposals": []}}} for count in (1, 2)]
+    for log in (logs[0], logs[1], logs[1]):
+        mirror_search(tracking, "small", "0123", log)
+    (found,) = read_folder(tmp_path / "wandb")
+    assert (found.id, found.job_type) == ("search-0123", "search")
+    assert found.config == {"study": "small", "plan_hash": "0123", "search": logs[1]}
+    assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 1

@@ -85,6 +85,24 @@ class TestEveryStorage:
         with kept.read("one") as folder:
             assert (folder / "state").read_text() == "123"
 
+    def test_a_file_comes_back_as_it_was_put_and_is_replaced_by_the_next(self, kept: Storage, tmp_path: Path) -> None:
+        assert kept.paths() == []
+        for content in (b"\0\n\r\n", b"", b"longer than before"):
+            (tmp_path / "source").write_bytes(content)
+            kept.put_file("runs/abc/record.json", tmp_path / "source")
+            kept.put_file("plan.json", tmp_path / "source")
+            kept.get_file("runs/abc/record.json", tmp_path / "new" / "target")
+            assert (tmp_path / "new" / "target").read_bytes() == content
+        assert kept.paths() == ["plan.json", "runs/abc/record.json"]
+
+    def test_a_file_that_is_not_there_leaves_what_was_here(self, kept: Storage, tmp_path: Path) -> None:
+        (tmp_path / "target").write_bytes(b"mine")
+        for name in ("missing", "runs/missing"):
+            with pytest.raises(FileNotFoundError):
+                kept.get_file(name, tmp_path / "target")
+        assert [path.name for path in tmp_path.iterdir()] == ["target"]
+        assert (tmp_path / "target").read_bytes() == b"mine"
+
     def test_a_note_is_created_once(self, kept: Storage) -> None:
         assert kept.peek("key.claim") is None
         assert kept.create("key.claim", "mine")

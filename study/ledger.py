@@ -1,0 +1,150 @@
+"""The records of a study, read once and then answered from memory: decisions ask for the same ones thousands of times.
+
+Whoever knows that an errand ended says so with `refresh`; no other change on the disk is seen.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from study import record
+from study.record import Split
+from trainables.errors import UserError
+from trainables.metrics import metric as parse_metric
+from trainables.metrics import recall_at
+
+State = Literal["finished", "failed"]
+_READERS = 8
+"""Threads: on a shared disk most of the time is waiting for it."""
+
+
+class _Entry(NamedTuple):
+    """What is kept of a record."""
+
+    state: State
+    summary: dict[str, Any]
+    gpu: bool
+
+
+class Ledger:
+    """All evaluations recorded in a study's folder.
+
+    Args:
+        folder: the study's folder; it need not exist yet.
+
+    Raises:
+        UserError: a record is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._entries: dict[tuple[str, Split], _Entry] = {}
+        self._values: dict[tuple[str, Split], dict[str, NDArray[np.float64]]] = {}
+        runs = folder / "runs"
+        ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
+        with ThreadPoolExecutor(_READERS) as readers:
+            for found in readers.map(self._read_run, ids, chunksize=64):
+                self._entries.update(found)
+
+    def finished(self, run_id: str, split: Split = "dev") -> bool:
+        """Whether this evaluation is done and recorded."""
+        return self.state(run_id, split) == "finished"
+
+    def state(self, run_id: str, split: Split = "dev") -> State | None:
+        """How it ended; None where nothing is recorded."""
+        entry = self._entries.get((run_id, split))
+        return entry.state if entry else None
+
+    def summary(self, run_id: str, split: Split = "dev") -> dict[str, Any] | None:
+        """The record's summary; None where nothing is recorded."""
+        entry = self._entries.get((run_id, split))
+        return entry.summary if entry else None
+
+    def metric(self, run_id: str, split: Split, name: str) -> float | None:
+        """A finished evaluation's metric, by the name it has without its split; None where there is none."""
+        entry = self._entries.get((run_id, split))
+        value = entry.summary.get(f"{split}/{name}") if entry and entry.state == "finished" else None
+        return None if value is None else float(value)
+
+    def per_query(self, run_id: str, metric: str, split: Split = "dev") -> NDArray[np.float64]:
+        """(queries,) R_n@k of each query of a finished evaluation, the queries in sorted order; not to be changed.
+
+        Raises:
+            UserError: the scores are damaged, or not of n candidates a query.
+        """
+        known = self._values.setdefault((run_id, split), {})
+        if metric not in known:
+            known[metric] = _evaluate(record.scores_file(self.folder, run_id, split), metric)
+        return known[metric]
+
+    def ids(self, split: Split = "dev") -> list[str]:
+        """The runs with such a record, finished or failed, in sorted order."""
+        return sorted(run_id for run_id, known in self._entries if known == split)
+
+    @property
+    def seconds(self) -> float:
+        """What all recorded evaluations took, in seconds of a trial."""
+        return sum(_seconds(entry) for entry in self._entries.values())
+
+    @property
+    def gpu_seconds(self) -> float:
+        """The same of those that ran on a GPU; each had the study's `resources.gpu` of it."""
+        return sum(_seconds(entry) for entry in self._entries.values() if entry.gpu)
+
+    def refresh(self, run_id: str, split: Split) -> State | None:
+        """Reads a record again: its errand has ended; returns its state."""
+        self._entries.pop((run_id, split), None)
+        self._values.pop((run_id, split), None)
+        self._entries.update(self._read(run_id, split))
+        return self.state(run_id, split)
+
+    def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Entry]:
+        return dict(pair for split in record.SPLITS for pair in self._read(run_id, split))
+
+    def _read(self, run_id: str, split: Split) -> Iterator[tuple[tuple[str, Split], _Entry]]:
+        found = record.read(self.folder, run_id, split)
+        if found is not None:
+            state: State = "finished" if found["state"] == "finished" else "failed"
+            yield (run_id, split), _Entry(state, found["summary"], _on_gpu(found))
+
+
+def _seconds(entry: _Entry) -> float:
+    return float(entry.summary.get("seconds", 0.0)) + float(entry.summary.get("test/seconds", 0.0))
+
+
+def _on_gpu(found: dict[str, Any]) -> bool:
+    """A sampler's order has no environment."""
+    environment = found.get("config", {}).get("specification", {}).get("environment") or {}
+    return bool(environment.get("device", "cpu") != "cpu")
+
+
+def _evaluate(path: Path, name: str) -> NDArray[np.float64]:
+    """The document of a candidate is not read: a tie counts at its expectation, in whatever order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    candidates, cutoff = parse_metric(name)
+    try:
+        with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
+            table = file.read(columns=["query_id", "relevant", "score"], use_threads=False)
+        queries = table["query_id"].unify_dictionaries().combine_chunks()
+        names = queries.dictionary.to_pylist()
+        places = np.empty(len(names), dtype=np.int64)  # (queries,) of each name when they are sorted
+        places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        place = places[queries.indices.to_numpy()]  # (pairs,)
+        if (np.bincount(place, minlength=len(places)) != candidates).any():
+            raise ValueError(f"queries with other than {candidates} candidates")
+        scores, relevant = (table[column].to_numpy() for column in ("score", "relevant"))
+        if (np.diff(place) < 0).any():
+            order = np.argsort(place, kind="stable")
+            scores, relevant = scores[order], relevant[order]
+        values = recall_at(cutoff, scores.reshape(-1, candidates), relevant.reshape(-1, candidates))
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise UserError(str(path), error, f"the scores of a finished run, {candidates} candidates a query") from error
+    values.setflags(write=False)
+    return values

@@ -1,0 +1,287 @@
+"""What is found on any node reaches the study's folder whole, and a driver on a fresh machine repeats none of it."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from study import record
+from study.archive import Archive, collect, keep
+from study.config import load
+from study.tracking import Tracking, marker_name
+from study.trial import Trial
+from tests.study.driving import campaign, drive, names
+from tests.study.small import campaign as real_campaign
+from tests.study.small import study as real_study
+from tests.trainables.small import World
+from tests.trainables.storages import KINDS, content, write
+from tests.trainables.storages import place as some_place
+from trainables.errors import UserError
+from trainables.files import write_json
+from trainables.specification import digest
+
+CURVE = [{"instances": 16, "train/loss": 0.5}]
+
+
+def scores(split: str) -> pd.DataFrame:
+    row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
+    return pd.DataFrame([row])
+
+
+def recorded(folder: Path, run_id: str, split: record.Split = "dev", state: str = "finished") -> None:
+    entry: dict[str, Any] = {"id": run_id, "state": state, "summary": {"state": state}}
+    entry |= {"history": CURVE} if split == "dev" else {}
+    record.write(folder, split, entry, scores(split) if state == "finished" else None)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def planned(folder: Path, version: int = 1, name: str = "small", **more: Any) -> None:
+    plan = {"study": name, "version": version, **more}
+    write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return some_place(request.param, tmp_path / "bucket")
+
+
+def test_what_one_node_put_another_gets_byte_by_byte(place: str, tmp_path: Path) -> None:
+    for split in record.SPLITS:
+        recorded(tmp_path / "one", "abc", split)
+    recorded(tmp_path / "one", "bad", state="failed")
+    for run_id, split in (("abc", "dev"), ("abc", "test"), ("bad", "dev")):
+        assert not Archive(place).get(tmp_path / "other", run_id, split)  # type: ignore[arg-type]
+        Archive(place).put(tmp_path / "one", run_id, split)  # type: ignore[arg-type]
+    assert Archive(place).fetch(tmp_path / "other") == ["abc", "bad"]
+    assert files(tmp_path / "other") == files(tmp_path / "one")
+    assert record.history(tmp_path / "other", "abc") == CURVE
+
+
+def test_only_what_is_not_finished_here_is_fetched(place: str, tmp_path: Path) -> None:
+    for run_id in ("abc", "def"):
+        recorded(tmp_path / "one", run_id)
+        Archive(place).put(tmp_path / "one", run_id, "dev")
+    recorded(tmp_path / "other", "abc")
+    recorded(tmp_path / "other", "def", state="failed")
+    mine = (tmp_path / "other" / "runs" / "abc" / "record.json").stat().st_mtime_ns
+    assert Archive(place).fetch(tmp_path / "other") == ["def"]
+    assert record.finished(tmp_path / "other", "def")
+    assert (tmp_path / "other" / "runs" / "abc" / "record.json").stat().st_mtime_ns == mine
+    assert Archive(place).fetch(tmp_path / "other") == []
+
+
+@pytest.mark.parametrize("count", range(3))
+def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    place = some_place("memory", tmp_path)
+    recorded(tmp_path / "one", "abc")
+    archive = Archive(place)
+    whole, put = archive._storage.put_file, []
+
+    def failing(name: str, source: Path) -> None:
+        if len(put) == count:
+            raise OSError("the network is gone")
+        put.append(name)
+        whole(name, source)
+
+    monkeypatch.setattr(archive._storage, "put_file", failing)
+    with pytest.raises(OSError, match="network"):
+        archive.put(tmp_path / "one", "abc", "dev")
+    assert len(put) == count
+    assert Archive(place).fetch(tmp_path / "other") == []
+    assert not (tmp_path / "other").exists()
+    Archive(place).put(tmp_path / "one", "abc", "dev")
+    assert Archive(place).fetch(tmp_path / "other") == ["abc"]
+
+
+def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_counts(tmp_path: Path) -> None:
+    recorded(tmp_path / "one", "abc")
+    code = """
+import os, signal, sys
+from pathlib import Path
+from study.archive import Archive
+replace = os.replace
+def deadly(source, target):
+    if Path(target).name == "record.json":
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+os.replace = deadly
+Archive(sys.argv[1]).put(Path(sys.argv[2]), "abc", "dev")
+"""
+    place = f"file://{tmp_path}/bucket"
+    ended = subprocess.run([sys.executable, "-c", code, place, str(tmp_path / "one")], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "bucket/runs/abc/scores.parquet").exists()
+    assert Archive(place).fetch(tmp_path / "other") == []
+
+
+@pytest.mark.parametrize("name", ["record.json", "scores.parquet", "history.json"])
+def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place: str, tmp_path: Path, name: str) -> None:
+    recorded(tmp_path / "one", "abc")
+    Archive(place).put(tmp_path / "one", "abc", "dev")
+    write(place, f"runs/abc/{name}", None)
+    Archive(place).fetch(tmp_path / "other")
+    assert record.finished(tmp_path / "other", "abc") == (name == "history.json")
+
+
+def test_a_damaged_record_there_is_one_line_and_leaves_the_folder_alone(place: str, tmp_path: Path) -> None:
+    recorded(tmp_path / "one", "abc")
+    Archive(place).put(tmp_path / "one", "abc", "dev")
+    write(place, "runs/abc/record.json", b'{"state": "fin')
+    with pytest.raises(UserError, match=r"runs/abc/record\.json"):
+        Archive(place).fetch(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:
+    for path in ("runs/record.json", "runs/a/b/record.json", "runs/../record.json", "other/abc/record.json", "x"):
+        write_to = tmp_path / "source"
+        write_to.write_text("{}")
+        Archive(place)._storage.put_file(path, write_to)
+    assert Archive(place).fetch(tmp_path / "other") == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path, seed: int) -> None:
+    """Killed on one machine after the other, each with an empty folder; no machine repeats what any one finished."""
+    place, draw, started = some_place("memory", tmp_path), random.Random(seed), []
+    whole = drive(campaign(tmp_path / "whole"))
+    for number in range(4):
+        folder = tmp_path / f"machine-{number}"
+        fetched = Archive(place).join(folder, "small")
+        assert len(fetched) == len({errand.job.specification.id for errand in started})
+        stop = draw.randrange(1, 14) if number < 3 else None
+        last = campaign(folder)
+        begun = drive(last, order=draw, concurrent=2, stop_after=stop)
+        for errand in begun:
+            run_id, split = errand.job.specification.id, errand.split
+            if record.finished(folder, run_id, split):
+                started.append(errand)
+                scores(split).to_parquet(record.scores_file(folder, run_id, split))
+        Archive(place).complete(folder, "offline")
+    assert last.finished
+    assert names(started) == names(whole)
+
+
+def test_a_trial_that_does_not_see_the_folder_keeps_its_record_at_the_place(world: World, tmp_path: Path) -> None:
+    """The study's folder is a path that nobody can make."""
+    place = some_place("file", tmp_path)
+    made = real_study(world, tmp_path / "study", tmp_path / "cache")
+    shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
+    errands = list(iter(real_campaign(world, made).next, None))
+    errand = next(one for one in errands if one.job.specification.system == "sampler")
+    (tmp_path / "file").touch()
+    tracking = Tracking(mode="offline", project="p", folder=tmp_path / "file" / "study", records=place)
+    config = {"job": errand.job.model_dump_json(), "labels": json.dumps(errand.labels)}
+    trial = Trial(config=config | {"tracking": tracking.model_dump_json()})
+    assert trial.step()["done"]
+    driver = tracking.model_copy(update={"folder": tmp_path / "driver"})
+    collect(driver, errand.job.specification.id, "dev")
+    assert record.finished(driver.folder, errand.job.specification.id)
+    assert len(record.read_scores(driver.folder, errand.job.specification.id)) > 0
+
+
+def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:
+    tracking = Tracking(mode="disabled", project="p", folder=tmp_path)
+    keep(tracking, "dev", {"id": "abc", "state": "finished", "summary": {}}, scores("dev"))
+    collect(tracking, "abc", "dev")
+    assert record.finished(tmp_path, "abc")
+
+
+def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> None:
+    recorded(tmp_path / "one", "abc")
+    recorded(tmp_path / "one", "bad", state="failed")
+    for split in record.SPLITS:
+        recorded(tmp_path / "one", "def", split)
+    write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "offline"})
+    Archive(place).complete(tmp_path / "one", "offline")
+    assert Archive(place).fetch(tmp_path / "other") == ["abc", "def"]
+    kept = {name for name in files(tmp_path / "one") if "bad" not in name and "mirrored" not in name}
+    assert files(tmp_path / "other").keys() == kept
+
+
+def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:
+    recorded(tmp_path / "one", "abc")
+    write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "online"})
+    Archive(place).complete(tmp_path / "one", "online")
+    Archive(place).fetch(tmp_path / "other")
+    assert files(tmp_path / "other") == files(tmp_path / "one")
+
+
+def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) -> None:
+    for version in (1, 2):
+        planned(tmp_path / "one", version)
+        write_json(tmp_path / "one/report/comparisons.json", [version])
+        write_json(tmp_path / "one/search.json", {"version": version})
+        Archive(place).publish(tmp_path / "one")
+    for name in ("plan.json", "search.json", "report/comparisons.json"):
+        assert content(place, name) == (tmp_path / "one" / name).read_bytes()
+
+
+def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:
+    def version(folder: str) -> int:
+        return int(json.loads((tmp_path / folder / "plan.json").read_text())["plan"]["version"])
+
+    planned(tmp_path / "one", 2)
+    Archive(place).publish(tmp_path / "one")
+    for folder, mine in (("fresh", None), ("older", 1), ("newer", 3), ("same", 2)):
+        if mine:
+            planned(tmp_path / folder, mine)
+        Archive(place).join(tmp_path / folder, "small")
+        assert version(folder) == max(2, mine or 0)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "found"),
+    [({"name": "other"}, "results of the study 'other'"), ({"alpha": 0.1}, "another plan of version 1")],
+)
+def test_another_study_or_another_plan_there_is_refused(
+    place: str, tmp_path: Path, theirs: dict[str, Any], found: str
+) -> None:
+    planned(tmp_path / "one", **theirs)
+    Archive(place).publish(tmp_path / "one")
+    planned(tmp_path / "other")
+    before = files(tmp_path / "other")
+    with pytest.raises(UserError, match=found):
+        Archive(place).join(tmp_path / "other", "small")
+    assert files(tmp_path / "other") == before
+
+
+def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").mkdir()
+    with pytest.raises(UserError, match=r"output\.records: cannot be read"):
+        Archive(str(tmp_path)).join(tmp_path / "folder", "small")
+
+
+@pytest.mark.parametrize("key", ["output.records", "cache.stages"])
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("s3://me:secret@bucket/x", "no password in it"),
+        ("sftp://me:sec/ret@host/x", "no password in it"),
+        ("nowhere://bucket", "a file system that fsspec knows"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, url: str, expected: str) -> None:
+    with pytest.raises(UserError, match=expected) as told:
+        load(None, [f"{key}={url}"])
+    assert not {"secret", "sec/ret", "me:"} & set(str(told.value).replace("@", " ").split())
+    assert "ret@" not in str(told.value)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(UserError, match="Install s3fs"):
+        load(None, ["output.records=s3://bucket/x"])

@@ -1,0 +1,165 @@
+"""A ledger says what plain reading of the files says, and a damaged record is one clear line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from study import record
+from study.ledger import Ledger
+from tests.study.driving import empty_folder
+from trainables.errors import UserError
+from trainables.metrics import recall_at
+
+METRIC = "R4@1"
+IDS = ("a", "b", "c")
+
+
+def scores(seed: int, queries: int = 5, candidates: int = 4) -> pd.DataFrame:
+    """Queries in no order, ties, several relevant documents."""
+    draw = np.random.default_rng(seed)
+    names = [f"q{number}" for number in draw.permutation(12)[:queries]]
+    relevant = draw.integers(0, 2, (queries, candidates))
+    relevant[:, 0] = 1
+    return pd.DataFrame(
+        {
+            "split": "dev",
+            "query_id": np.repeat(names, candidates),
+            "document_id": [f"d{number}" for number in draw.permutation(queries * candidates)],
+            "relevant": relevant.ravel().astype("int8"),
+            "score": draw.integers(0, 3, queries * candidates).astype(float),
+        }
+    )
+
+
+def entry(run_id: str, split: record.Split, metric: float | None, device: str | None) -> dict[str, Any]:
+    state = "failed" if metric is None else "finished"
+    summary: dict[str, Any] = {"state": state} if metric is None else {f"{split}/{METRIC}": metric}
+    summary |= {} if metric is None else {"seconds" if split == "dev" else "test/seconds": 1 + metric}
+    environment = None if device is None else {"device": device}
+    config = {"specification": {"environment": environment}}
+    return {"id": run_id, "state": state, "summary": summary, "config": config, "history": []}
+
+
+writes = st.tuples(
+    st.sampled_from(IDS),
+    st.sampled_from(record.SPLITS),
+    st.none() | st.floats(0, 1),
+    st.sampled_from(["cpu", "cuda:H200", None]),
+)
+
+
+@settings(max_examples=20)
+@given(st.lists(writes, max_size=8), st.lists(writes, max_size=8))
+def test_a_ledger_says_what_the_files_say(before: list[Any], during: list[Any]) -> None:
+    """Some records are there when it is made, the others come while it is in use."""
+    with empty_folder() as folder:
+        for number, written in enumerate(before):
+            record.write(folder, written[1], entry(*written), None if written[2] is None else scores(number))
+        ledger = Ledger(folder)
+        for number, written in enumerate([None, *during]):
+            if written is not None:
+                record.write(folder, written[1], entry(*written), None if written[2] is None else scores(50 + number))
+                assert ledger.refresh(written[0], written[1]) == entry(*written)["state"]
+            agree(ledger, folder)
+        agree(Ledger(folder), folder)
+
+
+def agree(ledger: Ledger, folder: Path) -> None:
+    """The oracle: files read one by one, and the analysis's own reading of scores."""
+    read = {(run_id, split): record.read(folder, run_id, split) for run_id in IDS for split in record.SPLITS}
+    seconds = {"all": 0.0, "gpu": 0.0}
+    for (run_id, split), found in read.items():
+        assert ledger.state(run_id, split) == (found and found["state"])
+        assert ledger.summary(run_id, split) == (found and found["summary"])
+        assert ledger.finished(run_id, split) == record.finished(folder, run_id, split)
+        finished = found if found and found["state"] == "finished" else None
+        assert ledger.metric(run_id, split, METRIC) == (finished and finished["summary"][f"{split}/{METRIC}"])
+        assert ledger.metric(run_id, split, "ECE") is None
+        if finished:
+            took = finished["summary"]["seconds" if split == "dev" else "test/seconds"]
+            seconds["all"] += took
+            device = (finished["config"]["specification"]["environment"] or {"device": "cpu"})["device"]
+            seconds["gpu"] += took if device == "cuda:H200" else 0
+            frame = record.read_scores(folder, run_id, split)
+            groups = [group for _, group in sorted(frame.groupby("query_id"))]
+            expected = [recall_at(1, [group["score"]], [group["relevant"]])[0] for group in groups]
+            np.testing.assert_allclose(ledger.per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
+    for split in record.SPLITS:
+        assert ledger.ids(split) == [run_id for run_id in IDS if read[run_id, split]]
+    assert ledger.seconds == pytest.approx(seconds["all"])
+    assert ledger.gpu_seconds == pytest.approx(seconds["gpu"])
+
+
+def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
+    assert Ledger(tmp_path / "study").ids() == []
+
+
+def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    (tmp_path / "runs" / ".DS_Store").write_bytes(b"\0")
+    (tmp_path / "runs" / "notes").mkdir()
+    assert Ledger(tmp_path).ids() == ["a"]
+
+
+def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    ledger = Ledger(tmp_path)
+    first = ledger.per_query("a", METRIC)
+    record.scores_file(tmp_path, "a").unlink()
+    assert ledger.per_query("a", METRIC) is first
+    assert len(ledger.per_query("a", METRIC)) == 5
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 2.0
+
+
+@pytest.mark.parametrize("name", ["record.json", "test.json"])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"state": "fin', b"\xff\xfe", b"[]", b'{"state": 1}', b'{"state": "failed"}']
+)
+def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: str, content: bytes) -> None:
+    for split in record.SPLITS:
+        record.write(tmp_path, split, entry("a", split, 0.5, "cpu"), scores(1))
+    path = tmp_path / "runs" / "a" / name
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="as the study wrote it") as told:
+        Ledger(tmp_path)
+    assert str(told.value).startswith(f"{path}: ")
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("damage", ["short", "no file", "no column", "candidates", "label", "nan"])
+def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage: str) -> None:
+    frame = scores(1)
+    if damage == "no column":
+        frame = frame.drop(columns="score")
+    if damage == "candidates":
+        frame = frame.iloc[1:]
+    if damage == "label":
+        frame.loc[3, "relevant"] = 2
+    if damage == "nan":
+        frame.loc[3, "score"] = float("nan")
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    path = record.scores_file(tmp_path, "a")
+    if damage == "short":
+        path.write_bytes(path.read_bytes()[:-9])
+    if damage == "no file":
+        path.unlink()
+    with pytest.raises(UserError, match="the scores of a finished run") as told:
+        Ledger(tmp_path).per_query("a", METRIC)
+    assert str(told.value).startswith(f"{path}: ")
+
+
+def test_a_record_with_its_curve_inside_is_read_as_well(tmp_path: Path) -> None:
+    """As they once were: written here as the study then did."""
+    old = entry("a", "dev", 0.5, "cpu") | {"history": [{"instances": 16}]}
+    path = tmp_path / "runs" / "a" / "record.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(old))
+    assert Ledger(tmp_path).metric("a", "dev", METRIC) == 0.5
+    assert record.history(tmp_path, "a") == [{"instances": 16}]
