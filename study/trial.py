@@ -2,24 +2,25 @@
 
 import json
 import logging
-import traceback
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from study import record
+from study.archive import keep
+from study.causes import cause, story
 from study.tracking import Tracking, mirror
 from trainables.data.prepared import Prepared
 from trainables.job import Job, Outcome
+from trainables.metrics import expected_calibration_error
 from trainables.ranker import Ranker
 
 _VERSIONS = ("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy")
 
 
 class Trial(Ranker):
-    """`config` holds, each as JSON, `job`, the W&B `labels` of the run (study, variant ...) and its `tracking`."""
+    """`config` holds, each as JSON, `job`, `limits`, W&B `labels` (study, variant ...) and its `tracking`."""
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes up a job."""
@@ -36,6 +37,8 @@ class Trial(Ranker):
         scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
         name = f"{outcome.split}/{self.job.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
+        if self.job.specification.system == "cross-encoder":
+            summary[f"{outcome.split}/ECE"] = expected_calibration_error(outcome.scores, frame["relevant"])
         cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
         entry = _entry(self.job, self._labels, "finished", summary | cost)
         if self.job.action == "train":
@@ -51,16 +54,21 @@ class Trial(Ranker):
         self._write(entry, scores)
 
     def failed(self, error: Exception) -> None:
-        """Records the cause, so that the configuration is visibly incomplete."""
-        cause = f"{type(error).__name__}: {error}".splitlines()[0].replace(str(Path.home()), "~")
-        entry = failed_entry(self.job, self._labels, cause) | {"traceback": traceback.format_exception(error)}
-        self._write(entry, None)
+        """Records the cause, so that the configuration is visibly incomplete. The next try may do better, so the mirror
+        is left to the end of the study."""
+        entry = failed_entry(self.job, self._labels, cause(error, self.limits)) | {"traceback": story(error)}
+        keep(self._tracking, self._split, entry, None)
 
-    def _write(self, entry: dict[str, Any], scores: pd.DataFrame | None) -> None:
-        split: record.Split = "dev" if self.job.action == "train" else "test"
-        record.write(self._tracking.folder, split, entry, scores)
+    @property
+    def _split(self) -> record.Split:
+        return "dev" if self.job.action == "train" else "test"
+
+    def _write(self, entry: dict[str, Any], scores: pd.DataFrame) -> None:
+        keep(self._tracking, self._split, entry, scores)
+        if self._tracking.records is not None:
+            return
         try:
-            mirror(self._tracking, entry["id"], split)
+            mirror(self._tracking, entry["id"], self._split)
         except Exception:
             # The run is finished and recorded; the study's end mirrors what is missing.
             logging.getLogger(__name__).warning("run %s is not mirrored to W&B yet", entry["id"], exc_info=True)

@@ -1,7 +1,7 @@
 """The states of one run: taken up where somebody left them, claimed before they are trained, then kept."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from trainables.checkpoints import Checkpoints
@@ -18,14 +18,15 @@ class Chain:
     Args:
         job: what runs.
         trainer: fresh; its state is exchanged for one that is further along wherever there is one.
+        waited: called again and again while another run trains what this one needs.
 
     Attributes:
         reused: keys of the stages that were taken from the cache.
         trained: instances trained here, by this object.
     """
 
-    def __init__(self, job: Job, trainer: Trainer) -> None:
-        self._job, self._trainer = job, trainer
+    def __init__(self, job: Job, trainer: Trainer, waited: Callable[[], None] = lambda: None) -> None:
+        self._job, self._trainer, self._waited = job, trainer, waited
         place = storage(job.stages or str(job.cache / "stages"))
         self._stages, self._claims = Checkpoints(place), Claims(place)
         self._slots, self._id = place.within(RESUME), job.specification.id
@@ -74,6 +75,7 @@ class Chain:
                     self._keep(stop)
                     return
             time.sleep(self._stages.storage.patience)
+            self._waited()
 
     def stepped(self) -> None:
         """After a step of training: keeps the state for a later try, if the last one kept is old enough."""

@@ -5,11 +5,13 @@ from typing import Any
 from ray import tune
 
 from trainables.job import Job, Outcome
+from trainables.limits import Limits, Watch
 from trainables.run import Run, sampler_outcome
 
 
 class Ranker(tune.Trainable):
-    """Executes one Job given as JSON in `config["job"]`; actors are reused for the next.
+    """Executes one Job given as JSON in `config["job"]`, within the Limits in `config["limits"]`, JSON too; none: no
+    limits. Actors are reused for the next job.
 
     Reports `instances` after each stretch and, at the end, `metric`. States live in the storage of stages, not in Tune.
     """
@@ -20,6 +22,8 @@ class Ranker(tune.Trainable):
         """Takes up the job; nothing is loaded before the first step, so that its errors are the trial's."""
         self._drop()
         self.job = Job.model_validate_json(config["job"])
+        self.limits = Limits.model_validate_json(config.get("limits", "{}"))
+        self._watch = Watch(self.limits)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Takes up another job in the same process."""
@@ -29,14 +33,16 @@ class Ranker(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Trains to the next stop, or evaluates."""
         try:
-            outcome = self._advance()
-            if outcome is None:
-                assert self._run is not None
-                return {"instances": self._run.trainer.seen, tune.result.DONE: False}
-            self.finished(outcome)
+            with self._watch.in_force():
+                outcome = self._advance()
+                if outcome is not None:
+                    self.finished(outcome)
         except Exception as error:
             self.failed(error)
             raise
+        if outcome is None:
+            assert self._run is not None
+            return {"instances": self._run.trainer.seen, tune.result.DONE: False}
         self._drop()
         return {"metric": outcome.metric, tune.result.DONE: True}
 
@@ -59,7 +65,7 @@ class Ranker(tune.Trainable):
     def _advance(self) -> Outcome | None:
         if self.job.specification.system == "sampler":
             return sampler_outcome(self.job)
-        self._run = self._run or Run(self.job)
+        self._run = self._run or Run(self.job, self._watch.restart)
         return self._run.advance()
 
     def finished(self, outcome: Outcome) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -88,11 +88,15 @@ class Data:
 class Run:
     """A run in progress: `advance` until it returns an outcome.
 
+    Args:
+        job: what runs.
+        waited: called again and again while another run trains what this one needs.
+
     Raises:
-        FloatingPointError: the loss is no longer finite.
+        FloatingPointError: the loss or a score is not finite.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
         specification = job.specification
         assert specification.model is not None
         assert specification.training is not None
@@ -106,13 +110,13 @@ class Run:
         fix_arithmetic(specification.training.threads)
         self.job, self.data, self._started = job, Data(job), time.monotonic()
         self._training = specification.training
-        model = CrossEncoder(job.model_path, specification.model, specification.seed, _vocabulary(job))
+        model = CrossEncoder(job.model_path, specification.model, specification.seed, vocabulary(job))
         model.to(specification.environment.kind)
         if specification.model.pooling == "cosine":
             count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
         self.trainer = Trainer(model, self._training, specification.seed, self.data)
-        self._chain = Chain(job, self.trainer)
+        self._chain = Chain(job, self.trainer, waited)
         self._dev_scores: tuple[int, np.ndarray] | None = None
         self._work = self._stretches()
 
@@ -154,10 +158,18 @@ class Run:
 
     def _evaluate(self) -> None:
         dev = self.data.pairs("dev")
-        scores = self.trainer.scores(dev)
+        scores = self._scores(dev, "dev")
         self._dev_scores = self.trainer.seen, scores
         value = mean_metric(self.job.metric, scores, dev)
         self.trainer.history.append({"instances": self.trainer.seen, f"dev/{self.job.metric}": value})
+
+    def _scores(self, pairs: Pairs, split: str) -> np.ndarray:
+        scores = self.trainer.scores(pairs)
+        wrong = np.count_nonzero(~np.isfinite(scores))
+        if wrong:
+            seen = self.trainer.seen
+            raise FloatingPointError(f"{wrong} of {len(scores)} {split} scores are not finite after {seen} instances")
+        return scores
 
     @cached_property
     def _train_pairs(self) -> Pairs:
@@ -167,7 +179,7 @@ class Run:
         split = "dev" if self.job.action == "train" else "test"
         pairs = self.data.pairs(split)
         known = self._dev_scores is not None and self._dev_scores[0] == self.trainer.seen and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and known else self.trainer.scores(pairs)
+        scores = self._dev_scores[1] if self._dev_scores and known else self._scores(pairs, split)
         return Outcome(
             split=split,
             metric=mean_metric(self.job.metric, scores, pairs),
@@ -207,7 +219,7 @@ def compute_features(job: Job, part: int) -> None:
     assert job.model_path is not None
     assert specification.environment is not None
     fix_arithmetic(specification.training.threads)
-    model = _frozen_model(job.model_path, specification.model, specification.environment.kind, _vocabulary(job))
+    model = _frozen_model(job.model_path, specification.model, specification.environment.kind, vocabulary(job))
     Data(job).features.compute(part, model)
 
 
@@ -216,7 +228,7 @@ def _frozen_model(path: Path, settings: ModelSettings, device: str, vocabulary: 
     return CrossEncoder(path, settings, seed=0, vocabulary=vocabulary).to(device)
 
 
-def _vocabulary(job: Job) -> int:
+def vocabulary(job: Job) -> int:
     """Tokens that the model must know beside its own; 0: none."""
     added = task(job.specification.task.name).added_tokens
     assert job.model_path is not None

@@ -25,7 +25,7 @@ from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.job import Job, Outcome
 from trainables.processes import machine
 from trainables.run import Run
-from trainables.stages import stage_key
+from trainables.stages import remembered, stage_key
 
 TOTAL = BATCHES * BATCH_SIZE
 LONG = 60 * BATCH_SIZE
@@ -190,3 +190,22 @@ def test_states_may_lie_on_any_file_system(world: World, fresh: Fresh, tmp_path:
         outcome = finish(job(world, fresh(), variant).model_copy(update={"stages": place, "interval": 0.0}))
     assert same(outcome, whole)
     assert (outcome.instances_trained, outcome.instances_reused) == (TOTAL - 16, 16)
+
+
+def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -> None:
+    errand = job(world, fresh(), LS)
+    stages = errand.cache / "stages"
+    stages.mkdir(exist_ok=True)
+    claim = stages / f"{stage_key(errand.specification, remembered(errand.specification, errand.cuts)[0])}.claim"
+    claim.write_text("00000000 1 of-another-machine")
+    calls = 0
+
+    def waited() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            claim.unlink()
+
+    outcome = finish(Run(errand, waited))
+    assert calls == 3
+    assert outcome.instances_trained == TOTAL

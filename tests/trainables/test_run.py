@@ -29,6 +29,7 @@ from trainables.cross_encoder import Batch
 from trainables.data.prepared import prepare
 from trainables.run import Data, Run
 from trainables.specification import VariantSettings
+from trainables.training import Pairs, Trainer
 
 
 def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
@@ -161,3 +162,23 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
     before_evaluation = read[: -len(run.data.pairs("dev").relevant)]
     assert before_evaluation
     assert set(run.data.frame["split"].iloc[before_evaluation]) == {"train"}
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_that_are_not_finite_fail_the_run(
+    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, split: str
+) -> None:
+    errand = job(world, fresh())
+    if split == "test":
+        finish(errand)
+        errand = errand.model_copy(update={"action": "test"})
+    whole = Trainer.scores
+
+    def broken(self: Trainer, pairs: Pairs) -> np.ndarray:
+        scores = whole(self, pairs)
+        scores[:3] = [float("nan"), float("inf"), -float("inf")]
+        return scores
+
+    monkeypatch.setattr(Trainer, "scores", broken)
+    with pytest.raises(FloatingPointError, match=rf"3 of \d+ {split} scores are not finite after \d+ instances"):
+        finish(errand)

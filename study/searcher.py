@@ -1,0 +1,143 @@
+"""The bridge between a campaign and Ray Tune's loop: errands out, their ends back in."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ray.tune import Callback
+from ray.tune.experiment import Trial
+from ray.tune.search import Searcher
+
+from study import record
+from study.archive import collect
+from study.campaign import Campaign
+from study.configuration import Errand
+from study.ends import End, ended
+from study.tracking import Tracking
+from study.trial import failed_entry
+from trainables.last_words import FILE
+from trainables.limits import Limits
+
+Report = Callable[[Errand, "dict[str, Any] | None"], None]
+
+
+class _Try(NamedTuple):
+    """One trial of Tune's."""
+
+    errand: Errand
+    limits: Limits
+    before: dict[str, Any] | None  # the record of an earlier try
+    first: bool
+
+
+class CampaignSearcher(Searcher):
+    """Hands a campaign's errands to Tune as they become possible, and tells it which have ended.
+
+    An errand whose trial fails is tried once more, in another process, unless it would only fail again.
+
+    Args:
+        campaign: decides what runs.
+        tracking: where runs are mirrored to.
+        report: told of each errand that ended.
+        lost: whether the node of a trial that ended was lost: then it has not failed, however often that happens.
+    """
+
+    def __init__(
+        self, campaign: Campaign, tracking: Tracking, report: Report, lost: Callable[[Trial], bool] | None = None
+    ) -> None:
+        super().__init__(metric="metric", mode="max")
+        self._campaign, self._tracking, self._report, self._lost = campaign, tracking, report, lost
+        self._tries: dict[str, _Try] = {}
+        self._signs: dict[str, float] = {}
+        self._again: deque[_Try] = deque()
+        self._broken: Exception | None = None
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
+        """The next errand's configuration; None while it must wait; FINISHED at the end of the study.
+
+        Raises:
+            Exception: what went wrong when an errand's end was noted; raised there, Tune would make a text of it.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self._campaign.finished:
+            return str(Searcher.FINISHED)
+        repeated = self._again.popleft() if self._again else None
+        errand = repeated.errand if repeated else self._campaign.next()
+        if errand is None:
+            return None
+        run_id, study = errand.job.specification.id, self._campaign.study
+        words = record.folder(self._tracking.folder, run_id) / FILE
+        limits = Limits(minutes=study.trial.minutes, memory=study.trial.bytes, last_words=words)
+        before = record.read(self._tracking.folder, run_id, errand.split)
+        self._tries[trial_id] = _Try(errand, limits, before, first=repeated is None or repeated.first)
+        self._signs[trial_id] = time.monotonic()
+        return {
+            "job": errand.job.model_dump_json(),
+            "limits": limits.model_dump_json(),
+            "labels": json.dumps(errand.labels),
+            "tracking": self._tracking.model_dump_json(),
+        }
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """A step ended."""
+        self._signs[trial_id] = time.monotonic()
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """An errand ended well. Of one that failed Tune tells more a moment later: `Failures`."""
+        if not error:
+            with self._noting():
+                self._ended(self._tries.pop(trial_id), End("the trial ended without a record", again=False))
+
+    def failed(self, trial: Trial) -> None:
+        """A try failed: there is a record of it, of the trial's own or else written here, and another try or an end."""
+        with self._noting():
+            tried = self._tries.pop(trial.trial_id)
+            if self._lost is not None and self._lost(trial):
+                self._again.append(tried)
+                return
+            silent = time.monotonic() - self._signs[trial.trial_id]
+            self._ended(tried, ended(trial, tried.limits, silent))
+
+    def _ended(self, tried: _Try, end: End) -> None:
+        errand, folder = tried.errand, self._tracking.folder
+        collect(self._tracking, errand.job.specification.id, errand.split)
+        entry = record.read(folder, errand.job.specification.id, errand.split)
+        if entry is None or entry["state"] != "finished":
+            if entry is None or entry == tried.before:
+                entry = failed_entry(errand.job, errand.labels, end.cause)
+                record.write(folder, errand.split, entry, None)
+            if tried.first and end.again:
+                self._again.append(tried._replace(first=False))
+                return
+            if end.unwritable is not None:
+                raise end.unwritable
+        self._campaign.done(errand)
+        self._report(errand, entry)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._broken = error
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing to save: a campaign is rebuilt from the study file and the records."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing to restore."""
+
+
+class Failures(Callback):
+    """Hands the searcher what Tune tells only its callbacks: the trial that failed, and with it the reason."""
+
+    def __init__(self, searcher: CampaignSearcher) -> None:
+        self._searcher = searcher
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Tune gives a trial up."""
+        self._searcher.failed(trial)

@@ -1,0 +1,104 @@
+"""What a record says about a failure: the reason, and nothing about the machine."""
+
+import errno
+import os
+import platform
+from pathlib import Path
+
+import pytest
+
+from study.causes import cause, death, public, story, unwritable
+from trainables.last_words import LastWords
+from trainables.limits import Limits
+
+NONE = Limits()
+LIMITS = Limits(minutes=2, memory=4 * 10**9)
+DIED = (
+    "The actor died unexpectedly before finishing this task.\n\tpid: 1\n\tip: 192.0.2.2\nWorker exit type: SYSTEM_ERROR"
+)
+LOW = (
+    "Failure # 1 (occurred at 2026-11-21_22-35-24)\n1 worker(s) were killed due to the node running low on "
+    "memory. Memory on the node (IP: 192.0.2.2, ID: d2) was 22.4GB used / 23.54GB limit (0.951)\nOOM kill reason"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no file /home/jane/data/x.tsv here", "no file x.tsv here"),
+        (f"'{Path.home()}/secret/x.json'", "'x.json'"),
+        ("connect to 10.1.2.3:6379 failed", "connect to (address) failed"),
+        (f"lost {platform.node()}", "lost (host)"),
+        ("s3://bucket/records is not there", "s3://bucket/records is not there"),
+        ("1/3 of all and/or none", "1/3 of all and/or none"),
+    ],
+)
+def test_what_belongs_to_the_machine_is_left_out(text: str, expected: str) -> None:
+    assert public(text) == expected
+
+
+def test_a_traceback_names_modules_and_no_folders() -> None:
+    with pytest.raises(OSError, match="x") as caught:
+        raise OSError(errno.ENOENT, "x", f"{Path.home()}/se{'cret'}/file")
+    text = "".join(story(caught.value))
+    assert 'File "tests/study/test_causes.py"' in text
+    assert str(Path.home()) + "/" not in text
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        MemoryError("Unable to allocate 7.45 GiB for an array"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried"
+        ),
+        RuntimeError("std::bad_alloc"),
+    ],
+)
+def test_memory_is_named_as_the_cause_only_under_a_limit(error: Exception) -> None:
+    assert cause(error, LIMITS).startswith(f"more than trial.memory = 4 GB was needed: {type(error).__name__}")
+    assert "trial.memory" not in cause(error, NONE)
+    assert "trial.memory" not in cause(ValueError("no such thing"), LIMITS)
+
+
+def test_a_cause_is_one_line() -> None:
+    assert cause(ValueError("one\ntwo"), NONE) == "ValueError: one"
+    assert cause(KeyError(), NONE) == "KeyError"
+
+
+def test_how_a_process_died() -> None:
+    hung, crashed = LastWords(None, "torch/_ops.py:5 in call"), LastWords("Segmentation fault", "numpy/x.py:1 in f")
+    expected = "a step took longer than trial.minutes = 2; it hung in torch/_ops.py:5 in call"
+    assert death(DIED, hung, False, LIMITS) == expected
+    assert death(DIED, None, True, LIMITS).startswith(
+        "a step took longer than trial.minutes = 2; it hung in a place unknown"
+    )
+    assert (
+        death(DIED, crashed, False, LIMITS) == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
+    )
+    low = "Ray ended the trial's process, since its node ran low on memory: 22.4GB of 23.54GB used"
+    assert death(LOW, None, False, NONE) == low
+    killed = "the trial's process was killed, as the system does when memory runs out (signal 9)"
+    assert death(DIED, None, False, NONE) == killed
+    assert death(DIED, None, False, LIMITS) == f"{killed}; trial.memory = 4 GB was in force"
+    assert death("The actor died because its node has died.", None, False, NONE) == "the trial's node died"
+
+
+class ForeignError(Exception):
+    """As of a library in another language."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), True),
+        (OSError(errno.EROFS, os.strerror(errno.EROFS)), True),
+        (ForeignError("I/O error: No space left on device (os error 28)"), True),
+        (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), False),
+        (ValueError("no space"), False),
+    ],
+)
+def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bool) -> None:
+    assert unwritable(error) == expected

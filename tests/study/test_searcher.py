@@ -1,0 +1,208 @@
+"""Errands handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray import cloudpickle
+from ray.exceptions import RayTaskError
+
+from study import record
+from study.configuration import Errand
+from study.searcher import CampaignSearcher, Failures
+from study.tracking import Tracking
+from tests.study.driving import STUDY, campaign, quality, record_end
+from trainables.job import Job
+from trainables.last_words import heading
+from trainables.limits import Limits
+
+LIMITED = STUDY.model_copy(update={"trial": STUDY.trial.model_copy(update={"minutes": 1.0, "memory": "4GB"})})
+TIMEOUT = (
+    heading(1) + 'Timeout (0:01:00)!\nThread 0x0000000000000001 (most recent call first):\n  File "x.py", line 3 in f\n'
+)
+
+
+class Tune:
+    """What the searcher sees of Tune, one trial after the other."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.told = folder, list[tuple[str, dict[str, Any]]]()
+        self.campaign = campaign(folder, LIMITED)
+        tracking = Tracking(mode="disabled", project="small", folder=folder)
+        self.searcher = CampaignSearcher(self.campaign, tracking, self._report)
+        self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
+        monkeypatch.setattr("study.searcher.time.monotonic", lambda: self.now)
+
+    def _report(self, errand: Errand, entry: dict[str, Any] | None) -> None:
+        assert entry is not None
+        self.told.append((errand.job.specification.id, entry))
+
+    def begin(self) -> tuple[str, Job, Limits]:
+        """The next trial: its name, its job and its limits."""
+        self.count += 1
+        found = self.searcher.suggest(str(self.count))
+        assert isinstance(found, dict)
+        assert set(found) == {"job", "limits", "labels", "tracking"}
+        return str(self.count), Job.model_validate_json(found["job"]), Limits.model_validate_json(found["limits"])
+
+    def finish(self, name: str, job: Job) -> None:
+        """The trial ends well."""
+        record_end(self.folder, Errand(job, {"variant": "", "epsilon": 0, "switch": 0, "seed": 0}), quality)
+        self.searcher.on_trial_complete(name)
+
+    def fail(self, name: str, error: Exception | str) -> None:
+        """The trial raises, or Ray says this about its end."""
+        trial = SimpleNamespace(trial_id=name, pickled_error_file=None, error_file=str(self.folder / "error.txt"))
+        Path(trial.error_file).write_text(str(error))
+        if isinstance(error, Exception):
+            trial.pickled_error_file = str(self.folder / "error.pkl")
+            raised = RayTaskError("step", "its traceback", error).as_instanceof_cause()
+            Path(trial.pickled_error_file).write_bytes(cloudpickle.dumps(raised))
+        self.searcher.on_trial_complete(name, error=True)
+        self.failures.on_trial_error(0, [], trial)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
+    return Tune(tmp_path, monkeypatch)
+
+
+def error_of(tune: Tune, job: Job) -> str:
+    entry = record.read(tune.folder, job.specification.id)
+    assert entry is not None
+    return str(entry["summary"]["error"])
+
+
+def test_limits_of_the_study_are_the_trials(tune: Tune) -> None:
+    _, job, limits = tune.begin()
+    assert (limits.minutes, limits.memory) == (1.0, 4 * 10**9)
+    assert limits.last_words == record.folder(tune.folder, job.specification.id) / "last-words.txt"
+
+
+@pytest.mark.parametrize("error", [ValueError("boom"), "its worker process has died"])
+def test_a_failure_is_tried_again_and_told_once(tune: Tune, error: Exception | str) -> None:
+    name, job, _ = tune.begin()
+    tune.fail(name, error)
+    assert tune.told == []
+    again, same, _ = tune.begin()
+    assert same == job
+    tune.fail(again, error)
+    ((run_id, entry),) = tune.told
+    assert (run_id, entry["state"]) == (job.specification.id, "failed")
+    _, other, _ = tune.begin()
+    assert other.specification.id != job.specification.id
+
+
+def test_a_second_try_that_ends_well_is_what_is_told(tune: Tune) -> None:
+    name, job, _ = tune.begin()
+    tune.fail(name, ValueError("boom"))
+    assert error_of(tune, job) == "ValueError: boom"
+    again, _, _ = tune.begin()
+    tune.finish(again, job)
+    ((_, entry),) = tune.told
+    assert entry["state"] == "finished"
+
+
+def test_the_cause_is_the_last_try_s(tune: Tune) -> None:
+    """Also where an earlier try, of this start or another, had left a record."""
+    name, job, _ = tune.begin()
+    tune.fail(name, ValueError("boom"))
+    again, _, _ = tune.begin()
+    tune.fail(again, "its worker process has died")
+    assert error_of(tune, job).startswith("the trial's process was killed")
+
+
+def test_what_the_trial_has_recorded_itself_stands(tune: Tune) -> None:
+    name, job, _ = tune.begin()
+    entry = {"id": job.specification.id, "state": "failed", "summary": {"error": "more is known"}}
+    record.write(tune.folder, "dev", entry, None)
+    tune.fail(name, ValueError("boom"))
+    assert error_of(tune, job) == "more is known"
+
+
+def test_a_trial_that_died_after_its_record_has_finished(tune: Tune) -> None:
+    name, job, _ = tune.begin()
+    record.write(tune.folder, "dev", {"id": job.specification.id, "state": "finished", "summary": {}}, None)
+    tune.fail(name, "its worker process has died")
+    ((_, entry),) = tune.told
+    assert entry["state"] == "finished"
+
+
+@pytest.mark.parametrize("words", [TIMEOUT, None])
+def test_a_hang_is_not_tried_again(tune: Tune, words: str | None) -> None:
+    """None: on a node that does not see the study's folder, where only the clock tells."""
+    name, job, limits = tune.begin()
+    assert limits.last_words is not None
+    if words is not None:
+        limits.last_words.parent.mkdir(parents=True)
+        limits.last_words.write_text(words)
+    else:
+        tune.now = 61.0
+    tune.fail(name, "its worker process has died")
+    assert "longer than trial.minutes = 1; it hung in" in error_of(tune, job)
+    assert len(tune.told) == 1
+    assert not limits.last_words.exists()
+
+
+def test_steps_that_end_are_no_hang_however_many_they_are(tune: Tune) -> None:
+    name, job, _ = tune.begin()
+    for tune.now in (50.0, 100.0):
+        tune.searcher.on_trial_result(name, {})
+    tune.fail(name, "its worker process has died")
+    assert error_of(tune, job).startswith("the trial's process was killed")
+    assert tune.told == []
+
+
+def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
+    name, _, _ = tune.begin()
+    tune.fail(name, FloatingPointError("3 of 9 dev scores are not finite"))
+    assert len(tune.told) == 1
+
+
+def test_a_full_disk_stops_the_study_where_tune_does_not_make_a_text_of_it(tune: Tune) -> None:
+    """In a trial, twice; the driver could still write what happened."""
+    for _ in range(2):
+        name, _, _ = tune.begin()
+        tune.fail(name, OSError(28, "No space left on device"))
+    with pytest.raises(OSError, match="No space left"):
+        tune.begin()
+
+
+def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, _, _ = tune.begin()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record, "write", full)
+    tune.fail(name, ValueError("boom"))
+    with pytest.raises(OSError, match="No space left"):
+        tune.begin()
+
+
+def test_labels_travel_as_json(tune: Tune) -> None:
+    found = tune.searcher.suggest("0")
+    assert isinstance(found, dict)
+    labels, job = json.loads(found["labels"]), json.loads(found["job"])
+    assert labels["seed"] == job["specification"]["seed"]
+
+
+def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_second_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune, lost = Tune(tmp_path, monkeypatch), [True, True, False, False]
+    tune.searcher._lost = lambda trial: lost.pop(0)
+    name, job, _ = tune.begin()
+    for _ in range(3):
+        tune.fail(name, "the node died")
+        name, again, _ = tune.begin()
+        assert again.specification == job.specification
+        assert tune.told == []
+    tune.fail(name, "the process died")
+    (told,) = tune.told
+    assert told[0] == job.specification.id
+    assert lost == []
