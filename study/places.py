@@ -1,8 +1,43 @@
-"""How many trials run at once on this machine: as many as its cores and GPUs hold without sharing a core."""
+"""Where a study's trials run, and how many at once: on this machine as many as its cores and GPUs hold without sharing
+a core, on a cluster as many as its nodes hold."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+from study import joining
 from study.config import Study
+from trainables import environment
 from trainables.errors import UserError
 from trainables.processes import cores
+from trainables.specification import Environment, TrainingSettings
+
+
+def ready(study: Study) -> None:
+    """Joins the study's cluster; without one, checks that this machine holds what is asked for.
+
+    Raises:
+        UserError: there is no way into the cluster, or more trials are asked for than the cores hold.
+    """
+    cluster = joining.address(study)
+    if cluster is None:
+        places(study)
+    else:
+        joining.join(study, cluster)
+
+
+def resolved(study: Study, model: Path, say: Callable[[str], None]) -> tuple[Environment, TrainingSettings]:
+    """Environment and training settings of trials where they will run.
+
+    Raises:
+        UserError: there is no such place, or the nodes of a cluster differ.
+    """
+    device: environment.Device = "cuda" if study.resources.gpu else "cpu"
+    if joining.address(study) is None:
+        return environment.current(device), environment.resolved(study.training, device)
+    from study import nodes  # it loads ray
+
+    kind = nodes.survey(study, model, device, say)
+    return kind.environment, kind.training
 
 
 def places(study: Study) -> int:

@@ -1,0 +1,160 @@
+"""The way into a running Ray cluster: which one, what is wrong where there is no way in, what the study takes along.
+
+Loads ray only to join, and sets what Ray reads from the environment before it is loaded.
+"""
+
+import importlib
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from study.config import Study
+from trainables.errors import UserError
+
+# No tables or logs of its own, no usage report, no metric from unfinished trials.
+os.environ |= {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+
+_PACKAGES = ("study", "trainables", "search_spaces", "analysis")
+"""What a trial imports of this project."""
+_PATIENCE = 10.0
+"""Seconds for the cluster's port to answer."""
+_ENDPOINT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
+
+
+def address(study: Study) -> str | None:
+    """Address of the Ray cluster that the study runs on, `auto` or HOST:PORT; None: Ray is started on this machine.
+
+    RAY_ADDRESS in the environment counts where the study says nothing or `auto`, as it does for Ray itself; a job of
+    the cluster has it.
+
+    Raises:
+        UserError: it is something else, such as the URL of a dashboard.
+    """
+    where, found = "resources.address", study.resources.address
+    if found in (None, "auto") and (named := os.environ.get("RAY_ADDRESS")):
+        where, found = "environment variable RAY_ADDRESS", named
+    if found is None or found == "local":
+        return None
+    if found != "auto" and not _ENDPOINT.fullmatch(found):
+        raise UserError(where, repr(found), "auto (the cluster of this machine), HOST:PORT (port 6379) or local")
+    return found
+
+
+def join(study: Study, cluster: str) -> None:
+    """Connects this process to the cluster at an address.
+
+    Workers find this project's packages: a job brings its working directory, any other command sends the packages.
+
+    Raises:
+        UserError: nothing answers there, or not to this command; or the study's folders would go with the job.
+    """
+    job = _job_environment()
+    if "working_dir" in job:
+        _refuse_temporary(study)
+    import ray
+
+    if cluster != "auto":
+        _knock(cluster)
+    sent: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _packages()}
+    with _one_attempt(), _quiet():
+        try:
+            ray.init(
+                address=cluster,
+                runtime_env=sent | {"excludes": ["__pycache__"]} if sent else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except ray.exceptions.AuthenticationError:
+            found = "the cluster asks for a token, and there is none"
+            raise UserError(_where(cluster), found, _TOKEN) from None
+        except (ConnectionError, RuntimeError) as error:
+            if "could not find any running" in str(error).lower():
+                expected = "one that was started with ray start --head, or its HOST:PORT"
+                raise UserError(_where(cluster), "no Ray cluster on this machine", expected) from None
+            found = "no Ray cluster of this version, or it refuses this command's token"
+            raise UserError(
+                _where(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN}"
+            ) from None
+
+
+_TOKEN = "RAY_AUTH_MODE=token with the cluster's token in ~/.ray/auth_token or RAY_AUTH_TOKEN"
+
+
+def _where(cluster: str) -> str:
+    return f"cluster {cluster}"
+
+
+def _job_environment() -> dict[str, Any]:
+    """The runtime environment of the Ray job that this command is the driver of; empty outside jobs."""
+    found = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") or "{}").get("runtime_env") or {}
+    return {name: value for name, value in found.items() if value}
+
+
+def _refuse_temporary(study: Study) -> None:
+    """A job's working directory is a copy on each node, removed after the job."""
+    here = Path.cwd()
+    for key, folder in (("output.folder", study.folder), ("cache.folder", study.cache), ("cache.stages", study.stages)):
+        if "://" not in str(folder) and Path(folder).is_relative_to(here):
+            found = f"{Path(folder).relative_to(here)} in the job's temporary folder"
+            raise UserError(key, found, "an absolute path on a disk that all nodes share")
+
+
+def _packages() -> list[str]:
+    """Folders of this project's packages."""
+    modules = (importlib.import_module(name) for name in _PACKAGES)
+    return [str(Path(str(module.__file__)).parent) for module in modules]
+
+
+def _knock(cluster: str) -> None:
+    """A closed or wrong port is known at once, where Ray tries for a quarter of an hour."""
+    found = _ENDPOINT.fullmatch(cluster)
+    assert found is not None
+    try:
+        socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        expected = "HOST:PORT as ray start --head printed it, reachable from here"
+        raise UserError(_where(cluster), f"does not answer ({cause})", expected) from None
+
+
+@contextmanager
+def _one_attempt() -> Iterator[None]:
+    """Ray waits 40 seconds for an answer, and would do so twenty times."""
+    name = "RAY_gcs_server_port_wait_time_s"
+    kept = os.environ.get(name)
+    os.environ[name] = kept or "1"
+    try:
+        yield
+    finally:
+        if kept is None:
+            del os.environ[name]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray's libraries write of every attempt to the standard error, past Python."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,215 @@
+"""A study submitted as a job to a cluster of two nodes, one of which is killed in the middle."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.study.command import comparisons, environment, records, table, weights
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytest.importorskip("aiohttp_cors", reason="jobs need ray[default]")
+
+ROOT = Path(__file__).parents[2]
+RAY = (sys.executable, "-m", "ray.scripts.scripts")
+PORTS = ("dashboard-agent-listen",)
+HEAD_PORTS = ("dashboard", "ray-client-server")
+"""What Ray otherwise expects at fixed numbers, which another cluster of this machine may hold."""
+TOKEN = "0123456789abcdef" * 4
+STUDY = (
+    "quick",
+    "name=small",
+    "seeds=[1, 2]",
+    'variants=["BERT", "LS"]',
+    'task.libraries=["networkx"]',
+    "task.train_queries=60",
+    "task.dev_queries=20",
+    "task.test_queries=40",
+    "training.instances=512",
+    "training.evaluations=1",
+    "search.trials.LS=1",
+    "cache.interval=0",
+)
+
+
+class Process(NamedTuple):
+    """A process and when it started: a number alone may be another's by now."""
+
+    number: int
+    start: str
+
+
+def _processes() -> dict[Process, int]:
+    """Every process with its parent's number."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+            found[Process(int(path.parent.name), fields[19])] = int(fields[1])
+    return found
+
+
+def _tree(root: int) -> set[Process]:
+    """A process and all that descend from it."""
+    everyone = _processes()
+    tree = {process for process in everyone if process.number == root}
+    while more := {p for p, parent in everyone.items() if parent in {q.number for q in tree}} - tree:
+        tree |= more
+    return tree
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+class Cluster:
+    """Nodes on this machine, with ports and folders of their own.
+
+    Args:
+        place: of Ray's files; a short path, because it becomes part of sockets' names.
+        variables: of the environment, of nodes and of commands.
+    """
+
+    def __init__(self, place: Path, **variables: str) -> None:
+        kept = {name: value for name, value in environment().items() if not name.startswith(("RAY_", "PYTHONPATH"))}
+        self.environment = kept | variables | {"RAY_TMPDIR": str(place), "RAY_USAGE_STATS_ENABLED": "0"}
+        self._place, self._roots, self._started = place, dict[str, int](), set[Process]()
+
+    def begin(self, cores: int) -> None:
+        """Starts the head."""
+        head = self._start("head", "--head", "--port=0", f"--num-cpus={cores}")
+        self.address = re.search(r"--address='([\d.:]+)'", head)[1]  # type: ignore[index]
+        self.dashboard = re.search(r"RAY_API_SERVER_ADDRESS='([^']+)'", head)[1]  # type: ignore[index]
+
+    def _start(self, name: str, *arguments: str) -> str:
+        """Returns what `ray start` printed."""
+        log = self._place / f"{name}.log"
+        ports = [f"--{use}-port={_free_port()}" for use in (*PORTS, *(HEAD_PORTS if name == "head" else ()))]
+        command = [*RAY, "start", "--block", f"--temp-dir={self._place / name}", *ports, *arguments]
+        with log.open("w", encoding="utf-8") as stream:
+            process = subprocess.Popen(
+                command, stdout=stream, stderr=stream, cwd=self._place, env=self.environment, start_new_session=True
+            )
+        self._roots[name] = process.pid
+        self._started |= _tree(process.pid)
+        deadline = time.monotonic() + 120
+        while "--block" not in (text := re.sub(r"\x1b\[\d+m", "", log.read_text(encoding="utf-8"))):
+            assert process.poll() is None, text
+            assert time.monotonic() < deadline, text
+            time.sleep(0.1)
+        return text
+
+    def join(self, name: str) -> None:
+        """Adds a node."""
+        self._start(name, f"--address={self.address}", "--num-cpus=1")
+
+    def kill(self, name: str) -> None:
+        """Kills all processes of a node at once."""
+        for process in _tree(self._roots[name]):
+            self._started.add(process)
+            with suppress(ProcessLookupError):
+                os.kill(process.number, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends whatever this cluster has started."""
+        for process in list(self._started):
+            self._started |= _tree(process.number) if process in _processes() else set()
+        for process in self._started & _processes().keys():
+            with suppress(ProcessLookupError):
+                os.kill(process.number, signal.SIGKILL)
+
+
+@contextmanager
+def cluster(cores: int, **variables: str) -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="rs", dir="/tmp", ignore_cleanup_errors=True) as place:
+        made = Cluster(Path(place), **variables)
+        try:
+            made.begin(cores)
+            yield made
+        finally:
+            made.stop()
+
+
+def study(place: Path, cache: Path) -> tuple[str, ...]:
+    return (*STUDY, f"output.folder={place / 'study'}", f"cache.folder={cache}")
+
+
+def command(on: Cluster, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A plain command on the head."""
+    return subprocess.run(
+        [sys.executable, "-m", "study.run", *arguments, "--address", on.address],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=on.environment | changes,
+        timeout=400,
+        check=False,
+    )
+
+
+def submit(to: Cluster, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """A job, as a user submits it; the process that tails its log."""
+    job = [*RAY, "job", "submit", "--address", to.dashboard, "--working-dir", str(ROOT), "--"]
+    entry = [sys.executable, "-m", "study.run", *arguments, "--address", "auto"]
+    with log.open("w", encoding="utf-8") as stream:
+        return subprocess.Popen([*job, *entry], stdout=stream, stderr=stream, cwd=log.parent, env=to.environment)
+
+
+def training(cache: Path) -> int:
+    """Runs in training that have a state to go on from."""
+    slots = (cache / "stages" / "resume").glob("*/[0-9]*/stage.json")
+    return len({path.parent.parent.name for path in slots})
+
+
+def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recovered(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with cluster(2, RAY_AUTH_MODE="disabled") as one:
+        reference = command(one, *study(tmp_path / "one", cache))
+        assert reference.returncode == 0, reference.stdout + reference.stderr
+        assert "2 trials at once" in reference.stdout
+    (cache / "stages").rename(tmp_path / "stages")
+
+    with cluster(1, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN) as two:
+        two.join("second")
+        refused = command(two, *study(tmp_path / "refused", cache), RAY_AUTH_TOKEN=TOKEN[::-1])
+        assert refused.returncode == 2
+        assert re.fullmatch(r"study\.run: cluster [\d.:]+: .* refuses .* token; expected .*\n", refused.stderr)
+
+        log = tmp_path / "log"
+        job = submit(two, log, *study(tmp_path / "two", cache))
+        deadline = time.monotonic() + 300
+        while training(cache) < 2:
+            if job.poll() is not None and "No available agent" in log.read_text(encoding="utf-8"):
+                job = submit(two, log, *study(tmp_path / "two", cache))  # the head's agent starts after the head
+            assert job.poll() is None, log.read_text(encoding="utf-8")
+            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+            time.sleep(0.02)
+        two.kill("second")
+        status = job.wait(timeout=400)
+    log_text = log.read_text(encoding="utf-8")
+    assert status == 0, log_text
+    said = log_text.splitlines()
+
+    lost = next(line for line in said if "node lost" in line)
+    run = re.fullmatch(r"1 node lost, 1 left; on it: (.+ seed \d); to go on elsewhere from the last state", lost)
+    assert run, lost
+    assert f"{run[1]} goes on, on another node" in said
+    assert f"{run[1]} recovered: it ended although its node was lost" in said
+    assert said.index(lost) < said.index(f"{run[1]} goes on, on another node")
+    assert table(tmp_path / "two") == table(tmp_path / "one")
+    assert weights(tmp_path / "two") == weights(tmp_path / "one")
+    assert records(tmp_path / "two").keys() == records(tmp_path / "one").keys()
+    assert comparisons(tmp_path / "two" / "study" / "report") == comparisons(tmp_path / "one" / "study" / "report")

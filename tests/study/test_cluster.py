@@ -1,0 +1,163 @@
+"""What a study makes of a cluster's nodes, and of the way into it; no Ray is started here."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study import joining, nodes
+from study.config import load
+from study.labels import run_name
+from study.watch import Watch
+from trainables.errors import UserError
+from trainables.specification import Environment
+
+
+def node(name: str = "a", **resources: float) -> dict[str, Any]:
+    return {"NodeID": name, "Alive": True, "Resources": resources}
+
+
+ENVIRONMENT = Environment(device="cpu", instruction_set="x86_64-any", torch="1", transformers="1", numpy="1")
+
+
+@given(
+    st.lists(st.integers(0, 64), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.lists(st.integers(0, 8), min_size=5, max_size=5),
+    st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 1.0]),
+)
+def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: list[int], share: float) -> None:
+    """As many as the nodes hold, counted by putting them in one after the other."""
+    wanted = {"CPU": float(threads)} | ({"GPU": share} if share else {})
+    cluster = [node(CPU=float(c), GPU=float(g)) for c, g in zip(cores, gpus, strict=False)]
+    total = 0
+    for found in cluster:
+        left = [round(found["Resources"][name] * 10000) for name in wanted]
+        while all(have >= round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)):
+            left = [have - round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)]
+            total += 1
+    assert nodes.room(wanted, cluster) == max(1, total)
+
+
+def test_a_custom_resource_keeps_trials_on_its_nodes() -> None:
+    wanted = nodes.need(load("quick", ["resources.custom={amx = 0.01}"]))
+    assert nodes.held(node(CPU=4.0), wanted) == 0
+    assert nodes.held(node(CPU=4.0, amx=1.0), wanted) == 4
+    assert nodes.held(node(a=0.3), {"a": 0.1}) == 3  # which 0.3 / 0.1 is not
+    assert nodes.options(load("quick", ["resources.custom={amx = 0.01}"]))["resources"] == {"amx": 0.01}
+
+
+def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> None:
+    other = ENVIRONMENT.model_copy(update={"instruction_set": "x86_64-amx"})
+    nodes._refuse_mixed([ENVIRONMENT, ENVIRONMENT])
+    with pytest.raises(UserError) as caught:
+        nodes._refuse_mixed([ENVIRONMENT, other, other])
+    text = str(caught.value)
+    assert text.startswith("resources.custom: ")
+    assert "2 with instruction_set x86_64-amx; 1 with instruction_set x86_64-any; expected" in text
+    assert "torch" not in text
+
+
+def test_a_folder_that_a_node_does_not_see_is_refused() -> None:
+    seen = nodes.Kind(ENVIRONMENT, load("quick").training, [])
+    nodes._refuse_unseen([seen, seen])
+    with pytest.raises(UserError, match=r"cache\.folder: 1 of the 2 nodes .* do not see it; expected .* share"):
+        nodes._refuse_unseen([seen, seen._replace(unseen=["cache.folder"])])
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [
+        (None, None, None),
+        (None, "", None),
+        (None, "10.0.0.1:6379", "10.0.0.1:6379"),
+        ("auto", None, "auto"),
+        ("auto", "10.0.0.1:6379", "10.0.0.1:6379"),
+        ("head:6380", "10.0.0.1:6379", "head:6380"),
+        ("local", "10.0.0.1:6379", None),
+        (None, "local", None),
+    ],
+)
+def test_the_address_is_the_studys_and_else_the_environments(
+    given: str | None, variable: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("RAY_ADDRESS", variable)
+    assert joining.address(load("quick", [f"resources.address={given or 'none'}"])) == expected
+
+
+def test_an_address_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:8265")
+    with pytest.raises(UserError, match=r"^environment variable RAY_ADDRESS: 'http://.*; expected auto"):
+        joining.address(load("quick"))
+    with pytest.raises(UserError, match=r"^resources\.address: 'ray://head:10001'; expected auto"):
+        joining.address(load("quick", ["resources.address=ray://head:10001"]))
+
+
+def test_a_closed_port_is_known_at_once() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(UserError, match=rf"^cluster {place}: does not answer \(.*\); expected HOST:PORT"):
+            joining.join(load("quick"), place)
+
+
+@pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.stages"])
+def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "job").mkdir()
+    monkeypatch.chdir(tmp_path / "job")
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps({"runtime_env": {"working_dir": "gcs://a.zip"}}))
+    good = {name: tmp_path / "disk" / name for name in ("output.folder", "cache.folder", "cache.stages")}
+    joining._refuse_temporary(load("quick", [f"{name}={place}" for name, place in good.items()]))
+    settings = [f"{name}={'here' if name == key else place}" for name, place in good.items()]
+    with pytest.raises(UserError, match=rf"{key}: here in the job's temporary folder; expected an absolute path"):
+        joining.join(load("quick", settings), "auto")
+
+
+class FakeTrial:
+    """What Watch looks at."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.trial_id = name
+        self.config = {"labels": json.dumps({"variant": "LS", "epsilon": 0.2, "switch": None, "seed": seed})}
+
+
+def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = {name: node(name, CPU=2.0) for name in "ab"}
+    said: list[str] = []
+    rooms: list[int] = []
+    monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
+    monkeypatch.setattr("study.watch._answers", lambda found: found["NodeID"] == "a")
+    monkeypatch.setattr("study.watch._BEAT", 0.0)
+    watch = Watch({"CPU": 1.0}, said.append, rooms.append)
+    lost, own = FakeTrial("t1", 1), FakeTrial("t2", 2)
+    places = {"t1": "b", "t2": "a"}
+    monkeypatch.setattr(watch, "_node_of", lambda trial: places[trial.trial_id])
+    assert watch.lost(lost)
+    assert not watch.lost(own)
+    watch.on_step_begin(0, [])  # the cluster has not missed it yet
+    assert said == ["1 node lost, 1 left; on it: LS epsilon 0.2 seed 1; to go on elsewhere from the last state"]
+    assert rooms == [2]
+    del cluster["b"]
+    watch.on_step_begin(0, [])
+    watch.on_trial_complete(0, [], own)
+    assert len(said) == 1
+    watch.on_trial_complete(0, [], lost)
+    assert said[1:] == ["LS epsilon 0.2 seed 1 recovered: it ended although its node was lost"]
+    cluster["c"] = node("c", CPU=3.0)
+    watch.on_step_begin(0, [])
+    assert said[2:] == ["1 node joined, 2 in all"]
+    assert rooms == [2, 5]
+
+
+def test_a_run_is_named_by_what_it_has() -> None:
+    labels = {"variant": "T-LS", "epsilon": 0.2, "switch": 0.5, "rate": None, "seed": 0}
+    assert run_name(labels) == "T-LS epsilon 0.2 switch 0.5 seed 0"
+    assert run_name({"variant": "BM25", "epsilon": 0.0, "switch": None, "seed": None}) == "BM25"
+    linear = {"variant": "T-LS", "schedule": "linear", "epsilon": 0.2, "end": 0.8, "seed": 1}
+    assert run_name(linear) == "T-LS linear epsilon 0.2 end 0.8 seed 1"
