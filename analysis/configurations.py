@@ -1,37 +1,60 @@
 """What is compared: configurations (all seeds of one setting), which are complete, which one judges a variant."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.results import Plan, Results, Run, same_queries
+from analysis.plan import Phase, Plan
+from analysis.results import Results, Run, same_queries
 from trainables.errors import UserError
 
+FURTHER = ("schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives")
+"""Hyperparameters beside epsilon and switch: named where a system's configurations differ in them."""
 
-@dataclass(frozen=True)
+Score = tuple[float, float | None]
+"""Mean and sample standard deviation over seeds; None: there is one seed."""
+
+
+@dataclass(frozen=True, eq=False)
 class Configuration:
-    """All runs of one setting; `runs` by seed, or under None for a system without one, such as BM25."""
+    """All runs of one setting; `runs` by seed, or under None for a system without one, such as BM25.
+
+    Attributes:
+        further: the hyperparameters of `FURTHER` in which the system's configurations differ, and their values.
+        dropped: the race gave it no more seeds; those it lacks are no fault, and it is never chosen.
+    """
 
     id: str
     system: str
     epsilon: float | None
     switch: float | None
     runs: dict[int | None, Run]
+    further: tuple[tuple[str, Any], ...] = ()
+    dropped: bool = False
 
     @property
     def label(self) -> str:
         parts = [f"{name} {value:.3g}" for name, value in (("ε", self.epsilon), ("switch", self.switch)) if value]
-        return " ".join([self.system, *([f"({', '.join(parts)})"] if parts else [])])
+        return " ".join([self.system, *([f"({', '.join([*parts, *self.settings])})"] if parts or self.further else [])])
 
-    def expected(self, plan: Plan) -> list[int | None]:
-        """The seeds that it must have: the plan's, or the one run of a system without seeds."""
-        return [None] if set(self.runs) == {None} else list(plan.seeds)
+    @property
+    def settings(self) -> list[str]:
+        """What `further` names, in words."""
+        return [
+            str(value).replace("_", "-") if name == "schedule" else f"{name.replace('_', ' ')} {value:g}"
+            for name, value in self.further
+        ]
 
-    def faults(self, plan: Plan, split: str) -> list[str]:
-        """Why it is incomplete on a split, seed by seed, in plain words; empty if it is complete."""
-        reasons = []
-        for seed in self.expected(plan):
+    def expected(self, plan: Plan, phase: Phase) -> list[int | None]:
+        """The seeds that it must have in a phase: the plan's, or the one run of a system without seeds."""
+        return [None] if set(self.runs) == {None} else list(plan.seeds_of(phase))
+
+    def faults(self, plan: Plan, phase: Phase) -> list[str]:
+        """Why it is incomplete in a phase, seed by seed, in plain words; empty if it is complete."""
+        reasons, split = [], plan.split_of(phase)
+        for seed in self.expected(plan, phase):
             run, name = self.runs.get(seed), "its run" if seed is None else f"seed {seed}"
             if run is None:
                 reasons.append(f"{name} is missing")
@@ -39,15 +62,20 @@ class Configuration:
                 reasons.append(f"{name} failed" + (f" ({run.summary['error']})" if run.summary.get("error") else ""))
             elif split not in run.files:
                 reasons.append(f"{name} has no {split} scores")
-            elif run.per_query(split, plan.metric).isna().any():
+            elif np.isnan(run.per_query(split, plan.metric).to_numpy()).any():
                 reasons.append(f"{name} has NaN scores")
         return reasons
 
-    def values(self, plan: Plan, split: str) -> NDArray[np.float64] | None:
+    def values(self, plan: Plan, phase: Phase) -> NDArray[np.float64] | None:
         """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete."""
-        if self.faults(plan, split):
+        if self.faults(plan, phase):
             return None
-        return np.stack([self.runs[seed].per_query(split, plan.metric).to_numpy() for seed in self.expected(plan)])
+        split, seeds = plan.split_of(phase), self.expected(plan, phase)
+        return np.stack([self.runs[seed].per_query(split, plan.metric).to_numpy() for seed in seeds])
+
+    def tested(self, plan: Plan) -> bool:
+        """Whether any of its runs has test scores."""
+        return any(plan.test_split in run.files for run in self.runs.values())
 
 
 def configurations(results: Results) -> list[Configuration]:
@@ -65,31 +93,66 @@ def configurations(results: Results) -> list[Configuration]:
         if run.seed in group:
             raise UserError(f"run {run.id}", f"the configuration and seed of {group[run.seed].id}", "one run of each")
         group[run.seed] = run
+    configs = {key: next(iter(runs.values())).config for key, runs in grouped.items()}
+    varied, dropped = _varied(list(configs.values())), dropped_by_the_race(results)
     found = []
     for key, runs in grouped.items():
-        config = next(iter(runs.values())).config
-        found.append(Configuration(key, config["variant"], config.get("epsilon"), config.get("switch"), runs))
+        config = configs[key]
+        further = [(name, config.get(name)) for name in FURTHER if (config["variant"], name) in varied]
+        named = tuple((name, value) for name, value in further if value is not None)
+        settings = config["variant"], config.get("epsilon"), config.get("switch")
+        found.append(Configuration(key, *settings, runs, named, key in dropped))
     rank = {name: position for position, name in enumerate(plan.all_systems)}
     return sorted(
         found, key=lambda c: (rank.get(c.system, len(rank)), c.system, c.epsilon or 0.0, c.switch or 0.0, c.id)
     )
 
 
+def dropped_by_the_race(results: Results) -> dict[str, int]:
+    """Configurations to which the race gave no more seeds, by id, and how many seeds they had."""
+    searches = results.search.systems.values() if results.search else ()
+    return {p.configuration_id: len(p.seeds) for search in searches for p in search.in_state("dropped")}
+
+
 def chosen(results: Results, found: list[Configuration]) -> dict[str, Configuration | None]:
     """The configuration that each system of the plan is judged by: the one with test scores.
 
-    With test scores of several, the only complete one counts; a system without test scores has None.
+    With test scores of several, the only complete one counts; a system without test scores has None. One that the race
+    dropped is not looked at.
 
     Raises:
         UserError: if several configurations of a system are complete on the test split: choosing now would be
             choosing by test scores.
     """
-    split, best = results.plan.test_split, dict[str, Configuration | None]()
-    for system in results.plan.all_systems:
-        tested = [c for c in found if c.system == system and any(split in run.files for run in c.runs.values())]
-        complete = [c for c in tested if not c.faults(results.plan, split)]
-        if len(complete) > 1 or (not complete and len(tested) > 1):
-            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or tested)
-            raise UserError(f"system {system}", f"{split} scores of {labels}", "those of the one chosen configuration")
-        best[system] = next(iter(complete or tested), None)
+    plan, best = results.plan, dict[str, Configuration | None]()
+    tested: dict[str, list[Configuration]] = {}
+    for configuration in found:
+        if configuration.tested(plan) and not configuration.dropped:
+            tested.setdefault(configuration.system, []).append(configuration)
+    for system in plan.all_systems:
+        own = tested.get(system, [])
+        complete = [c for c in own if not c.faults(plan, "test")]
+        if len(complete) > 1 or (not complete and len(own) > 1):
+            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or own)
+            raise UserError(
+                f"system {system}", f"{plan.test_split} scores of {labels}", "those of the one chosen configuration"
+            )
+        best[system] = next(iter(complete or own), None)
     return best
+
+
+def mean(values: NDArray[np.float64] | None) -> Score | None:
+    """Of (seeds, queries) values; None of none."""
+    if values is None:
+        return None
+    seeds = values.mean(axis=1)
+    return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
+
+
+def _varied(configs: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Pairs of a system and a hyperparameter in which its configurations differ."""
+    values: dict[tuple[str, str], set[Any]] = {}
+    for config in configs:
+        for name in FURTHER:
+            values.setdefault((config["variant"], name), set()).add(config.get(name))
+    return {pair for pair, several in values.items() if len(several) > 1}

@@ -16,9 +16,14 @@ _COMPARISON_HEADER = [
 def table_cells(table: Table) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the main table as plain text."""
     dev, test = (f"{split} {table.metric}" for split in table.splits)
-    return ["system", "ε", "switch", dev, test, ""], [
-        [row.system, number(row.epsilon), number(row.switch), *_scores(row), row.marks] for row in table.rows
-    ]
+    header, rows = ["system", "ε", "switch", dev, test, ""], []
+    for row in table.rows:
+        rows.append([row.system, number(row.epsilon), number(row.switch), *_scores(row), row.marks])
+    if any(row.settings for row in table.rows):
+        header.insert(3, "further settings")
+        for cells, row in zip(rows, table.rows, strict=True):
+            cells.insert(3, row.settings or "-")
+    return header, rows
 
 
 def comparison_cells(
@@ -51,10 +56,17 @@ def legend(table: Table) -> str:
     """What the marks and numbers mean, and how scores were computed, in one line."""
     pairs = [f"{symbols} over {name}" for symbols, name in zip(("▲▼", "△▽"), table.baselines, strict=False)]
     return (
-        f"Mean ± standard deviation over {table.seeds} seeds. Significant gain or loss on the test queries: "
+        f"Mean ± standard deviation over {_seeds(table)}. Significant gain or loss on the test queries: "
         f"{', '.join(pairs)} (paired t-test, corrected, {table.alpha:g})."
         + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
     )
+
+
+def _seeds(table: Table) -> str:
+    if not table.confirmed:
+        return f"{table.seeds} seeds"
+    dev, test = table.splits
+    return f"seeds: {table.search_seeds} of the search on {dev}, {table.seeds} fresh ones on {test}"
 
 
 def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 160) -> str:
@@ -65,7 +77,7 @@ def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 
 
     grid = RichTable(title=title, box=box.SIMPLE, title_justify="left", title_style="")
     for name in header:
-        grid.add_column(name, no_wrap=True)
+        grid.add_column(name, no_wrap=name != "configuration")  # the one that may be long is wrapped
     for row in rows:
         grid.add_row(*row)
     stream = io.StringIO()
@@ -75,21 +87,26 @@ def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 
 
 def markdown(table: Table) -> str:
     """The main table, its legend and what is incomplete, as Markdown."""
-    header, rows = table_cells(table)
-    lines = [_line(header), _line(["---"] * len(header)), *map(_line, rows), "", legend(table)]
+    lines = [markdown_table(*table_cells(table)), legend(table)]
     if table.notes:
         lines += ["", *(f"- {note}" for note in table.notes)]
     return "\n".join(lines) + "\n"
 
 
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """Any table as Markdown."""
+    return "\n".join([_line(header), _line(["---"] * len(header)), *map(_line, rows)]) + "\n"
+
+
 def latex(table: Table) -> str:
     """The main table for a paper; needs the packages booktabs and amssymb."""
     dev, test = (f"{_escape(split)} {_escape(table.metric)}" for split in table.splits)
+    further = any(row.settings for row in table.rows)
     lines = [
         r"% \usepackage{booktabs,amssymb}",
-        r"\begin{tabular}{lrrll}",
+        rf"\begin{{tabular}}{{lrr{'l' if further else ''}ll}}",
         r"\toprule",
-        rf"system & $\epsilon$ & switch & {dev} & {test} \\",
+        rf"system & $\epsilon$ & switch & {'further settings & ' if further else ''}{dev} & {test} \\",
         r"\midrule",
     ]
     for row in table.rows:
@@ -97,7 +114,8 @@ def latex(table: Table) -> str:
         marks = "".join(_LATEX_MARKS[mark] for mark in row.marks)
         cells[1] += f"$^{{{marks}}}$" if marks else ""
         numbers = [_dash(number(value)) for value in (row.epsilon, row.switch)]
-        lines.append(" & ".join([_escape(row.system), *numbers, *cells]) + r" \\")
+        settings = [_escape(row.settings or "--")] if further else []
+        lines.append(" & ".join([_escape(row.system), *numbers, *settings, *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [f"% {_one_line(note)}" for note in (legend(table), *table.notes)]
     return "\n".join(lines) + "\n"

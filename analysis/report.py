@@ -1,4 +1,4 @@
-"""Writes what a study found: table, comparisons, figures and one HTML page.
+"""Writes what a study found: tables, comparisons, figures, its searches as a file of Optuna, and one HTML page.
 
     python -m analysis.report FOLDER [--output DIR]
 
@@ -6,8 +6,6 @@ FOLDER is a study's folder or its wandb folder; without W&B files in it, the stu
 """
 
 import argparse
-import base64
-import html
 import json
 import os
 import shutil
@@ -20,26 +18,10 @@ from typing import TextIO
 
 import pandas as pd
 
-from analysis import figures, render
+from analysis import figures, optuna_file, pages, render
 from analysis.results import Results, read, read_records
-from analysis.tables import Analysis, Comparison, analyse
+from analysis.tables import Analysis, analyse
 from trainables.errors import UserError
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .25rem .8rem .25rem 0; text-align: left; white-space: nowrap; }
-th { border-bottom: 1px solid #333; } thead th { border-top: 2px solid #333; }
-tbody tr:last-child td { border-bottom: 2px solid #333; }
-.wide { overflow-x: auto; } .answer { font-size: 1.15rem; } img { max-width: 100%; }
-figure { margin: 2rem 0; } figcaption, .small { color: #555; font-size: .85rem; } pre { overflow-x: auto; }
-"""
-_READING = (
-    "The p-values under “queries” ask whether these trained checkpoints differ on new queries; “seeds” whether other "
-    "seeds would differ on these queries; “both” whether the method differs on new queries and seeds, which is what "
-    "“the method is better” means. The verdict is that of the queries, corrected for the comparisons of the family. "
-    "“Detectable” is the difference that this test finds with 80 % power."
-)
 
 
 @dataclass(frozen=True)
@@ -64,24 +46,25 @@ def write_report(results: Results, folder: Path) -> Report:
     try:
         names = figures.draw(analysis, staging)
         texts = {
-            "table.md": render.markdown(analysis.table),
+            "table.md": pages.markdown(analysis),
             "table.tex": render.latex(analysis.table),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
             "results.csv": _tidy(analysis).to_csv(index=False, lineterminator="\n"),
-            "report.html": _page(analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
+            "report.html": pages.page(analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
+        if results.search is not None:
+            optuna_file.write(results, staging / optuna_file.NAME)
         written = sorted(path.name for path in staging.iterdir())
         for name in written:
             os.replace(staging / name, folder / name)
-        for name in figures.FIGURES:  # of an earlier report that had more to show
-            for suffix in ("png", "svg"):
-                if f"{name}.{suffix}" not in written:
-                    (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+        possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
+        for name in {optuna_file.NAME, *possible} - {*written}:  # of an earlier report that had more to show
+            (folder / name).unlink(missing_ok=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Report(folder, written, _text(analysis), analysis)
+    return Report(folder, written, pages.text(analysis), analysis)
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
@@ -113,48 +96,11 @@ def load(folder: Path) -> Results:
     return read_records(folder) if has_records and not has_wandb else read(folder)
 
 
-def _text(analysis: Analysis) -> str:
-    table, plan = analysis.table, analysis.results.plan
-    parts = [
-        render.terminal(f"{plan.study}: {plan.task}", *render.table_cells(table)),
-        render.legend(table),
-        *_notes(analysis),
-    ]
-    for name, correction, rows in _families(analysis):
-        cells = render.comparison_cells(rows, correction, plan.alpha)
-        parts.append(render.terminal(f"\nfamily {name}: {len(rows)} comparisons, {correction}", *cells))
-    return "\n".join([*parts, "", analysis.conclusion])
-
-
-def _notes(analysis: Analysis) -> list[str]:
-    killed = analysis.results.unfinished
-    late = (analysis.results.plan.model_extra or {}).get("exploratory", [])
-    named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
-    data = analysis.results.plan.data or {}
-    drawn = {split: counts["back_filled"] for split, counts in data.get("splits", {}).items() if counts["back_filled"]}
-    filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
-    lost = sum(counts.get("relevant_left_out", 0) for counts in data.get("splits", {}).values())
-    skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
-    exploratory = [f"Exploratory, declared after the first version of the plan: {named}"] if late else []
-    return [
-        *analysis.table.notes,
-        *exploratory,
-        *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
-        *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
-        *([f"Skipped while reading the task: {skipped}"] if skipped else []),
-        *([f"Not counted, because unfinished: {', '.join(killed)}"] if killed else []),
-    ]
-
-
-def _families(analysis: Analysis) -> list[tuple[str, str, list[Comparison]]]:
-    return [
-        (family.name, family.correction, [c for c in analysis.comparisons if c.family == family.name])
-        for family in analysis.results.plan.families
-    ]
-
-
 def _tidy(analysis: Analysis) -> pd.DataFrame:
-    """Columns system, configuration, seed, metric, split, value: one row a finished run and split."""
+    """Columns system, configuration, seed, metric, split, value, role: one row a finished run and split.
+
+    The role is that of the run: search, confirm or baseline; empty in records that do not tell it.
+    """
     plan = analysis.results.plan
     rows = []
     for configuration in analysis.found:
@@ -162,38 +108,19 @@ def _tidy(analysis: Analysis) -> pd.DataFrame:
             for split in (plan.search_split, plan.test_split):
                 if run.finished and split in run.files:
                     value = run.per_query(split, plan.metric).mean(skipna=False)
-                    rows.append((configuration.system, configuration.id, seed, plan.metric, split, value))
-    frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "split", "value"])
+                    rows.append(
+                        (
+                            configuration.system,
+                            configuration.id,
+                            seed,
+                            plan.metric,
+                            split,
+                            value,
+                            run.config.get("role"),
+                        )
+                    )
+    frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "split", "value", "role"])
     return frame.astype({"seed": "Int64"})
-
-
-def _page(analysis: Analysis, drawings: dict[str, bytes]) -> str:
-    plan = analysis.results.plan
-    title = html.escape(f"{plan.study}: {plan.task}")
-    body = [
-        f"<h1>{title}</h1>",
-        f'<p class="answer"><strong>{html.escape(analysis.conclusion)}</strong></p>',
-        f'<div class="wide">{render.html_table(*render.table_cells(analysis.table))}</div>',
-        f'<p class="small">{html.escape(render.legend(analysis.table))}</p>',
-    ]
-    if notes := _notes(analysis):
-        body.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
-    for name, correction, rows in _families(analysis):
-        body.append(f"<h2>Comparisons: {html.escape(name)} ({len(rows)}, {html.escape(correction)})</h2>")
-        cells = render.comparison_cells(rows, correction, plan.alpha)
-        body.append(f'<div class="wide">{render.html_table(*cells)}</div>')
-    body.append(f'<p class="small">{_READING}</p>')
-    for name, drawing in drawings.items():
-        source, caption = base64.b64encode(drawing).decode(), html.escape(figures.CAPTIONS[name])
-        body.append(f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{caption}">'
-                    f"<figcaption>{caption}</figcaption></figure>")  # fmt: skip
-    stored = json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    body.append(
-        f"<details><summary>Plan {html.escape(analysis.results.plan_hash)}, version {plan.version}</summary>"
-        f"<pre>{html.escape(stored)}</pre></details>"
-    )
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(body) + "\n</body></html>\n"
 
 
 if __name__ == "__main__":

@@ -5,71 +5,45 @@ configuration, and runs that do not rank the same queries are refused.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from analysis.plan import Plan
+from analysis.scores import COLUMNS, Evaluator, read_scores, splits
+from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
 from trainables.errors import UserError
 from trainables.metrics import metric as parse_metric
-from trainables.metrics import recall_at
 from trainables.specification import digest
 
-COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
-"""Columns of scores: one row a candidate."""
+__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "same_queries"]
+
+History = list[dict[str, Any]]
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-class Family(BaseModel):
-    """Comparisons that are corrected together: pairs (system, baseline)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    correction: str = "bonferroni"
-    comparisons: tuple[tuple[str, str], ...]
-
-
-class Plan(BaseModel):
-    """What was declared before the first test score existed. Keys beyond these are allowed."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    study: str
-    version: int = 1
-    task: str
-    alpha: float = Field(gt=0, lt=1)
-    seeds: tuple[int, ...]
-    metric: str
-    search_split: str = "dev"
-    test_split: str = "test"
-    systems: tuple[str, ...] = Field(min_length=1)
-    expected_queries: dict[str, int] = {}
-    families: tuple[Family, ...] = Field(min_length=1)
-    data: dict[str, Any] | None = None
-    """Counts of the prepared data, and the distribution of its weak labels."""
-
-    @property
-    def all_systems(self) -> list[str]:
-        """The systems in the plan's order, then those that only comparisons name, such as BM25."""
-        named = [name for family in self.families for pair in family.comparisons for name in reversed(pair)]
-        return list(dict.fromkeys([*self.systems, *named]))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One run: its configuration, its last values, its curve; `scores(split)` are its ranked candidates."""
 
     id: str
     config: dict[str, Any]
     summary: dict[str, Any]
-    history: list[dict[str, Any]]
-    files: dict[str, Path] = field(default_factory=dict, compare=False, repr=False)
-    _values: dict[tuple[str, str], "pd.Series[float]"] = field(default_factory=dict, compare=False, repr=False)
+    curve: Callable[[], History] = field(default=list, repr=False)
+    files: dict[str, Path] = field(default_factory=dict, repr=False)
+    evaluator: Evaluator = field(default_factory=Evaluator, repr=False)
+    _values: dict[tuple[str, str], "pd.Series[float]"] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def history(self) -> History:
+        """One row for each number of instances, in their order; read when it is asked for."""
+        return self.curve()
 
     @property
     def finished(self) -> bool:
@@ -80,28 +54,38 @@ class Run:
         seed: int | None = self.config.get("seed")
         return seed
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was told of both, wherever their files lie."""
+        if not isinstance(other, Run):
+            return NotImplemented
+        return (self.id, self.config, self.summary, self.history) == (
+            other.id, other.config, other.summary, other.history,
+        )  # fmt: skip
+
     def scores(self, split: str) -> pd.DataFrame:
         """Candidates of a split, columns split, query_id, document_id, relevant, score; empty if there are none."""
-        if split not in self.files:
-            return pd.DataFrame(columns=COLUMNS)
-        frame = _parquet(self.files[split], COLUMNS)
-        return frame.loc[frame["split"] == split, COLUMNS].reset_index(drop=True)
+        return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
 
     def per_query(self, split: str, metric: str) -> "pd.Series[float]":
         """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN."""
         key = (split, metric)
         if key not in self._values:
-            self._values[key] = _evaluate(self.scores(split), metric, f"{split} scores of run {self.id}")
+            where = f"{split} scores of run {self.id}"
+            self._values[key] = self.evaluator.per_query(self.files[split], split, metric, where)
         return self._values[key]
 
 
 @dataclass(frozen=True)
 class Results:
-    """A study: its plan, that plan's hash, every run that finished or failed, by id, and the ids of those killed."""
+    """A study: its plan, that plan's hash, every run that finished or failed, by id, and the ids of those killed.
+
+    `search` is what its searches asked for and were told; None where the study did not write that down.
+    """
 
     plan: Plan
     plan_hash: str
     runs: list[Run]
+    search: Search | None = None
     unfinished: list[str] = field(default_factory=list, compare=False)
 
 
@@ -124,12 +108,15 @@ def read(folder: Path | str) -> Results:
         raise UserError(str(folder), "no plan among its runs", "the wandb folder of a study")
     index = staged_files(place)
     plan = max(plans, key=lambda plan: int(plan.get("version", 1)))
-    runs = [_from_wandb(run, index) for run in wandb_runs if run.job_type != "plan"]
-    return _results(plan, runs, str(folder))
+    searches = [run for run in wandb_runs if run.job_type == "search" and "search" in run.config]
+    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == digest(plan)), default=None)
+    mirrors = {run.id for run in searches}
+    runs = [_from_wandb(run, index) for run in wandb_runs if run.job_type != "plan" and run.id not in mirrors]
+    return _results(plan, runs, latest.config["search"] if latest else None, str(folder))
 
 
 def read_records(folder: Path | str) -> Results:
-    """The same study from its records: plan.json and runs/<id>/.
+    """The same study from its records: plan.json, search.json and runs/<id>/.
 
     Raises:
         UserError: if plan.json or a record is absent or unreadable.
@@ -141,7 +128,8 @@ def read_records(folder: Path | str) -> Results:
     if stored.get("hash", digest(stored["plan"])) != digest(stored["plan"]):
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
     runs = [_from_record(path.parent) for path in sorted((place / "runs").glob("*/record.json"))]
-    return _results(stored["plan"], runs, str(folder))
+    search = _json(place / "search.json") if (place / "search.json").is_file() else None
+    return _results(stored["plan"], runs, search, str(folder))
 
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
@@ -184,36 +172,16 @@ def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
         reference = queries
 
 
-def _evaluate(frame: pd.DataFrame, metric: str, where: str) -> "pd.Series[float]":
-    size, cutoff = parse_metric(metric)
-    if frame.duplicated(["query_id", "document_id"]).any():
-        raise UserError(where, "the same candidate twice", "each candidate of a query once")
-    ordered = frame.sort_values(["query_id", "document_id"])
-    queries, counts = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
-    if (counts != size).any():
-        raise UserError(where, f"a query with {counts[counts != size][0]} candidates", f"{size}, as {metric} needs")
-    scores = ordered["score"].to_numpy(dtype=float).reshape(-1, size)
-    relevant = ordered["relevant"].to_numpy(dtype=float).reshape(-1, size)
-    values, known = np.full(len(queries), np.nan), ~np.isnan(scores).any(axis=1)
+def _results(plan: dict[str, Any], runs: list[Run], search: dict[str, Any] | None, where: str) -> Results:
+    parsed = _parsed(Plan, plan, f"plan in {where}")
     try:
-        values[known] = recall_at(cutoff, scores[known], relevant[known])
-    except ValueError as error:
-        raise UserError(where, error, "candidates that can be ranked") from error
-    return pd.Series(values, index=pd.Index(queries, name="query_id"), dtype=float)
-
-
-def _results(plan: dict[str, Any], runs: list[Run], where: str) -> Results:
-    try:
-        parsed = Plan.model_validate(plan)
         parse_metric(parsed.metric)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"plan in {where}", ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
     except ValueError as error:
         raise UserError(f"plan in {where}", error, "a known metric") from error
-    ended = [run for run in runs if run.summary.get("state") in ("finished", "failed")]
-    unique: dict[str, Run] = {}
-    for run in sorted(ended, key=lambda run: (not run.finished, run.id)):
+    ended, evaluator, unique = ("finished", "failed"), Evaluator(), dict[str, Run]()
+    for run in sorted(runs, key=lambda run: (not run.finished, run.id)):
+        if run.summary.get("state") not in ended:
+            continue
         if absent := [key for key in ("variant", "configuration_id") if key not in run.config]:
             raise UserError(f"run {run.id} in {where}", f"no {absent[0]} in its config", "a run of a study")
         key = run.config.get("specification_id", run.id)
@@ -221,11 +189,20 @@ def _results(plan: dict[str, Any], runs: list[Run], where: str) -> Results:
             raise UserError(f"run {run.id} in {where}", f"the specification of {unique[key].id}", "one run of it")
         unique.setdefault(key, run)
     kept = [
-        Run(run.id, run.config, _summary(run.summary), _history(run.history, parsed.test_split), run.files)
+        Run(run.id, run.config, _summary(run.summary), _merged(run.curve, parsed.test_split), run.files, evaluator)
         for run in unique.values()
     ]
-    killed = sorted(run.id for run in runs if run not in ended)
-    return Results(parsed, digest(plan), sorted(kept, key=lambda run: run.id), killed)
+    killed = sorted(run.id for run in runs if run.summary.get("state") not in ended)
+    searched = None if search is None else _parsed(Search, search, f"search in {where}")
+    return Results(parsed, digest(plan), sorted(kept, key=lambda run: run.id), searched, killed)
+
+
+def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
+    try:
+        return model.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
 
 
 def _summary(summary: dict[str, Any]) -> dict[str, Any]:
@@ -234,14 +211,18 @@ def _summary(summary: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in summary.items() if key not in stale and not key.startswith("train/")}
 
 
-def _history(rows: list[dict[str, Any]], test_split: str) -> list[dict[str, Any]]:
-    """One row for each number of instances, in their order; of a part that was trained twice the later counts."""
-    merged: dict[float, dict[str, Any]] = {}
-    for row in rows:
-        if "instances" in row:
-            kept = {key: value for key, value in row.items() if not key.startswith(f"{test_split}/")}
-            merged.setdefault(row["instances"], {}).update(kept)
-    return [merged[key] for key in sorted(merged) if len(merged[key]) > 1]
+def _merged(curve: Callable[[], History], test_split: str) -> Callable[[], History]:
+    """The same curve in order of instances; of a part that was trained twice the later counts."""
+
+    def rows() -> History:
+        merged: dict[float, dict[str, Any]] = {}
+        for row in curve():
+            if "instances" in row:
+                kept = {key: value for key, value in row.items() if not key.startswith(f"{test_split}/")}
+                merged.setdefault(row["instances"], {}).update(kept)
+        return [merged[key] for key in sorted(merged) if len(merged[key]) > 1]
+
+    return rows
 
 
 def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:
@@ -251,7 +232,7 @@ def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:
             for staged in contents:
                 split = name.removeprefix("scores-").removesuffix(f"-{run.id}")
                 files[split] = locate(staged, index, f"artifact {name}")
-    return Run(run.id, run.config, run.summary, run.history, files)
+    return Run(run.id, run.config, run.summary, lambda: run.history, files)
 
 
 def _from_record(folder: Path) -> Run:
@@ -271,27 +252,35 @@ def _from_record(folder: Path) -> Run:
             if not path.is_file():
                 raise UserError(str(path), "no such file", "the scores that test.json speaks of")
             files |= _splits(path)
-    return Run(record["id"], record["config"], summary, record.get("history", []), files)
+    own: History = record.get("history", [])
+    place = folder / "history.json"
+    return Run(record["id"], record["config"], summary, lambda: own or _rows(place), files)
 
 
 def _splits(path: Path) -> dict[str, Path]:
-    return dict.fromkeys(_parquet(path, ["split"])["split"].astype(str).unique(), path)
+    return dict.fromkeys(splits(path), path)
 
 
-def _parquet(path: Path, columns: list[str]) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path, columns=columns)
-    except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
-        raise UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}") from error
+def _rows(path: Path) -> History:
+    """The curve of a run that has one, beside its record."""
+    rows = _read(path) if path.is_file() else []
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
+    return rows
 
 
 def _json(path: Path) -> dict[str, Any]:
+    value = _read(path)
+    if not isinstance(value, dict):
+        raise UserError(str(path), "not a JSON object", "a file that the study wrote")
+    return value
+
+
+def _read(path: Path) -> object:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value: object = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(str(path), "no such file", "a file that the study wrote") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(str(path), "not JSON", "a file that the study wrote") from error
-    if not isinstance(value, dict):
-        raise UserError(str(path), "not a JSON object", "a file that the study wrote")
     return value

@@ -3,10 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from analysis import significance
-from analysis.configurations import Configuration, chosen, configurations
+from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean
+from analysis.confirmation import Confirmed, confirm
+from analysis.importance import Importance, importances
+from analysis.plan import Phase, Plan
 from analysis.results import Results
 from analysis.significance import Array, Test
 
@@ -40,14 +41,18 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Row:
-    """One system: its chosen configuration, mean and sample standard deviation over seeds (None: one run)."""
+    """One system: its chosen configuration, mean and sample standard deviation over seeds (None: one run).
+
+    `settings` names the further hyperparameters in which the system's configurations differ.
+    """
 
     system: str
     configuration: str | None
     epsilon: float | None
     switch: float | None
-    dev: tuple[float, float | None] | None
-    test: tuple[float, float | None] | None
+    settings: str
+    dev: Score | None
+    test: Score | None
     marks: str
     note: str
 
@@ -55,7 +60,8 @@ class Row:
 @dataclass(frozen=True)
 class Table:
     """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽; `scored_in` the
-    precisions that the models' scores were computed in, as far as the runs tell."""
+    precisions that the models' scores were computed in, as far as the runs tell; `seeds` counts those of the test
+    scores, `search_seeds` those of the search; with `confirmed` they are others."""
 
     rows: list[Row]
     notes: list[str]
@@ -64,6 +70,8 @@ class Table:
     baselines: list[str]
     alpha: float
     seeds: int
+    search_seeds: int
+    confirmed: bool
     queries: int
     scored_in: list[str]
 
@@ -77,6 +85,8 @@ class Analysis:
     chosen: dict[str, Configuration | None]
     table: Table
     comparisons: list[Comparison]
+    confirmed: list[Confirmed]
+    importances: list[Importance]
     conclusion: str
 
 
@@ -90,13 +100,22 @@ def analyse(results: Results) -> Analysis:
     best = chosen(results, found)
     compared = compare(results, best)
     table = _table(results, found, best, compared)
-    return Analysis(results, found, best, table, compared, conclusion(results, table, compared))
+    return Analysis(
+        results=results,
+        found=found,
+        chosen=best,
+        table=table,
+        comparisons=compared,
+        confirmed=confirm(results, found),
+        importances=importances(results, found),
+        conclusion=conclusion(results, table, compared),
+    )
 
 
 def compare(results: Results, best: dict[str, Configuration | None]) -> list[Comparison]:
     """The plan's comparisons on its test split, family by family, in its order."""
     plan = results.plan
-    values = {name: c.values(plan, plan.test_split) if c else None for name, c in best.items()}
+    values = {name: c.values(plan, "test") if c else None for name, c in best.items()}
     compared = []
     for family in plan.families:
         number = len(family.comparisons)
@@ -164,6 +183,8 @@ def _both(comparison: Comparison) -> str:
     return f"; on new queries and new seeds uncorrected p {p_value(both.p)}" if both else ""
 
 
+_NAMED = 8
+"""How many configurations a note names before it only counts them."""
 _NO_TESTS: dict[str, Test | None] = {"queries": None, "seeds": None, "both": None}
 
 
@@ -175,25 +196,63 @@ def _table(
     results: Results, found: list[Configuration], best: dict[str, Configuration | None], compared: list[Comparison]
 ) -> Table:
     plan = results.plan
-    splits = (plan.search_split, plan.test_split)
     first = plan.families[0]
     baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
     rows = [_row(results, name, best[name], baselines, compared) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
-    shown = [c.id for c in best.values() if c is not None]
-    for configuration in found:
-        split = (
-            plan.test_split if configuration.system in best and _tested(configuration, plan.test_split) else splits[0]
-        )
-        faults = configuration.faults(plan, split)
-        if configuration.id not in shown and faults:
-            notes.append(f"{configuration.label} [{configuration.id}] is incomplete: {'; '.join(faults)}")
-        extra = sorted(seed for seed in configuration.runs if seed is not None and seed not in plan.seeds)
-        if extra:
-            notes.append(f"{configuration.label} [{configuration.id}] has undeclared seeds, not used: {extra}")
-    tested = [c.values(plan, plan.test_split) for c in best.values() if c is not None]
+    notes += _incomplete(plan, found, best) + _dropped(results, found)
+    tested = [c.values(plan, "test") for c in best.values() if c is not None]
     queries = max((len(value[0]) for value in tested if value is not None), default=0)
-    return Table(rows, notes, plan.metric, splits, baselines, plan.alpha, len(plan.seeds), queries, _precisions(best))
+    return Table(
+        rows=rows,
+        notes=notes,
+        metric=plan.metric,
+        splits=(plan.search_split, plan.test_split),
+        baselines=baselines,
+        alpha=plan.alpha,
+        seeds=len(plan.seeds_of("test")),
+        search_seeds=len(plan.seeds),
+        confirmed=bool(plan.confirm_seeds),
+        queries=queries,
+        scored_in=_precisions(best),
+    )
+
+
+def _incomplete(plan: Plan, found: list[Configuration], best: dict[str, Configuration | None]) -> list[str]:
+    """What was begun and not finished, beside the chosen ones, and runs that nobody declared."""
+    notes, declared = [], {*plan.seeds, *plan.confirm_seeds}
+    shown = {c.id for c in best.values() if c is not None}
+    for configuration in found:
+        named = f"{configuration.label} [{configuration.id}]"
+        if configuration.dropped:
+            if configuration.tested(plan):
+                notes.append(f"{named} has {plan.test_split} scores, not used: the race dropped it")
+        elif configuration.id not in shown:
+            phase: Phase = "test" if configuration.system in best and configuration.tested(plan) else "search"
+            if faults := configuration.faults(plan, phase):
+                notes.append(f"{named} is incomplete: {'; '.join(faults)}")
+        extra = sorted(seed for seed in configuration.runs if seed is not None and seed not in declared)
+        if extra:
+            notes.append(f"{named} has undeclared seeds, not used: {extra}")
+    return notes
+
+
+def _dropped(results: Results, found: list[Configuration]) -> list[str]:
+    """One line for all that the race dropped, by the number of seeds that it gave them."""
+    labels = {c.id: f"{c.label} [{c.id}]" for c in found}
+    after: dict[int, list[str]] = {}
+    for key, seeds in dropped_by_the_race(results).items():
+        after.setdefault(seeds, []).append(labels.get(key, f"[{key}]"))
+    parts = [
+        f"after {seeds} of {len(results.plan.seeds)} seeds: {', '.join(several(names))}"
+        for seeds, names in sorted(after.items())
+    ]
+    return [f"dropped by the race {'; '.join(parts)}"] if parts else []
+
+
+def several(names: list[str]) -> list[str]:
+    """The first few of many names, and how many more there are."""
+    return names if len(names) <= _NAMED else [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
 
 
 def _precisions(best: dict[str, Configuration | None]) -> list[str]:
@@ -202,28 +261,18 @@ def _precisions(best: dict[str, Configuration | None]) -> list[str]:
     return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
 
 
-def _tested(configuration: Configuration, split: str) -> bool:
-    return any(split in run.files for run in configuration.runs.values())
-
-
 def _row(
     results: Results, name: str, own: Configuration | None, baselines: list[str], compared: list[Comparison]
 ) -> Row:
     plan = results.plan
     if own is None:
-        return Row(name, None, None, None, None, None, "", f"no {plan.test_split} scores")
+        return Row(name, None, None, None, "", None, None, "", f"no {plan.test_split} scores")
     marks = ""
     for baseline, symbols in zip(baselines, ("▲▼", "△▽"), strict=False):
         for c in compared:
             if (c.family, c.system, c.baseline) == (plan.families[0].name, name, baseline):
                 marks += {"better": symbols[0], "worse": symbols[1], "undecided": ""}[c.verdict]
-    dev, test = (_mean(own.values(plan, split)) for split in (plan.search_split, plan.test_split))
-    faults = own.faults(plan, plan.test_split) or own.faults(plan, plan.search_split)
-    return Row(name, own.id, own.epsilon or None, own.switch, dev, test, marks, "; ".join(faults))
-
-
-def _mean(values: Array | None) -> tuple[float, float | None] | None:
-    if values is None:
-        return None
-    seeds = values.mean(axis=1)
-    return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
+    dev, test = mean(own.values(plan, "search")), mean(own.values(plan, "test"))
+    faults = own.faults(plan, "test") or own.faults(plan, "search")
+    settings = ", ".join(own.settings)
+    return Row(name, own.id, own.epsilon or None, own.switch, settings, dev, test, marks, "; ".join(faults))

@@ -8,6 +8,7 @@ piece; a record is the protobuf message `wandb_internal.Record`.
 import base64
 import hashlib
 import json
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,8 @@ class WandbRun:
     history: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, list[StagedFile]] = field(default_factory=dict)
+    written: str = ""
+    """When its last part was begun; later is greater."""
 
 
 def read_folder(folder: Path) -> list[WandbRun]:
@@ -56,8 +59,11 @@ def read_folder(folder: Path) -> list[WandbRun]:
     """
     runs: dict[str, WandbRun] = {}
     for path in sorted(folder.glob("offline-run-*/run-*.wandb"), key=_in_time):
+        name = path.stem.removeprefix("run-")
         for record in _records(path):
-            _apply(record, runs, path.stem.removeprefix("run-"))
+            _apply(record, runs, name)
+        if name in runs:
+            runs[name].written = _in_time(path)[0]
     return [runs[key] for key in sorted(runs)]
 
 
@@ -69,9 +75,10 @@ def is_whole(path: Path) -> bool:
 def staged_files(folder: Path) -> dict[str, list[Path]]:
     """Every file below a folder by its name: where artifacts are found again after the folder was moved."""
     index: dict[str, list[Path]] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            index.setdefault(path.name, []).append(path)
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            index.setdefault(name, []).append(Path(place, name))
     return index
 
 

@@ -57,11 +57,14 @@ class Made:
     switch: float | None = None
     state: str = "finished"
     tested: bool = False
+    further: dict[str, Any] = field(default_factory=dict)
+    """Other hyperparameters: schedule, end, learning_rate, ..."""
+    role: str = "search"
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def configuration(self) -> str:
-        return digest([self.variant, self.epsilon, self.switch])
+        return digest([self.variant, self.epsilon, self.switch, self.further])
 
     @property
     def id(self) -> str:
@@ -79,7 +82,13 @@ class Made:
             "schedule": "two_stage" if self.switch else "constant",
             "epsilon": self.epsilon,
             "switch": self.switch,
+            **dict.fromkeys(("end", "rate", "a", "b")),
+            "learning_rate": None if self.variant == "BM25" else 5e-6,
+            "batch_size": None if self.variant == "BM25" else 32,
+            "negatives": None if self.variant == "BM25" else 9,
+            **self.further,
             "seed": self.seed,
+            "role": self.role,
             "specification": {
                 "training": {"instances": 640, "evaluation_precision": "fp32"},
                 "variant": {"epsilon": self.epsilon, "switch": self.switch},
@@ -150,8 +159,13 @@ def plan_of(runs: list[Made], **changes: Any) -> dict[str, Any]:
     return {**PLAN, "expected_queries": expected, **changes}
 
 
-def write_records(folder: Path, plan: dict[str, Any], runs: list[Made]) -> None:
+def write_records(
+    folder: Path, plan: dict[str, Any], runs: list[Made], search: dict[str, Any] | None = None, old: bool = False
+) -> None:
+    """The records; with `old`, the curves are in them, as they once were."""
     folder.mkdir(parents=True, exist_ok=True)
+    if search is not None:
+        (folder / "search.json").write_text(json.dumps(search))
     (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": digest(plan)}))
     for run in runs:
         place = folder / "runs" / run.id
@@ -162,8 +176,11 @@ def write_records(folder: Path, plan: dict[str, Any], runs: list[Made]) -> None:
             "state": run.state,
             "config": run.config(plan),
             "summary": run.summary(),
-            "history": run.history(),
         }
+        if old:
+            record["history"] = run.history()
+        elif history := run.history():
+            (place / "history.json").write_text(json.dumps(history))
         (place / "record.json").write_text(json.dumps(record))
         if run.state == "finished":
             run.scores["dev"].to_parquet(place / "scores.parquet", index=False)
@@ -188,12 +205,16 @@ def environment(folder: Path) -> Iterator[None]:
         os.environ.update(saved)
 
 
-def write_wandb(folder: Path, plan: dict[str, Any], runs: list[Made], resume: bool = True) -> None:
+def write_wandb(
+    folder: Path, plan: dict[str, Any], runs: list[Made], resume: bool = True, search: dict[str, Any] | None = None
+) -> None:
     """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
     with environment(folder):
         _session(
             folder, f"plan-{digest(plan)}", "plan", {"study": plan["study"], "plan_hash": digest(plan), "plan": plan}
         )
+        if search is not None:
+            write_search(folder, plan, search)
         for run in runs:
             session: dict[str, Any] = {
                 "id": run.id,
@@ -208,6 +229,12 @@ def write_wandb(folder: Path, plan: dict[str, Any], runs: list[Made], resume: bo
                 _session(
                     folder, **session, summary={"state": "finished", "test/R10@1": 0.5}, scores={"test": files["test"]}
                 )
+
+
+def write_search(folder: Path, plan: dict[str, Any], search: dict[str, Any]) -> None:
+    """The mirror of search.json in W&B; the caller has set the environment."""
+    config = {"study": plan["study"], "plan_hash": digest(plan), "search": search}
+    _session(folder, f"search-{digest(plan)}", "search", config)
 
 
 def _session(

@@ -1,4 +1,4 @@
-"""One synthetic study, written once: its records, and its runs through the real W&B client."""
+"""One synthetic study, written once: its records, and the same, its search included, through the real W&B client."""
 
 import shutil
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.builders import plan_of, study_runs, write_records, write_wandb
+from tests.analysis.searching import told
 
 
 @pytest.fixture(scope="session")
@@ -13,9 +14,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("written") / "study"
     runs = study_runs(seeds=(1, 2), grid=False)
-    plan = plan_of(runs, seeds=[1, 2])
-    write_records(folder, plan, runs)
-    write_wandb(folder, plan, runs)
+    plan = plan_of(runs, seeds=[1, 2], objectives=["R10@1", "ECE"], pruning="race")
+    search = told(runs)
+    write_records(folder, plan, runs, search)
+    write_wandb(folder, plan, runs, search=search)
     return folder
 
 

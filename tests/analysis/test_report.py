@@ -29,7 +29,7 @@ def test_report_from_wandb_equals_report_from_records(study: Path, tmp_path: Pat
     second = write_report(read_records(study), tmp_path / "records")
     assert first.files == second.files
     assert first.text == second.text
-    assert {"report.html", "table.md", "table.tex", "results.csv", "comparisons.json"} < set(first.files)
+    assert {"report.html", "table.md", "table.tex", "results.csv", "comparisons.json", "optuna.db"} < set(first.files)
     for name in first.files:
         assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
     assert sorted(path.name for path in first.folder.iterdir()) == first.files
@@ -190,13 +190,14 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert printed.rstrip().splitlines()[-1].startswith("T-WSLS is significantly better than BERT")
     page = (study / "report" / "report.html").read_text()
-    assert page.count("data:image/svg+xml") == 4
+    assert page.count("data:image/svg+xml") == 7
     assert "http" not in page.split("<body>")[0]
     with (study / "report" / "results.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert list(rows[0]) == ["system", "configuration", "seed", "metric", "split", "value"]
+    assert list(rows[0]) == ["system", "configuration", "seed", "metric", "split", "value", "role"]
     assert len(rows) == 26
     assert sum(row["seed"] == "" for row in rows) == 2
+    assert {row["role"] for row in rows} == {"search"}
     stored = json.loads((study / "report" / "comparisons.json").read_text())
     assert list(stored[0]) == ["family", "task", "metric", "system", "baseline", "difference", "targets", "adjusted",
                                "comparisons", "effect", "detectable", "verdict"]  # fmt: skip

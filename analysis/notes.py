@@ -1,0 +1,66 @@
+"""What a reader has to know beside the tables: what is incomplete, exploratory, left out, stopped early."""
+
+from analysis.plan import Plan
+from analysis.searched import Search
+from analysis.tables import Analysis
+
+
+def notes(analysis: Analysis) -> list[str]:
+    """Those of the main table, of the search, then of the data."""
+    results = analysis.results
+    late = (results.plan.model_extra or {}).get("exploratory", [])
+    named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
+    killed = ", ".join(results.unfinished)
+    return [
+        *analysis.table.notes,
+        *([f"Exploratory, declared after the first version of the plan: {named}"] if late else []),
+        *(of_the_search(results.plan, results.search) if results.search else []),
+        *_of_the_data(results.plan),
+        *([f"Not counted, because unfinished: {killed}"] if killed else []),
+    ]
+
+
+def of_the_search(plan: Plan, search: Search) -> list[str]:
+    """Budgets that were spent, the race, several objectives, grids without the untuned default."""
+    found = [
+        f"{own.stopped}: {own.proposed} of {own.wanted} proposals of {system} were made; what such a study finds "
+        "depends on the machine"
+        for system, own in search.systems.items()
+        if own.stopped
+    ]
+    if plan.pruning == "race":
+        dropped = sum(len(own.in_state("dropped")) for own in search.systems.values())
+        proposed = sum(len(own.proposals) for own in search.systems.values())
+        found.append(
+            "Race pruning was on: a configuration that was significantly behind got no more seeds; it dropped "
+            f"{dropped} of {proposed} configurations"
+        )
+    if len(plan.searched_for) > 1:
+        named = ", ".join(f"{name} ({'least' if name == 'ECE' else 'most'})" for name in plan.searched_for)
+        found.append(
+            f"Several objectives were searched for: {named}. The winner is the best of its Pareto front by the first"
+        )
+    lacking = [
+        system
+        for system, own in search.systems.items()
+        if own.proposals and own.untuned and own.untuned not in {p.configuration_id for p in own.proposals}
+    ]
+    if lacking:
+        found.append(
+            f"The untuned default is not in the grid of {', '.join(lacking)}: it was not among what the search could "
+            "choose"
+        )
+    return found
+
+
+def _of_the_data(plan: Plan) -> list[str]:
+    data = plan.data or {}
+    drawn = {split: counts["back_filled"] for split, counts in data.get("splits", {}).items() if counts["back_filled"]}
+    filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
+    lost = sum(counts.get("relevant_left_out", 0) for counts in data.get("splits", {}).values())
+    skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
+    return [
+        *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
+        *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
+        *([f"Skipped while reading the task: {skipped}"] if skipped else []),
+    ]

@@ -1,0 +1,106 @@
+"""The searches as Optuna's own file: what Optuna reads in it, and that it is what Optuna would have written."""
+
+import sqlite3
+import warnings
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from analysis import optuna_file
+from analysis.plan import Plan
+from analysis.results import Results
+from analysis.searched import Search
+from tests.analysis.builders import PLAN, study_runs
+from tests.analysis.searching import GRID, told
+
+optuna = pytest.importorskip("optuna")
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    plan = Plan.model_validate(PLAN | {"objectives": ["R10@1", "ECE"]})
+    search = Search.model_validate(told(study_runs(seeds=(1,), grid=False)))
+    return Results(plan, "0", [], search)
+
+
+@pytest.fixture(scope="module")
+def path(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("optuna") / "optuna.db"
+    optuna_file.write(results, place)
+    return place
+
+
+def test_optuna_loads_what_was_proposed(results: Results, path: Path) -> None:
+    study = optuna.load_study(study_name="T-LS", storage=f"sqlite:///{path}")
+    assert results.search is not None
+    search = results.search.systems["T-LS"]
+    assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
+    assert study.metric_names == ["dev R10@1", "dev ECE"]
+    states = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "unknown": "WAITING"}
+    for proposal, trial in zip(search.proposals, study.trials, strict=True):
+        assert trial.params == proposal.values
+        assert trial.state.name == states[proposal.state]
+        assert trial.user_attrs["configuration_id"] == proposal.configuration_id
+        assert trial.user_attrs["seeds"] == list(proposal.seeds)
+        if proposal.state == "complete" and proposal.objectives:
+            assert trial.values == list(proposal.objectives.values())
+        else:
+            assert trial.values is None
+        assert trial.datetime_start in (None, datetime(2000, 1, 1))
+        assert ("switch" in trial.params) == (proposal.values["schedule"] == "two_stage")
+    domains = study.trials[0].distributions
+    assert domains["learning_rate"] == optuna.distributions.FloatDistribution(5e-6, 4.5e-5, log=True)
+    assert domains["epsilon"] == optuna.distributions.FloatDistribution(0.1, 0.4)
+    assert set(domains["schedule"].choices) == set(GRID["schedule"])
+    assert {trial.user_attrs["configuration_id"] for trial in study.best_trials} <= set(search.front)
+    assert study.user_attrs["sampler"] == "tpe"
+
+
+def test_a_dropped_one_shows_how_far_it_came(results: Results, tmp_path: Path) -> None:
+    single = results.plan.model_copy(update={"objectives": ()})
+    optuna_file.write(Results(single, "0", [], results.search), tmp_path / "optuna.db")
+    study = optuna.load_study(study_name="T-LS", storage=f"sqlite:///{tmp_path / 'optuna.db'}")
+    (pruned,) = [trial for trial in study.trials if trial.state.name == "PRUNED"]
+    assert pruned.intermediate_values == {1: pruned.user_attrs["mean R10@1"]}
+    assert study.best_value == max(trial.value for trial in study.trials if trial.state.name == "COMPLETE")
+
+
+def test_it_is_what_optuna_itself_would_write(results: Results, path: Path, tmp_path: Path) -> None:
+    assert results.search is not None
+    empty = results.search.systems["T-LS"].model_copy(update={"proposals": ()})
+    own = tmp_path / "own.db"
+    optuna_file.write(Results(results.plan, "0", [], Search(systems={"T-LS": empty})), own)
+    study = optuna.load_study(study_name="T-LS", storage=f"sqlite:///{own}")
+    study.add_trials(optuna_file.trials(results.search.systems["T-LS"], results.plan))
+    rows = []
+    for place in (path, own):
+        connection = sqlite3.connect(place)
+        rows.append(
+            {
+                table: sorted(map(repr, connection.execute(f"SELECT {', '.join(columns)} FROM {table}")))
+                for table, columns in optuna_file._ROWS.items()
+            }
+        )
+        connection.close()
+    assert rows[0] == rows[1]
+    assert all(rows[0][table] for table in ("trials", "trial_params", "trial_values", "trial_user_attributes"))
+
+
+def test_the_same_searches_give_the_same_bytes(results: Results, path: Path, tmp_path: Path) -> None:
+    optuna_file.write(results, tmp_path / "again.db")
+    assert (tmp_path / "again.db").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(("values", "logarithmic"), [
+    ([0.1, 0.2, 0.3, 0.4], False), ([1e-6, 1e-5, 1e-4], True), ([5e-6, 1e-5, 3e-5], True), ([16, 32, 64], True),
+    ([0.25, 0.5, 0.75], False), ([1e-5, 3e-5], False), ([1e-5, 1e-4], True), ([1, 2, 3], False), ([0.8], False),
+])  # fmt: skip
+def test_scales(values: list[float], logarithmic: bool) -> None:
+    assert optuna_file.logarithmic(values) == logarithmic
+
+
+def test_nothing_is_warned_about(results: Results, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optuna_file.write(results, tmp_path / "optuna.db")

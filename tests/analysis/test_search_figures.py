@@ -1,0 +1,89 @@
+"""What the figures of a search show of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import search_figures, smoothing_figures
+from analysis.results import read_records
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import write_records
+from tests.analysis.searching import Searched, searched
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def made() -> Searched:
+    return searched(
+        objectives=("R10@1", "ECE"), dropped=(4, 6), failed=(8,), proposals=36, seeds=(1, 2), queries=(30, 10)
+    )
+
+
+@pytest.fixture(scope="module")
+def analysis(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    folder = tmp_path_factory.mktemp("figures")
+    write_records(folder, made.plan, made.runs, made.search)
+    return analyse(read_records(folder))
+
+
+def _collections(axis: Any, kind: str) -> list[Any]:
+    return [item for item in axis.collections if type(item).__name__ == kind]
+
+
+def test_every_complete_configuration_has_its_line(made: Searched, analysis: Analysis) -> None:
+    axis = search_figures.parallel_coordinates(analysis).axes[0]
+    lost, lines = _collections(axis, "LineCollection")
+    states = [proposal["state"] for proposal in made.systems["T-LS"]["proposals"]]
+    assert len(lines.get_segments()) == states.count("complete") == 33
+    assert len(lost.get_segments()) == states.count("dropped") == 2
+    scores = [segment[-1][1] for segment in lines.get_segments()]
+    assert scores == sorted(scores)
+    assert (min(scores), max(scores)) == (0.0, 1.0)
+    assert axis.get_title("right") == "1 not complete, left out"
+    for x, name in enumerate(made.systems["T-LS"]["grid"]):
+        several = sorted({str(p["values"].get(name)) for p in made.systems["T-LS"]["proposals"]})
+        bands = {int(segment[x][1] * len(several)) for segment in lines.get_segments()}
+        assert bands <= set(range(len(several)))
+
+
+def test_the_front_is_joined_and_the_chosen_one_ringed(made: Searched, analysis: Analysis) -> None:
+    figure = search_figures.pareto_front(analysis)
+    for axis, name in zip(figure.axes, ("LS", "T-LS"), strict=True):
+        system = made.systems[name]
+        objectives = {p["configuration_id"]: (p["objectives"]["ECE"], p["objectives"]["R10@1"])
+                      for p in system["proposals"]}  # fmt: skip
+        line, ring = axis.lines
+        assert list(zip(*line.get_data(), strict=True)) == sorted(objectives[key] for key in system["front"])
+        assert tuple(value[0] for value in ring.get_data()) == objectives[system["winner"]]
+
+
+def test_one_objective_has_no_front(analysis: Analysis) -> None:
+    plan = analysis.results.plan.model_copy(update={"objectives": ("R10@1",)})
+    results = type(analysis.results)(plan, "0", analysis.results.runs, analysis.results.search)
+    assert search_figures.pareto_front(analyse(results)) is None
+
+
+def test_a_surface_needs_points(analysis: Analysis, tmp_path: Path) -> None:
+    def surfaces(of: Analysis) -> int:
+        return len(_collections(smoothing_figures.switch_points(of).axes[0], "TriContourSet"))
+
+    assert surfaces(analysis) == 2
+    few = searched(proposals=3, queries=(10, 10))
+    write_records(tmp_path, few.plan, few.runs, few.search)
+    assert surfaces(analyse(read_records(tmp_path))) == 0
+
+
+def test_bars_are_the_importances(analysis: Analysis) -> None:
+    (axis,) = search_figures.importance(analysis).axes
+    rows = [row for row in analysis.importances if row.system == "T-LS"]
+    assert [bar.get_width() for bar in axis.patches] == [share for row in rows for share in row.shares.values()]
+
+
+def test_a_study_without_a_search_has_none_of_them(analysis: Analysis) -> None:
+    results = type(analysis.results)(analysis.results.plan, "0", analysis.results.runs)
+    silent = analyse(results)
+    assert search_figures.parallel_coordinates(silent) is None
+    assert search_figures.importance(silent) is None
+    assert search_figures.pareto_front(silent) is None

@@ -1,0 +1,251 @@
+"""A study with a search: seeds by phase, the race, fresh seeds, what the notes say; and how it is read."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import confirmation
+from analysis.configurations import configurations
+from analysis.notes import notes
+from analysis.pages import markdown, page, text
+from analysis.report import _tidy
+from analysis.results import per_query, read, read_records
+from analysis.scores import Evaluator, splits
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import environment, plan_of, study_runs, write_records, write_search
+from tests.analysis.searching import Searched, metric, searched
+from trainables.errors import UserError
+
+DROPPED, FAILED = (3, 5), (7,)
+
+
+@pytest.fixture(scope="module")
+def made() -> Searched:
+    return searched(dropped=DROPPED, failed=FAILED, proposals=14)
+
+
+@pytest.fixture(scope="module")
+def folder(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("searched") / "study"
+    write_records(place, made.plan, made.runs, made.search)
+    return place
+
+
+@pytest.fixture(scope="module")
+def analysis(folder: Path) -> Analysis:
+    return analyse(read_records(folder))
+
+
+def test_the_latest_search_that_was_written_counts(study: Path) -> None:
+    first = read(study)
+    assert first.search is not None
+    assert len(first.search.systems["T-LS"].proposals) == 14
+    stored = json.loads((study / "search.json").read_text())
+    stored["systems"]["T-LS"]["proposals"] = stored["systems"]["T-LS"]["proposals"][:2]
+    (study / "search.json").write_text(json.dumps(stored))
+    plan = json.loads((study / "plan.json").read_text())["plan"]
+    with environment(study):
+        write_search(study, plan, stored)
+    second = read(study)
+    assert second.search is not None
+    assert len(second.search.systems["T-LS"].proposals) == 2
+    assert second == read_records(study)
+    assert len(second.runs) == len(first.runs)
+
+
+def test_older_studies_have_no_search_and_their_curves_in_the_record(tmp_path: Path) -> None:
+    runs = study_runs(seeds=(1,), grid=False)
+    for name, old in (("new", False), ("old", True)):
+        write_records(tmp_path / name, plan_of(runs, seeds=[1]), runs, old=old)
+    new, old_one = read_records(tmp_path / "new"), read_records(tmp_path / "old")
+    assert new == old_one
+    assert new.search is None
+    assert (new.plan.confirm_seeds, new.plan.searched_for, new.plan.pruning) == ((), ("R10@1",), None)
+    assert any(run.history for run in new.runs)
+
+
+def test_a_curve_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    runs = study_runs(seeds=(1,), grid=False)
+    write_records(tmp_path, plan_of(runs, seeds=[1]), runs)
+    path = sorted(tmp_path.glob("runs/*/history.json"))[0]
+    path.write_text("{}")
+    results = read_records(tmp_path)
+    with pytest.raises(UserError, match=r"history.json: not a list"):
+        _ = next(run for run in results.runs if run.id == path.parent.name).history
+
+
+@pytest.mark.parametrize("damage", ["[]", "{", '{"systems": {"LS": {}}}', '{"systems": {"LS": 3}}'])
+def test_a_bad_search_is_one_line(tmp_path: Path, damage: str) -> None:
+    runs = study_runs(seeds=(1,), grid=False)
+    write_records(tmp_path, plan_of(runs, seeds=[1]), runs)
+    (tmp_path / "search.json").write_text(damage)
+    with pytest.raises(UserError) as error:
+        read_records(tmp_path)
+    assert "\n" not in str(error.value)
+    assert "search" in str(error.value)
+
+
+def test_what_search_json_says_is_what_the_runs_say(made: Searched, analysis: Analysis) -> None:
+    found = {c.id: c for c in analysis.found}
+    for system in made.systems.values():
+        for proposal in system["proposals"]:
+            values = found[proposal["configuration_id"]].values(analysis.results.plan, "search")
+            assert (values is not None) == (proposal["state"] == "complete")
+            if values is not None:
+                assert values.mean() == pytest.approx(proposal["objectives"]["R10@1"])
+
+
+def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analysis: Analysis) -> None:
+    table = per_query(analysis.results, "test", "R10@1")
+    assert set(table["seed"].dropna()) == {11, 12}
+    means = table.groupby(["system", "query_id"])["value"].mean().unstack(0)
+    for c in analysis.comparisons:
+        assert c.targets["queries"] is not None
+        assert c.targets["queries"].p == pytest.approx(stats.ttest_rel(means[c.system], means[c.baseline]).pvalue)
+    for row in analysis.table.rows:
+        if row.system in made.systems:
+            assert row.configuration == made.systems[row.system]["winner"]
+            dev = [run for run in made.runs if run.configuration == row.configuration and run.seed in (1, 2, 3)]
+            assert row.dev is not None
+            assert row.dev[0] == pytest.approx(np.mean([metric(run.scores["dev"]) for run in dev]))
+    assert "seeds: 3 of the search on dev, 2 fresh ones on test" in text(analysis)
+    assert not any("undeclared" in note for note in analysis.table.notes)
+
+
+def test_without_confirmation_test_scores_belong_to_the_seeds_of_the_search(tmp_path: Path) -> None:
+    made = searched(fresh=(), proposals=3, queries=(10, 20))
+    write_records(tmp_path, made.plan, made.runs, made.search)
+    analysis = analyse(read_records(tmp_path))
+    assert analysis.table.seeds == 3
+    assert analysis.confirmed == []
+    assert all(c.difference is not None for c in analysis.comparisons)
+    assert "Search, confirmed and test" not in text(analysis)
+
+
+def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, analysis: Analysis) -> None:
+    lost = {made.systems["T-LS"]["proposals"][number]["configuration_id"] for number in DROPPED}
+    assert {c.id for c in analysis.found if c.dropped} == lost
+    (incomplete,) = [note for note in analysis.table.notes if "is incomplete" in note]
+    assert "seed 3 failed" in incomplete
+    (dropped,) = [note for note in analysis.table.notes if "dropped by the race" in note]
+    assert dropped.startswith("dropped by the race after 1 of 3 seeds: T-LS (")
+    assert all(f"[{key}]" in dropped for key in lost)
+    run = next(run for run in analysis.results.runs if run.config["configuration_id"] in lost)
+    run.files["test"] = next(run.files["test"] for run in analysis.results.runs if "test" in run.files)
+    again = analyse(analysis.results)
+    del run.files["test"]
+    assert {name: c and c.id for name, c in again.chosen.items()} == {n: c and c.id for n, c in analysis.chosen.items()}
+    assert any("the race dropped it" in note for note in again.table.notes)
+
+
+def test_test_scores_do_not_make_a_dropped_configuration_the_chosen_one(tmp_path: Path) -> None:
+    made = searched(proposals=3, queries=(10, 20))
+    system = made.systems["T-LS"]
+    winner = next(p for p in system["proposals"] if p["configuration_id"] == system["winner"])
+    write_records(tmp_path / "before", made.plan, made.runs, made.search)
+    chosen = analyse(read_records(tmp_path / "before")).chosen["T-LS"]
+    assert chosen is not None
+    assert chosen.id == system["winner"]
+    winner["state"] = "dropped"
+    write_records(tmp_path / "after", made.plan, made.runs, made.search)
+    assert analyse(read_records(tmp_path / "after")).chosen["T-LS"] is None
+
+
+def test_the_luck_of_a_search_by_hand(made: Searched, analysis: Analysis) -> None:
+    def mean(configuration: str, seeds: tuple[int, ...], split: str = "dev") -> float:
+        own = [run for run in made.runs if run.configuration == configuration and run.seed in seeds]
+        assert len(own) == len(seeds)
+        return float(np.mean([metric(run.scores[split]) for run in own]))
+
+    rows = {(row.system, row.tuned): row for row in analysis.confirmed}
+    assert list(rows) == [("LS", True), ("LS", False), ("T-LS", True), ("T-LS", False)]
+    for name, system in made.systems.items():
+        won, default = system["winner"], system["untuned"]
+        row, other = rows[name, True], rows[name, False]
+        gain, fresh = (mean(won, seeds) - mean(default, seeds) for seeds in ((1, 2, 3), (11, 12)))
+        assert (row.gain, row.fresh, row.luck) == pytest.approx((gain, fresh, gain - fresh))
+        assert row.test is not None
+        assert row.test[0] == pytest.approx(mean(won, (11, 12), "test"))
+        assert other.confirmed is not None
+        assert other.confirmed[0] == pytest.approx(mean(default, (11, 12)))
+        assert (other.gain, other.test) == (None, None)
+    for shown in (text(analysis), markdown(analysis), page(analysis, {})):
+        assert "Search, confirmed and test" in shown
+        assert f"{rows['T-LS', True].gain:+.4f}" in shown
+
+
+def test_a_default_outside_the_grid_has_a_gain_on_fresh_seeds_only(tmp_path: Path) -> None:
+    made = searched(proposals=4, queries=(10, 20))
+    system = made.systems["T-LS"]
+    default = system["untuned"]
+    system["proposals"] = [p for p in system["proposals"] if p["configuration_id"] != default]
+    runs = [run for run in made.runs if run.configuration != default or run.role == "confirm"]
+    write_records(tmp_path, made.plan, runs, made.search)
+    analysis = analyse(read_records(tmp_path))
+    row = next(row for row in analysis.confirmed if (row.system, row.tuned) == ("T-LS", True))
+    assert (row.gain, row.luck) == (None, None)
+    assert row.fresh is not None
+    assert "The untuned default is not in the grid of T-LS" in text(analysis)
+    assert "not in the grid of LS" not in text(analysis)
+
+
+def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> None:
+    made = searched(proposals=3, queries=(10, 20))
+    for system in made.systems.values():
+        system["untuned"] = system["winner"]
+    write_records(tmp_path, made.plan, made.runs, made.search)
+    rows = analyse(read_records(tmp_path)).confirmed
+    assert [(row.gain, row.fresh, row.luck) for row in rows] == [(0.0, 0.0, 0.0)] * 2
+    assert all("= untuned" in cells[1] for cells in confirmation.cells(rows))
+
+
+def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path) -> None:
+    changed = searched(dropped=(2,), proposals=5, objectives=("R10@1", "ECE"), queries=(10, 20))
+    changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
+    write_records(tmp_path, changed.plan, changed.runs, changed.search)
+    told = notes(analyse(read_records(tmp_path)))
+    assert "search.hours: 5 of 12 proposals of T-LS were made; what such a study finds depends on the machine" in told
+    assert any(note.endswith("it dropped 1 of 9 configurations") for note in told)
+    assert any("R10@1 (most), ECE (least)" in note for note in told)
+
+
+def test_fresh_runs_are_told_apart_in_the_results(analysis: Analysis) -> None:
+    rows = list(csv.DictReader(_tidy(analysis).to_csv(index=False).splitlines()))
+    for row in rows:
+        assert (row["role"] == "confirm") == (row["seed"] in ("11", "12"))
+    assert {row["role"] for row in rows} == {"search", "confirm", "baseline"}
+
+
+def test_labels_name_what_a_system_varies_in(analysis: Analysis) -> None:
+    labels = {c.id: c.label for c in configurations(analysis.results)}
+    assert len({label for key, label in labels.items() if label.startswith("T-LS")}) == 14
+    assert {"LS (ε 0.1)", "LS (ε 0.2)", "BERT", "BM25"} < set(labels.values())
+
+
+def test_the_order_of_candidates_is_worked_out_once_and_never_mistaken(folder: Path, tmp_path: Path) -> None:
+    results = read_records(folder)
+    runs = [run for run in results.runs if "dev" in run.files][:6]
+    alone = [Evaluator().per_query(run.files["dev"], "dev", "R10@1", "") for run in runs]
+    shared = Evaluator()
+    for number, run in enumerate(runs):
+        frame = run.scores("dev").sample(frac=1, random_state=number) if number % 2 else run.scores("dev")
+        frame.to_parquet(tmp_path / f"{number}.parquet", index=False)
+        values = shared.per_query(tmp_path / f"{number}.parquet", "dev", "R10@1", "")
+        assert values.equals(alone[number])
+    again = [shared.per_query(run.files["dev"], "dev", "R10@1", "") for run in runs]
+    assert again[0].index is again[-1].index
+
+
+def test_a_file_of_several_splits(tmp_path: Path, folder: Path) -> None:
+    run = next(run for run in read_records(folder).runs if "test" in run.files)
+    both = pd.concat([run.scores("dev"), run.scores("test")])
+    both.to_parquet(tmp_path / "both.parquet")
+    assert splits(tmp_path / "both.parquet") == ["dev", "test"]
+    for split in ("dev", "test"):
+        found = Evaluator().per_query(tmp_path / "both.parquet", split, "R10@1", "")
+        assert found.equals(run.per_query(split, "R10@1"))
