@@ -1,58 +1,28 @@
-"""What has to run next: search rounds, then the test set for the chosen configurations. Knows nothing of Ray.
+"""What has to run next: search rounds, confirmation, then the test set for the chosen. Knows nothing of Ray.
 
 Everything it decides follows from the study file and from finished records, so a second start of the same study takes
-exactly the decisions of the first.
+exactly the decisions of the first; but for budgets of time, which say so.
 """
 
-from collections import deque
-from collections.abc import Iterable
-from pathlib import Path
-from statistics import fmean
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 from search_spaces.replicates import Search
-from search_spaces.smoothing import settings
+from search_spaces.space import Point
 from study import record
-from study.config import Study, searched
+from study.agenda import Agenda, Stops
+from study.configuration import Configuration, Errand, Maker, Resolved, Role
+from study.hunt import Hunt
+from study.ledger import Ledger
+from study.objectives import directions, gains, means, objectives
+from study.searches import family, searched
+from study.settings import Study
 from trainables.job import Job
-from trainables.smoothing import switch_instances
-from trainables.specification import Environment, RunSpecification, VariantSettings, digest
+from trainables.specification import RunSpecification
 from trainables.stages import remembered, stage_key
 from trainables.storage import RESUME
 
-
-class Resolved(NamedTuple):
-    """What the study's names stand for on this machine."""
-
-    fingerprint: str
-    model_digest: str
-    model_path: Path
-    environment: Environment
-
-
-class Configuration(NamedTuple):
-    """One row of the study: a system at given settings, to be run with every seed."""
-
-    name: str  # BERT, LS, ..., untrained, BM25
-    variant: VariantSettings
-    runs: tuple[RunSpecification, ...]
-
-    @property
-    def id(self) -> str:
-        """Shared by all seeds."""
-        return self.runs[0].configuration_id
-
-
-class Errand(NamedTuple):
-    """A job with the labels its W&B run carries."""
-
-    job: Job
-    labels: dict[str, Any]
-
-    @property
-    def split(self) -> record.Split:
-        """The split it evaluates."""
-        return "dev" if self.job.action == "train" else "test"
+Phase = Literal["search", "confirm", "test"]
 
 
 class Campaign:
@@ -61,205 +31,212 @@ class Campaign:
     Args:
         study: what was asked for; its training settings already resolved.
         resolved: data, model and environment.
-        folder: the study's folder, where records are looked up.
+        ledger: of the study's records.
         plan_hash: goes into every run's labels.
+        spent: the budget of time that is spent, if one is; asked before a round of proposals begins.
+        before: by system, what an earlier start wrote of its searches (`study.searchlog`).
     """
 
-    def __init__(self, study: Study, resolved: Resolved, folder: Path, plan_hash: str) -> None:
-        self.study, self.resolved, self.folder, self._plan_hash = study, resolved, folder, plan_hash
-        self._queue: deque[Errand] = deque()
-        self._running: dict[str, str | None] = {}  # run id -> key of the first stretch that it may share
-        self._rounds: dict[str, list[Configuration]] = {}
-        self._testing = False
-        training = study.training
-        cuts = {switch_instances(part, training.instances, training.batch_size) for part in study.search.switch}
-        self._cuts = tuple(sorted(cuts))
-        self._seen_test = any(folder.glob("runs/*/test.json"))
-        space = study.search
-        self._searches: dict[str, Search] = {
-            name: Search(name, count, space.parallel, space.seed, space.epsilon, space.switch)
-            for name, count in searched(study).items()
-        }
-        self.configurations = [self._baseline(), self._untrained(), self._sampler()]
-        self._enqueue(self.configurations, "train")
-        for name in self._searches:
-            self._next_round(name)
+    def __init__(
+        self,
+        study: Study,
+        resolved: Resolved,
+        ledger: Ledger,
+        plan_hash: str,
+        spent: Callable[[], str | None] = lambda: None,
+        before: dict[str, Any] | None = None,
+    ) -> None:
+        self.study, self.resolved, self.ledger, self.folder = study, resolved, ledger, ledger.folder
+        self.objectives = objectives(study)
+        self._make = Maker(study, resolved, plan_hash)
+        self._phase: Phase = "search"
+        self._seen_test = any(ledger.folder.glob("runs/*/test.json"))
+        self._confirming: list[Configuration] = []
+        self._known_stops: dict[str, Stops] = {}
+        self._agenda = Agenda(self._stops, self._rounds_left)
+        self.hunts: dict[str, Hunt] = {}
+        self._fixed = [self._make.untrained(study.seeds, "baseline"), self._make.sampler()]
+        counts = searched(study)
+        if "BERT" not in counts:
+            self._fixed.insert(0, self._make.system("BERT", Point(), study.seeds, "baseline"))
+        self.hunts = {name: self._hunt(name, count, spent, (before or {}).get(name)) for name, count in counts.items()}
+        self._enqueue(((item, run) for item in self._fixed for run in item.runs), "train")
+        for hunt in self.hunts.values():
+            hunt.begin()
+            self._enqueue(hunt.due(), "train")
         self._settle()
 
     @property
+    def configurations(self) -> list[Configuration]:
+        """All so far: the fixed systems, what was proposed, and what is confirmed."""
+        proposed = [item for hunt in self.hunts.values() for item in hunt.configurations]
+        return [*self._fixed, *proposed, *self._confirming]
+
+    @property
     def runs_planned(self) -> int:
-        """Training and test errands of the whole study, those already done included."""
-        seeds, trials = len(self.study.seeds), sum(searched(self.study).values())
-        systems = len(self._searches) + 2
-        return (trials + 2 + systems) * seeds + 2
+        """Training and test errands of the whole study, those already done included; fewer where a race drops some."""
+        seeds, confirm = len(self.study.seeds), len(self.study.confirm.seeds)
+        systems = len({*self.hunts, "BERT", "untrained"})
+        trials = sum(hunt.search.proposals for hunt in self.hunts.values()) + len(self._fixed) - 1
+        confirmed = (len(self._confirming) if self._confirming else systems + len(self.hunts)) if confirm else 0
+        return trials * seeds + confirmed * confirm + systems * (confirm or seeds) + 2
 
     @property
     def finished(self) -> bool:
         """Nothing is running and nothing is left to start."""
-        return self._testing and not self._queue and not self._running
+        return self._phase == "test" and not len(self._agenda)
 
     def next(self) -> Errand | None:
-        """The next errand to start, or None while others must finish first.
-
-        One that begins as a running one does is left for later, since it would wait for that one's stages.
-        """
-        if not self._queue:
-            return None
-        busy = set(self._running.values()) - {None}
-        errand = next((errand for errand in self._queue if self._beginning(errand) not in busy), self._queue[0])
-        self._queue.remove(errand)
-        self._running[errand.job.specification.id] = self._beginning(errand)
-        return errand
-
-    def _beginning(self, errand: Errand) -> str | None:
-        """Two runs with the same one would wait for each other, so that something else had better run meanwhile."""
-        return next(iter(self.stages(errand.job.specification)), None) if errand.job.action == "train" else None
+        """The next errand to start, or None while others must finish first."""
+        return self._agenda.take()
 
     def done(self, errand: Errand) -> None:
         """The errand ended, well or not: its record says which."""
-        self._running.pop(errand.job.specification.id, None)
+        run = errand.job.specification
+        self._agenda.end(run.id)
+        if self.ledger.refresh(run.id, errand.split) == "finished":
+            self._agenda.finish(run)
         self._settle()
 
     def example(self) -> Job:
         """Any training job, for what is computed once for all of them."""
-        baseline = self.configurations[0]
-        return self._errand(baseline, baseline.runs[0], "train").job
+        item = next(item for item in self.configurations if item.runs[0].training is not None)
+        return self._make.errand(item, item.runs[0], "train").job
 
     def chosen(self) -> dict[str, Configuration]:
-        """By system, the complete configuration with the best mean on the development set, the first on a tie."""
-        best: dict[str, Configuration] = {}
-        for configuration in self.configurations:
-            mean, leader = self.mean(configuration), best.get(configuration.name)
-            if mean is not None and (leader is None or mean > (self.mean(leader) or 0.0)):
-                best[configuration.name] = configuration
-        return best
+        """By system, the complete configuration that is best on the development set, the first on a tie.
+
+        Of several objectives the first decides, and the others in their order where it does not.
+        """
+        best: dict[str, tuple[tuple[float, ...], Configuration]] = {}
+        dropped = {key for hunt in self.hunts.values() for key in hunt.dropped}
+        for item in [item for item in self.configurations if item.role != "confirm" and item.id not in dropped]:
+            found = means(item, self.ledger, self._judged_by(item))
+            if found is not None:
+                worth = gains(found, self._judged_by(item))
+                if item.name not in best or worth > best[item.name][0]:
+                    best[item.name] = worth, item
+        return {name: item for name, (_, item) in best.items()}
+
+    def tested(self) -> dict[str, Configuration]:
+        """By system, the runs that the test set judges: the chosen configuration's, with fresh seeds if there are."""
+        fresh = {item.id: item for item in self._confirming}
+        return {name: fresh.get(item.id, item) for name, item in self.chosen().items()}
 
     def mean(self, configuration: Configuration) -> float | None:
         """Mean development metric over all seeds; None where a seed failed or is missing."""
-        entries = [record.read(self.folder, run.id) for run in configuration.runs]
-        key = f"dev/{self.study.analysis.metric}"
-        values = [entry["summary"][key] for entry in entries if entry and entry["state"] == "finished"]
-        return fmean(values) if len(values) == len(entries) else None
+        found = means(configuration, self.ledger, self.objectives[:1])
+        return found[0] if found else None
+
+    def untuned(self, name: str) -> Configuration:
+        """The default of a searched system, whether or not it was proposed."""
+        return self._make.system(name, self.hunts[name].search.family.defaults()[0], self.study.seeds, "search")
+
+    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
+        """The W&B config of a run."""
+        return self._make.labels(configuration, run)
+
+    def log(self) -> dict[str, Any]:
+        """What the searches did, for the report."""
+        chosen = self.chosen()
+        return {"systems": {name: hunt.log(chosen.get(name), self.untuned(name)) for name, hunt in self.hunts.items()}}
 
     def needed(self) -> set[str]:
         """Names, in the storage of stages, of all that this study may still read: the stages and slots of runs that are
         queued or running, the stages that proposals still possible would start from, and the final weights of every
         configuration that may still be tested."""
-        open_ones = [item for item in self.configurations if self._open([item])]
-        waiting = {run.id for item in open_ones for run in item.runs if not record.finished(self.folder, run.id)}
-        possible = [
-            self._configuration(name, variant)
-            for name, search in self._searches.items()
-            for variant in search.remaining()
-        ]
-        training = [run for item in open_ones for run in item.runs if run.id in waiting]
-        training += [run for item in possible for run in item.runs]
-        names = {key for run in training for key in self.stages(run)} | {f"{RESUME}/{run_id}" for run_id in waiting}
-        for item in [*self.chosen().values(), *open_ones]:  # who is complete and not the best will not become it
+        open_ones = [item for item in self.configurations if self._open(item)]
+        waiting = {run.id: run for item in open_ones for run in item.runs if not self.ledger.finished(run.id, "dev")}
+        possible = (run for hunt in self.hunts.values() for item in hunt.possible() for run in item.runs)
+        names = {key for run in [*waiting.values(), *possible] for key in self.stages(run)}
+        names |= {f"{RESUME}/{run_id}" for run_id in waiting}
+        for item in [*self.tested().values(), *open_ones]:  # who is complete and not the best will not become it
             for run in item.runs:
-                if not record.finished(self.folder, run.id, "test"):
+                if not self.ledger.finished(run.id, "test"):
                     names |= set(self.stages(run)[-1:])
         return names
 
-    def stages(self, run: RunSpecification) -> list[str]:
+    def stages(self, run: RunSpecification) -> tuple[str, ...]:
         """Keys of the stages that are kept of a run, in the order of training."""
-        return [] if run.training is None else [stage_key(run, stop) for stop in remembered(run, self._cuts)]
+        return tuple(key for _, key in self._stops(run))
+
+    def _stops(self, run: RunSpecification) -> Stops:
+        """Instances and keys of the states that are kept of a run."""
+        if run.training is None:
+            return ()
+        if run.id not in self._known_stops:
+            stops = remembered(run, self._make.cuts(run))
+            self._known_stops[run.id] = tuple((stop, stage_key(run, stop)) for stop in stops)
+        return self._known_stops[run.id]
+
+    def _rounds_left(self, name: str) -> int:
+        return self.hunts[name].rounds_left if name in self.hunts else 0
+
+    def _hunt(self, name: str, count: int, spent: Callable[[], str | None], before: dict[str, Any] | None) -> Hunt:
+        settings, seeds = self.study.search, self.study.seeds
+        role: Role = "baseline" if name == "BERT" else "search"
+        search = Search(
+            family(self.study, name),
+            count,
+            settings.parallel,
+            settings.sampler,
+            settings.seed,
+            directions(self.objectives),
+        )
+        return Hunt(
+            search,
+            lambda point: self._make.system(name, point, seeds, role),
+            self.ledger,
+            self.objectives,
+            settings.pruning == "race",
+            spent,
+            before,
+        )
+
+    def _judged_by(self, item: Configuration) -> tuple[str, ...]:
+        """BM25's scores are no logits, and cannot be calibrated."""
+        return self.objectives if item.runs[0].training is not None else self.objectives[:1]
 
     def _settle(self) -> None:
-        """Starts whatever the finished records allow: next rounds, then the test set."""
-        progressed = True
-        while progressed:
-            progressed = False
-            for name, configurations in list(self._rounds.items()):
-                if not self._open(configurations):
-                    self._searches[name].tell([self.mean(configuration) for configuration in configurations])
-                    self._next_round(name)
-                    progressed = True
-        if not self._testing and not self._rounds and not self._open(self.configurations):
-            self._testing = True
-            self._enqueue(self.chosen().values(), "test")
+        """Starts whatever the finished records allow: more seeds, next rounds, the confirmation, then the test set."""
+        for hunt in self.hunts.values():
+            while not hunt.over and not any(run.id in self._agenda for _, run in hunt.due()):
+                hunt.advance()
+                self._enqueue(hunt.due(), "train")
+        if len(self._agenda) or not all(hunt.over for hunt in self.hunts.values()):
+            return
+        if self._phase == "search":
+            self._phase = "confirm"
+            self._confirming = self._to_confirm()
+            self._enqueue(((item, run) for item in self._confirming for run in item.runs), "train")
+            self._settle()
+        elif self._phase == "confirm":
+            self._phase = "test"
+            self._enqueue(((item, run) for item in self.tested().values() for run in item.runs), "test")
 
-    def _next_round(self, name: str) -> None:
-        proposals = self._searches[name].round()
-        self._rounds.pop(name, None)
-        if proposals:
-            new = [self._configuration(name, proposal.settings) for proposal in proposals]
-            self._rounds[name] = new
-            self.configurations += new
-            self._enqueue(new, "train")
+    def _to_confirm(self) -> list[Configuration]:
+        """The chosen, and the untuned defaults of what was searched, with fresh seeds; none where there are no such."""
+        seeds = self.study.confirm.seeds
+        if not seeds:
+            return []
+        wanted = [*self.chosen().values(), *(self.untuned(name) for name in self.hunts)]
+        distinct = {item.id: item for item in wanted if item.runs[0].seed is not None}
+        return [self._make.again(item, seeds, "confirm") for item in distinct.values()]
 
-    def _open(self, configurations: Iterable[Configuration]) -> bool:
-        waiting = self._running.keys() | {errand.job.specification.id for errand in self._queue}
-        return any(run.id in waiting for configuration in configurations for run in configuration.runs)
+    def _open(self, item: Configuration) -> bool:
+        """Whether anything of it is still to be run."""
+        proposed = any(item in hunt.open for hunt in self.hunts.values())
+        return proposed or any(run.id in self._agenda for run in item.runs)
 
-    def _enqueue(self, configurations: Iterable[Configuration], action: str) -> None:
+    def _enqueue(self, runs: Iterable[tuple[Configuration, RunSpecification]], action: str) -> None:
         split: record.Split = "dev" if action == "train" else "test"
-        for configuration in configurations:
-            for run in configuration.runs:
-                if not record.finished(self.folder, run.id, split) and not self._settled(configuration, run):
-                    self._queue.append(self._errand(configuration, run, action))
+        for item, run in runs:
+            if self.ledger.finished(run.id, split):
+                self._agenda.finish(run)
+            elif run.id not in self._agenda and not self._settled(item, run):
+                self._agenda.add(self._make.errand(item, run, action))
 
-    def _settled(self, configuration: Configuration, run: RunSpecification) -> bool:
+    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
         """A failed run of the search is tried again, but not once test scores exist: they fixed the choice."""
-        searched_run = configuration.name in self._searches and self._seen_test
-        return (
-            searched_run and record.read(self.folder, run.id) is not None and not record.finished(self.folder, run.id)
-        )
-
-    def _errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
-        job = Job.model_validate(
-            {
-                "specification": run,
-                "action": action,
-                "metric": self.study.analysis.metric,
-                "cache": self.study.cache,
-                "model_path": self.resolved.model_path,
-                "stages": self.study.stages,
-                "interval": self.study.caching.interval,
-                "study": digest(str(self.folder)),
-                "cuts": self._cuts,
-            }
-        )
-        return Errand(job, self.labels(configuration, run))
-
-    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
-        """The W&B config of a run: every key that one may want to group by."""
-        return {
-            "study": self.study.name,
-            "plan_hash": self._plan_hash,
-            "specification_id": run.id,
-            "configuration_id": configuration.id,
-            "task": self.study.task.name,
-            "variant": configuration.name,
-            **configuration.variant.model_dump(mode="json"),
-            "seed": run.seed,
-            "specification": run.model_dump(mode="json"),
-        }
-
-    def _configuration(self, name: str, variant: VariantSettings, instances: int | None = None) -> Configuration:
-        training = self.study.training
-        if instances is not None:
-            training = training.model_copy(update={"instances": instances})
-        runs = [
-            RunSpecification(
-                task=self.study.task,
-                data=self.resolved.fingerprint,
-                model=self.study.model.model_copy(update={"name": self.resolved.model_digest}),
-                training=training,
-                variant=variant.normalised(),
-                seed=seed,
-                environment=self.resolved.environment,
-            )
-            for seed in self.study.seeds
-        ]
-        return Configuration(name, variant, tuple(runs))
-
-    def _baseline(self) -> Configuration:
-        return self._configuration("BERT", settings("BERT", {}))
-
-    def _untrained(self) -> Configuration:
-        return self._configuration("untrained", settings("BERT", {}), instances=0)
-
-    def _sampler(self) -> Configuration:
-        run = RunSpecification(system="sampler", task=self.study.task, data=self.resolved.fingerprint)
-        return Configuration("BM25", VariantSettings(), (run,))
+        searched_run = item.name in self.hunts and item.role != "confirm" and self._seen_test
+        return searched_run and self.ledger.state(run.id, "dev") == "failed"

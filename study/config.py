@@ -18,11 +18,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from study.settings import TRIALS, VARIANTS, Study
+from study.searching import PROPOSALS
+from study.settings import VARIANTS, Study
 from trainables.errors import UserError
 from trainables.specification import Settings
 
-__all__ = ["VARIANTS", "Study", "load", "searched", "shipped"]
+__all__ = ["VARIANTS", "Study", "load", "shipped"]
 
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
@@ -33,11 +34,6 @@ def shipped() -> list[tuple[str, str]]:
     """Name and first comment line of every shipped study, by name."""
     files = sorted(STUDIES.glob("*.toml"))
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
-
-
-def searched(study: Study) -> dict[str, int]:
-    """The variants that have something to search, and how many configurations of each are proposed."""
-    return {name: count for name in study.variants for key, count in study.search.trials.items() if key == name}
 
 
 def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
@@ -131,7 +127,7 @@ def _known(model: type[Settings] = Study, prefix: str = "") -> Iterator[str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _known(field.annotation, f"{prefix}{name}.")
     if model is Study:
-        yield from (f"search.trials.{variant}" for variant in TRIALS)
+        yield from (f"search.trials.{variant}" for variant in PROPOSALS)
 
 
 def _refuse_unknown(place: str, data: Mapping[str, Any], prefix: str = "") -> None:
@@ -199,8 +195,12 @@ def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
         if not os.path.isdir(existing):
             yield key, repr(str(path)), f"a folder; {existing} is a file"
-    if fault := _unusable_storage(study.stages):
-        yield "cache.stages", repr(study.stages), fault
+    for key, place in (("cache.stages", study.stages), ("output.records", study.records)):
+        if place and re.search("://.*:.*@", place):  # not shown either
+            hidden = re.sub("://.*@", "://...@", place)
+            yield key, repr(hidden), "no password in it; credentials are read from the environment"
+        elif place and (fault := _unusable_storage(place)):
+            yield key, repr(place), fault
 
 
 def _unusable_storage(place: str) -> str | None:

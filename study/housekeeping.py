@@ -4,11 +4,13 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from tempfile import TemporaryFile
 
 from study.campaign import Campaign
 from study.config import Study
 from trainables.eviction import evict
 from trainables.files import sweep
+from trainables.last_words import FILE
 from trainables.storage import storage
 
 _FORGOTTEN = 7 * 24 * 3600.0
@@ -16,14 +18,29 @@ _FORGOTTEN = 7 * 24 * 3600.0
 
 
 def clean(study: Study) -> None:
-    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others, and
-    preparations that were stopped and nobody has taken up again for a week."""
+    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others, the last
+    words of trials that were killed with their driver, and preparations that were stopped and nobody has taken up again
+    for a week."""
     for folder in {study.folder, study.cache}:
         sweep(folder, deep=True)
+    for words in study.folder.glob(f"runs/*/{FILE}"):
+        words.unlink(missing_ok=True)
     for work in (study.cache / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
             if time.time() - work.stat().st_mtime > _FORGOTTEN:
                 shutil.rmtree(work, ignore_errors=True)
+
+
+def check_writable(study: Study) -> None:
+    """Before anything is spent: whether files can be made in the study's folder and in the cache.
+
+    Raises:
+        OSError: they cannot.
+    """
+    for folder in (study.folder, study.cache):
+        nearest = next(place for place in (folder, *folder.parents) if place.is_dir())
+        with TemporaryFile(dir=nearest):
+            pass
 
 
 class Budget:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from study.config import Study
+from study.objectives import objectives
 from trainables.errors import UserError
 from trainables.files import write_json
 from trainables.specification import digest
@@ -37,6 +38,10 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         "task": study.task.name,
         "alpha": study.analysis.alpha,
         "seeds": list(study.seeds),
+        "confirm_seeds": list(study.confirm.seeds),
+        "objectives": list(objectives(study)),
+        "pruning": study.search.pruning,
+        "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "metric": study.analysis.metric,
         "search_split": "dev",
         "test_split": "test",
@@ -44,7 +49,7 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         "expected_queries": queries,
         "data": data,
         "families": families,
-        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "output", "caching"}),
+        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"}),
     }
 
 

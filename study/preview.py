@@ -1,42 +1,156 @@
-"""What a study would run, share and cost, before anything is spent. Loads neither torch nor ray."""
+"""What a study would run, share, cost and be able to detect, before anything is spent.
+
+Loads neither torch nor ray, but for --calibrate, which trains for a minute.
+"""
 
 import json
-from pathlib import Path
-from statistics import fmean
+from typing import Any
 
-from study.config import Study, searched
+from study.estimate import Cost, calibrated, recorded
+from study.joining import address
+from study.ledger import Ledger
+from study.places import places
+from study.record import Split
+from study.searches import searched, size
+from study.settings import Study
 from study.sharing import shared, unshared
 from trainables.data.prepared import find
 
+Row = dict[str, Any]
 
-def show(study: Study) -> None:
-    """Prints the plan: rows of runs, the instances to train, and what records already tell of time and noise."""
-    seeds, instances = len(study.seeds), study.training.instances
+
+def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
+    """The plan as plain data; what is not known is None.
+
+    Args:
+        study: what was asked for.
+        calibrate: whether to train for a minute to learn the cost.
+
+    Raises:
+        UserError: with `calibrate`, the task or the model is not what the study says.
+    """
+    if calibrate:
+        from study.calibration import calibrate as measure
+
+        rates = measure(study, lambda line: None)
+    prepared, ledger, rows = find(study.task, study.cache), Ledger(study.folder), _rows(study)
+    queries = {split: counts["queries"] for split, counts in prepared.meta()["splits"].items()} if prepared else None
+    states = [ledger.state(run_id) for run_id in ledger.ids()]
+    cost = calibrated(study, rates, queries) if calibrate and queries else _recorded(ledger)
+    without, together = unshared(study), shared(study)
+    return {
+        "study": study.name,
+        "task": study.task.name,
+        "model": study.model.name,
+        "seeds": list(study.seeds),
+        "confirm_seeds": list(study.confirm.seeds),
+        "systems": rows,
+        "runs": sum(row["runs"] for row in rows),
+        "instances": {"unshared": without._asdict(), "shared": together._asdict()},
+        "sampler": study.search.sampler,
+        "pruning": study.search.pruning,
+        "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
+        "data": prepared.fingerprint if prepared else None,
+        "queries": queries,
+        "records": {state: states.count(state) for state in ("finished", "failed")},
+        "cost": _hours(study, cost, rows) if cost else None,
+        "detectable": _detectable(study),
+    }
+
+
+def show(study: Study, calibrate: bool, as_json: bool) -> None:
+    """Prints it, for people or for machines."""
+    found = preview(study, calibrate)
+    print(json.dumps(found, indent=1) if as_json else "\n".join(_lines(found)))
+
+
+def _rows(study: Study) -> list[Row]:
+    seeds, fresh, each = len(study.seeds), len(study.confirm.seeds), study.training.instances
     searches = searched(study)
-    rows = [("BM25 order", 1, 1, 0), ("untrained", 1, seeds, 0), ("BERT", 1, seeds, instances)]
-    rows += [(name, count, count * seeds, instances) for name, count in searches.items()]
-    print(f"study {study.name}: task {study.task.name}, model {study.model.name}, seeds {list(study.seeds)}")
-    print(f"{'system':12} {'configurations':>14} {'runs':>6} {'instances':>10}")
-    for name, configurations, runs, each in rows:
-        print(f"{name:12} {configurations:14} {runs:6} {runs * each:10}")
-    total, runs = sum(row[2] * row[3] for row in rows), sum(row[2] for row in rows)
-    print(f"{'in all':12} {sum(row[1] for row in rows):14} {runs:6} {total:10}")
-    print(f"instances to train: {unshared(study)} without sharing, {shared(study)} with equal beginnings trained once")
-    print(f"then {len(searches) + 2} systems x {seeds} seeds and BM25 on the test set")
-    prepared = find(study.task, study.cache)
-    print(f"data: {prepared.fingerprint if prepared else 'unknown until the study has prepared it'}")
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in study.folder.glob("runs/*/record.json")]
-    done = [entry for entry in records if entry["state"] == "finished"]
-    seconds = [entry["summary"]["seconds"] for entry in done if entry["summary"].get("instances_trained")]
-    hours = f"{fmean(seconds) * runs / 3600:.2f} trial hours" if seconds else "unknown until a run is recorded"
-    print(f"records: {len(done)} runs finished; cost: {hours}")
-    print(f"detectable effect: {_detectable(study.folder)}")
+    rows = [_row("BM25 order", 1, 1, 0, 0), _row("untrained", 1, seeds, fresh, 0)]
+    if "BERT" not in searches:
+        rows.append(_row("BERT", 1, seeds, fresh, each))
+    for name, count in searches.items():
+        rows.append(_row(name, count, count * seeds, 2 * fresh, each) | {"of": size(study, name)})
+    return rows
 
 
-def _detectable(folder: Path) -> str:
-    path = folder / "report" / "comparisons.json"
+def _row(name: str, configurations: int, runs: int, confirm: int, each: int) -> Row:
+    return {
+        "system": name,
+        "configurations": configurations,
+        "of": configurations,
+        "runs": runs + confirm,
+        "instances": (runs + confirm) * each,
+    }
+
+
+def _recorded(ledger: Ledger) -> Cost | None:
+    entries, tests = _summaries(ledger, "dev"), _summaries(ledger, "test")
+    trained = [(entry.get("instances_trained", 0), entry["seconds"]) for entry in entries if "seconds" in entry]
+    return recorded(trained, [entry["test/seconds"] for entry in tests if "test/seconds" in entry])
+
+
+def _summaries(ledger: Ledger, split: Split) -> list[dict[str, Any]]:
+    """Of the finished evaluations of a split."""
+    ids = [run_id for run_id in ledger.ids(split) if ledger.finished(run_id, split)]
+    return [summary for run_id in ids if (summary := ledger.summary(run_id, split))]
+
+
+def _hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
+    runs = sum(row["runs"] for row in rows)
+    tests = (len(rows) - 1) * len(study.confirm.seeds or study.seeds) + 1
+    at_once = places(study) if address(study) is None else study.resources.concurrent
+    bounds = {name: round(cost.hours(runs, tests, instances), 3) for name, instances in shared(study)._asdict().items()}
+    wall = {name: round(hours / at_once, 3) for name, hours in bounds.items()} if at_once else None
+    return {"source": cost.source, "trial_hours": bounds, "at_once": at_once, "hours": wall}
+
+
+def _detectable(study: Study) -> float | None:
+    """With 80 % power and the corrections of the plan, from the report of what is there."""
+    path = study.folder / "report" / "comparisons.json"
     if not path.is_file():
-        return "unknown until a first result tells the noise"
+        return None
     rows = json.loads(path.read_text(encoding="utf-8"))
     found = [row["detectable"] for row in rows if row["family"] == "variants" and row["detectable"] is not None]
-    return f"{max(found):.4f} with 80 % power, from the report" if found else "unknown: no complete comparison"
+    return max(found, default=None)
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    fresh = f", confirmed with {found['confirm_seeds']}" if found["confirm_seeds"] else ""
+    lines = [
+        f"study {found['study']}: task {found['task']}, model {found['model']}, seeds {found['seeds']}{fresh}",
+        f"{'system':12} {'configurations':>16} {'runs':>6} {'instances':>12}",
+    ]
+    for row in found["systems"]:
+        whole = row["of"] == row["configurations"]
+        count = row["configurations"] if whole else f"{row['configurations']} of {row['of']}"
+        lines.append(f"{row['system']:12} {count:>16} {row['runs']:6} {row['instances']:12}")
+    total = sum(row["configurations"] for row in found["systems"])
+    lines.append(f"{'in all':12} {total:16} {found['runs']:6} {sum(row['instances'] for row in found['systems']):12}")
+    together, without = (_bounds(found["instances"][name]) for name in ("shared", "unshared"))
+    lines.append(f"instances to train: {without} without sharing, {together} with equal beginnings trained once")
+    rules = [f"proposed by {found['sampler']}", *(["raced"] if found["pruning"] else [])]
+    rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in found["budgets"].items() if value]
+    lines.append(f"search: {', '.join(rules)}")
+    if any(found["budgets"].values()):
+        lines.append("a budget of time makes the result depend on the machine's speed: not reproducible")
+    lines.append(f"data: {found['data'] or 'unknown until --prepare'}")
+    records, cost = found["records"], found["cost"]
+    lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
+    lines.append(f"cost: {_cost(cost)}" if cost else "cost: unknown until a run is recorded, or --calibrate")
+    effect = found["detectable"]
+    told = (
+        f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result tells the noise"
+    )
+    return [*lines, f"detectable effect: {told}"]
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    wall = f", {_bounds(cost['hours'])} hours with {cost['at_once']} at once" if cost["hours"] else ""
+    return f"{_bounds(cost['trial_hours'])} trial hours{wall}, by {cost['source']}"
+
+
+def _bounds(found: dict[str, Any]) -> str:
+    low, high = (f"{value:.2f}" if isinstance(value, float) else str(value) for value in found.values())
+    return low if low == high else f"{low} to {high}"

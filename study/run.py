@@ -4,12 +4,15 @@ Only what a command needs is imported: --help, --list and --plan load neither to
 """
 
 import argparse
+import errno
+import json
+import os
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from study.causes import story, unwritable
 from study.config import load, shipped
 from trainables.errors import UserError
 
@@ -28,10 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
         folder = study.folder
+        if (options.calibrate or options.json) and not options.plan:
+            raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
         if options.plan:
             from study.preview import show
 
-            show(study)
+            show(study, options.calibrate, options.json)
         elif options.prepare:
             from study.preparation import summarise
 
@@ -45,14 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"study.run: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"\nstudy.run: interrupted; {_how_to_go_on(folder)}", file=sys.stderr)
+        print(f"\nstudy.run: interrupted; {_safe(folder)}; the same command goes on from there", file=sys.stderr)
         return 1
     except Exception as error:
-        cause = (str(error).strip().splitlines() or [""])[-1][:200]
-        print(f"study.run: {type(error).__name__}: {cause}; {_how_to_go_on(folder)}", file=sys.stderr)
-        if folder is not None and folder.is_dir():
-            (folder / "error.log").write_text(traceback.format_exc(), encoding="utf-8")
-            print(f"study.run: the whole story is in {folder / 'error.log'}", file=sys.stderr)
+        print(f"study.run: {_told(error, folder)}", file=sys.stderr)
         return 1
 
 
@@ -64,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument("--plan", action="store_true", help="show what would run, and run nothing")
+    parser.add_argument("--calibrate", action="store_true", help="with --plan: train for a minute to learn the cost")
+    parser.add_argument("--json", action="store_true", help="with --plan: as JSON, for other programs")
     parser.add_argument("--prepare", action="store_true", help="only prepare the task's data, and say what it is")
     parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
@@ -80,7 +83,7 @@ def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 def _list() -> None:
     from trainables.data import TASKS
     from trainables.data.samplers import SAMPLERS
-    from trainables.smoothing import VARIANTS
+    from trainables.schedules import VARIANTS
 
     print("studies")
     for name, line in shipped():
@@ -96,11 +99,36 @@ def _list() -> None:
         print(f"  {name:20} distribution {variant.distribution}, schedule {variant.schedule}")
 
 
-def _how_to_go_on(folder: Path | None) -> str:
+def _told(error: Exception, folder: Path | None) -> str:
+    """One line: what happened, what is safe, how to go on. The rest goes to a file, if there is room for one."""
+    if unwritable(error):
+        code = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
+        remedy = "make it writable" if code == errno.EROFS else "free some space"
+        return f"{os.strerror(code).lower()}{_where(error)}; {_safe(folder)}; {remedy} and run the same command"
+    if isinstance(error, PermissionError):
+        return f"no permission{_where(error)}; {_safe(folder)}; make it writable and run the same command"
+    cause = (str(error).strip().splitlines() or [""])[-1][:200]
+    line = f"{type(error).__name__}: {cause}; {_safe(folder)}; the same command goes on from there"
+    if folder is None or not folder.is_dir():
+        return line
+    try:
+        (folder / "error.log").write_text("".join(story(error)), encoding="utf-8")
+    except OSError as other:
+        return f"{line}; no error.log: {os.strerror(other.errno or 0).lower()}"
+    return f"{line}; the whole story is in {folder / 'error.log'}"
+
+
+def _where(error: Exception) -> str:
+    name = error.filename if isinstance(error, OSError) else None
+    return f" in {Path(os.fsdecode(name)).parent}" if isinstance(name, str | bytes) else ""
+
+
+def _safe(folder: Path | None) -> str:
     if folder is None:
         return "nothing was started"
-    done = len(list(folder.glob("runs/*/scores.parquet")))
-    return f"{done} finished runs are safe in {folder}; the same command goes on from there"
+    entries = (json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json"))
+    done = sum(entry["state"] == "finished" for entry in entries)
+    return f"{done} finished runs are safe in {folder}"
 
 
 if __name__ == "__main__":

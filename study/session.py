@@ -6,16 +6,21 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from study import plan, record
-from study.campaign import Campaign, Configuration, Errand, Resolved
+from study import changes, plan, record, searchlog
+from study.archive import Archive
+from study.budgets import Clock, spent
+from study.campaign import Campaign
 from study.config import Study
-from study.housekeeping import Budget, clean
-from study.places import places
+from study.configuration import Configuration, Errand, Resolved
+from study.housekeeping import Budget, check_writable, clean
+from study.ledger import Ledger
+from study.places import ready
 from study.preparation import check, described
-from study.tracking import Tracking, mirror, mirror_plan, mirrored
-from trainables import environment, weights
-from trainables.data.prepared import prepare
+from study.progress import Progress, say
+from study.resolution import resolve
+from study.tracking import Tracking, mirror, mirror_plan, mirror_search, mirrored
 from trainables.errors import UserError
+from trainables.limits import check as check_limits
 
 
 def conduct(study: Study, started: float) -> None:
@@ -30,80 +35,54 @@ def conduct(study: Study, started: float) -> None:
     """
     folder = study.folder
     plan.check_folder(study, folder)
-    if study.resources.address is None:
-        places(study)
+    check_limits(study.trial.memory)
+    ready(study)
+    check_writable(study)
     clean(study)
-    path = weights.folder(study.model.name)
-    weights.check(path, study.model)
-    digest = weights.files_digest(path)
-    device: environment.Device = "cuda" if study.resources.gpu else "cpu"
-    here = environment.current(device)
-    study = study.model_copy(update={"training": environment.resolved(study.training, device)})
-    prepared = prepare(study.task, study.cache, say)
-    resolved = Resolved(prepared.fingerprint, digest, path, here)
+    archive = Archive(study.records) if study.records else None
+    if archive:
+        say(f"{len(archive.join(folder, study.name))} runs taken from {study.records}")
+    study, resolved, prepared = resolve(study, say)
     _check_recorded(folder, resolved)
     check(study, prepared)
     study = study.model_copy(update={"task": prepared.settings})  # from here on without paths
-    declared, plan_hash = plan.settle(study, digest, folder, described(prepared))
+    declared, plan_hash = _settled(study, resolved.model_digest, folder, described(prepared))
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    campaign = Campaign(study, resolved, folder, plan_hash)
-    tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder)
+    clock = Clock(folder)
+    ledger = Ledger(folder)
+    campaign = Campaign(study, resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), searchlog.read(folder))
+    if archive:
+        archive.publish(folder)
+    tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder, records=study.records)
     mirror_plan(tracking, declared, plan_hash)
     if not campaign.finished:
-        _execute(study, campaign, tracking)
+        _execute(study, campaign, tracking, clock)
+    log = campaign.log()
+    searchlog.write(folder, log)
+    mirror_search(tracking, study.name, plan_hash, log)
+    _say_not_done(campaign)
     _mirror_missing(campaign.configurations, tracking)
     _analyse(study)
+    if archive:
+        archive.complete(folder, study.tracking.mode)
+        archive.publish(folder)
     _refuse_incomplete(campaign)
     say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
 
 
-def say(line: str) -> None:
-    """One line of progress."""
-    print(line, flush=True)
-
-
-class Progress:
-    """Prints a line an ended errand, with an estimate of the time left."""
-
-    def __init__(self, campaign: Campaign, metric: str) -> None:
-        self._metric, self._done = metric, 0
-        runs = [run for configuration in campaign.configurations for run in configuration.runs]
-        splits: tuple[record.Split, record.Split] = ("dev", "test")
-        before = sum(record.finished(campaign.folder, run.id, split) for run in runs for split in splits)
-        self._total, self._before = campaign.runs_planned, before
-        self.begin()
-
-    def begin(self) -> None:
-        """Starts the clock of the estimate."""
-        self._started = time.monotonic()
-
-    def features(self, done: int, total: int) -> None:
-        """Progress of the frozen layers' outputs."""
-        if done % 10 == 0:
-            say(f"frozen layers: {done} of {total} parts of the candidates")
-
-    def errand(self, errand: Errand, entry: dict[str, Any] | None) -> None:
-        """An errand ended."""
-        self._done += 1
-        labels, count = errand.labels, self._before + self._done
-        settings = [f"{name} {labels[name]:g}" for name in ("epsilon", "switch") if labels[name]]
-        seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
-        name = " ".join([labels["variant"], *settings, *seed])
-        elapsed = time.monotonic() - self._started
-        left = elapsed / self._done * max(0, self._total - count) / 60
-        say(f"{count:3}/{self._total}  {name:40} {self._result(errand, entry)}  about {left:.0f} min left")
-        for line in (entry or {}).get("damaged", []):
-            say(f"{'':9}{line}")
-
-    def _result(self, errand: Errand, entry: dict[str, Any] | None) -> str:
-        if entry is None or entry["state"] != "finished":
-            return f"FAILED: {entry['summary']['error'] if entry else 'no record'}"
-        key = f"{errand.split}/{self._metric}"
-        summary = entry["summary"]
-        seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
-        reused = summary.get("instances_reused", 0)
-        shared = f", {reused} instances shared" if reused else ""
-        return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"
+def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The plan in force; says what is new about it, or why it cannot be new."""
+    differences = changes.since(folder, plan.declared(study, digest, data))
+    try:
+        declared, plan_hash = plan.settle(study, digest, folder, data)
+    except UserError as error:
+        found = f"test scores of this study as it was before: {'; '.join(differences)}"
+        raise UserError(
+            str(folder), found, "the earlier values, or another output.folder for the changed study"
+        ) from error
+    if differences:
+        say(f"plan version {declared['version']}: {'; '.join(differences)}; finished runs are kept")
+    return declared, plan_hash
 
 
 def _check_recorded(folder: Path, resolved: Resolved) -> None:
@@ -122,7 +101,7 @@ def _refuse_incomplete(campaign: Campaign) -> None:
     """A system without a complete test result is a fault, not an answer."""
     complete = {
         name
-        for name, configuration in campaign.chosen().items()
+        for name, configuration in campaign.tested().items()
         if all(record.finished(campaign.folder, run.id, "test") for run in configuration.runs)
     }
     missing = sorted({configuration.name for configuration in campaign.configurations} - complete)
@@ -130,24 +109,37 @@ def _refuse_incomplete(campaign: Campaign) -> None:
         raise RuntimeError(f"no complete test result of {', '.join(missing)}")
 
 
-def _execute(study: Study, campaign: Campaign, tracking: Tracking) -> None:
+def _say_not_done(campaign: Campaign) -> None:
+    """What a budget of time left out."""
+    for name, hunt in campaign.hunts.items():
+        if hunt.stopped:
+            made = len(hunt.configurations)
+            say(f"{hunt.stopped} is spent: {made} of {hunt.wanted} proposals of {name} were made")
+
+
+def _execute(study: Study, campaign: Campaign, tracking: Tracking, clock: Clock) -> None:
     import ray
 
     from study import execute
 
-    progress, budget = Progress(campaign, study.analysis.metric), Budget(campaign, say)
+    progress, budget, proposed = Progress(campaign, study.analysis.metric), Budget(campaign, say), 0
 
     def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
+        nonlocal proposed
         progress.errand(errand, entry)
         budget.keep()
+        clock.keep()
+        if len(campaign.configurations) > proposed:
+            proposed = len(campaign.configurations)
+            searchlog.write(campaign.folder, campaign.log())
 
     concurrent = execute.start(study)
     try:
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
-        execute.features(campaign.example(), study.resources.gpu, progress.features)
+        execute.features(study, campaign.example(), progress.features)
         progress.begin()
-        execute.run(campaign, tracking, concurrent, ended)
+        execute.run(campaign, tracking, concurrent, ended, say)
     finally:
         ray.shutdown()
 

@@ -2,20 +2,29 @@
 
 Runs of one seed form a tree: they part where the settings in force begin to differ. Each distribution and epsilon is a
 column of it: one smoothed stretch, as long as the longest that a member of the column needs, and for each switch point
-a tail without smoothing.
+a tail without smoothing. Each learning rate, batch size and number of negatives has columns of its own; smoothing that
+ends little by little shares nothing.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
 from typing import NamedTuple, TypeVar
 
-from search_spaces.smoothing import DEFAULTS
-from study.config import Study, searched
-from trainables.smoothing import VARIANTS, switch_instances
+import numpy as np
+from numpy.typing import NDArray
+
+from search_spaces.smoothing import DEFAULTS, settings
+from study.config import Study
+from study.searches import family, searched
+from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
 from trainables.specification import VariantSettings
 from trainables.stages import Segment, segments
 
 Key = TypeVar("Key")
+Extremes = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Least and most, by what is chosen; infinite where that cannot be."""
 
 
 class Bounds(NamedTuple):
@@ -40,51 +49,89 @@ def distinct(variants: Iterable[VariantSettings], total: int, batch_size: int) -
     return sum(reach.values())
 
 
-def unshared(study: Study) -> int:
-    """Instances that the study's runs see, each for itself."""
-    return (1 + sum(searched(study).values())) * study.training.instances * len(study.seeds)
+def unshared(study: Study) -> Bounds:
+    """Instances that the study's runs see, each for itself, the fresh seeds of a confirmation included."""
+    found = searched(study)
+    systems = [name for name in study.variants if name == "BERT" or name in found]
+    search = (sum(found.values()) + ("BERT" not in found)) * len(study.seeds)
+    confirm = len(study.confirm.seeds)
+    low, high = len(systems) * confirm, (len(systems) + len(found)) * confirm
+    return Bounds((search + low) * study.training.instances, (search + high) * study.training.instances)
 
 
 def shared(study: Study) -> Bounds:
-    """Instances that the study trains, equal beginnings once: exact where a search covers its whole grid, else the
-    bounds over what it may propose, given that it proposes the papers' values first."""
-    training = study.training
+    """Instances that the study trains, equal beginnings once: exact where a search covers its whole grid and nothing is
+    confirmed, else the bounds over what it may propose, given that it proposes the papers' values first. A race, or a
+    budget of time, may leave some out."""
+    total, found = study.training.instances, searched(study)
     counts: dict[str, dict[str, int]] = {}
-    for name, count in searched(study).items():
-        counts.setdefault(VARIANTS[name].distribution, {})[VARIANTS[name].schedule] = count
-    cuts = [
-        min(switch_instances(switch, training.instances, training.batch_size), training.instances)
-        for switch in study.search.switch
-    ]
-    low = high = training.instances  # the baseline's
+    for name, count in found.items():
+        distribution, schedule = VARIANTS[name]
+        counts.setdefault(distribution, {})["constant" if schedule == "constant" else "ending"] = count
+    baseline = counts.pop("none", {"constant": 1})["constant"] * total
+    low = high = baseline
     for by_schedule in counts.values():
-        constants, forks = by_schedule.get("constant", 0), by_schedule.get("two_stage", 0)
-        found = _distribution(study.search.epsilon, study.search.switch, cuts, training.instances, constants, forks)
-        low, high = low + found.low, high + found.high
-    return Bounds(low * len(study.seeds), high * len(study.seeds))
+        bounds = _distribution(study, by_schedule.get("constant", 0), by_schedule.get("ending", 0))
+        low, high = low + bounds.low, high + bounds.high
+    confirm, fresh = _confirmed(study), len(study.confirm.seeds)
+    seeds = len(study.seeds)
+    return Bounds(low * seeds + confirm.low * fresh, high * seeds + confirm.high * fresh)
 
 
-def _distribution(
-    epsilons: Sequence[float], switches: Sequence[float], cuts: Sequence[int], total: int, constants: int, forks: int
-) -> Bounds:
-    """Bounds over all choices of `constants` epsilons for the constant schedule and `forks` points of the grid for the
-    two-stage one: a dynamic programme over the epsilons, by how many of each are chosen so far."""
-    found = {(0, 0): Bounds(0, 0)}
-    for epsilon in epsilons:
-        default = epsilon == DEFAULTS["epsilon"]
-        forced = dict(zip(switches, cuts, strict=True)).get(DEFAULTS["switch"]) if default and forks else None
+def _confirmed(study: Study) -> Bounds:
+    """Of one fresh seed: the untuned defaults are trained in any case, and for each variant at most one run more."""
+    if not study.confirm.seeds:
+        return Bounds(0, 0)
+    training, found = study.training, searched(study)
+    untuned = [settings(name, dict(family(study, name).defaults()[0].smoothing)) for name in found]
+    low = distinct([VariantSettings(), *untuned], training.instances, training.batch_size)
+    return Bounds(low, low + len(found) * training.instances)
+
+
+def _distribution(study: Study, constants: int, endings: int) -> Bounds:
+    """Bounds over all choices of `constants` points of the constant schedule and `endings` of those whose smoothing
+    ends: a dynamic programme over the columns, by how many of each are chosen so far."""
+    search, total = study.search, study.training.instances
+    own = tuple(getattr(study.training, name) for name in search.optimisation)
+    two_stage = "two_stage" in search.schedule
+    limits = constants + 1, endings + 1
+    found = np.zeros((1, 1)), np.zeros((1, 1))  # (constants chosen, endings chosen)
+    for settings_, epsilon in product(product(*search.optimisation.values()), search.epsilon):
+        batch_size = dict(zip(search.optimisation, settings_, strict=True)).get("batch_size", study.training.batch_size)
+        cuts = [min(switch_instances(part, total, batch_size), total) for part in search.switch] if two_stage else []
+        default = epsilon == DEFAULTS["epsilon"] and settings_ == own
+        forced = dict(zip(search.switch, cuts, strict=False)).get(DEFAULTS["switch"]) if default and endings else None
         options = {
             (int(whole), count): bounds
             for whole in ((True,) if default and constants else (False, True))
             for count, bounds in _column(cuts, total, whole, forced).items()
         }
-        following: dict[tuple[int, int], Bounds] = {}
-        for (whole, count), bounds in options.items():
-            for (chosen, forked), before in found.items():
-                if chosen + whole <= constants and forked + count <= forks:
-                    _widen(following, (chosen + whole, forked + count), before, bounds)
-        found = following
-    return found[constants, forks]
+        found = _merged(found, options, limits)
+    decays = {(0, count): Bounds(count * total, count * total) for count in range(_decaying(study) + 1)}
+    least, most = _merged(found, decays, limits)
+    return Bounds(int(least[constants, endings]), int(most[constants, endings]))
+
+
+def _merged(found: Extremes, options: dict[tuple[int, int], Bounds], limits: tuple[int, int]) -> Extremes:
+    """One choice more, within the numbers that are proposed in all."""
+    before, more = found[0].shape, np.max(list(options), axis=0)
+    shape = tuple(min(limit, size + int(extra)) for limit, size, extra in zip(limits, before, more, strict=True))
+    least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
+    for (whole, count), bounds in options.items():
+        rows, columns = min(before[0], shape[0] - whole), min(before[1], shape[1] - count)
+        if rows > 0 and columns > 0:
+            after = np.s_[whole : whole + rows, count : count + columns]
+            least[after] = np.minimum(least[after], found[0][:rows, :columns] + bounds.low)
+            most[after] = np.maximum(most[after], found[1][:rows, :columns] + bounds.high)
+    return least, most
+
+
+def _decaying(study: Study) -> int:
+    """Points of a variant whose smoothing ends little by little: these share nothing."""
+    search = study.search
+    names = [name for name in search.schedule if name != "two_stage"]
+    each = sum(prod(len(search.smoothing[setting]) for setting in SCHEDULE_SETTINGS[name]) for name in names)
+    return each * len(search.epsilon) * prod(len(values) for values in search.optimisation.values())
 
 
 def _column(cuts: Sequence[int], total: int, whole: bool, forced: int | None) -> dict[int, Bounds]:

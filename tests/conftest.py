@@ -27,6 +27,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> "World":
     return write_world(tmp_path_factory.mktemp("world"))
 
 
+@pytest.fixture(scope="session")
+def finished_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where the small study was run through the real command line, undisturbed, and what it printed."""
+    from tests.study.command import run
+
+    place = tmp_path_factory.mktemp("finished")
+    result = run(place)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return place, result.stdout
+
+
 @pytest.fixture
 def fresh(world: "World", tmp_path: Path) -> Callable[[], Path]:
     """Makes caches that hold no stages."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,8 +36,14 @@ def environment(**changes: str) -> dict[str, str]:
 def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Runs the small study to its end."""
     return subprocess.run(
-        command(place, *arguments), capture_output=True, text=True, env=environment(**changes), timeout=280, check=False
+        command(place, *arguments), capture_output=True, text=True, env=environment(**changes), timeout=800, check=False
     )
+
+
+def copy_cache(reference: Path, place: Path, stages: bool = False) -> None:
+    """Lets a study under `place` begin with what another one has prepared, and maybe trained."""
+    left_out = shutil.ignore_patterns() if stages else shutil.ignore_patterns("stages")
+    shutil.copytree(reference / "cache", place / "cache", ignore=left_out)
 
 
 def table(place: Path) -> str:

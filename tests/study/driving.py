@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from study import record
-from study.campaign import Campaign, Configuration, Errand, Resolved
+from study.campaign import Campaign
 from study.config import Study
+from study.configuration import Configuration, Errand, Resolved
+from study.ledger import Ledger
 from trainables.specification import Environment
 
 Labels = dict[str, Any]
@@ -43,7 +45,7 @@ def quality(labels: Labels) -> float:
 
 
 def campaign(folder: Path, study: Study = STUDY) -> Campaign:
-    return Campaign(study, RESOLVED, folder, "plan-hash")
+    return Campaign(study, RESOLVED, Ledger(folder), "plan-hash")
 
 
 @contextmanager

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from study import record
-from study.campaign import Campaign, Configuration, Resolved
+from study.campaign import Campaign
+from study.configuration import Configuration, Resolved
 from study.housekeeping import Budget
+from study.ledger import Ledger
 from study.settings import Study
 from study.tracking import Tracking
 from study.trial import Trial
@@ -41,7 +43,7 @@ def campaign(world: World, made: Study) -> Campaign:
     """Its campaign, the frozen layers' features computed."""
     tiny_job(world, made.cache, model=FROZEN)
     resolved = Resolved(world.prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
-    return Campaign(made, resolved, made.folder, "plan-hash")
+    return Campaign(made, resolved, Ledger(made.folder), "plan-hash")
 
 
 def conduct(begun: Campaign, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from study import record
-from study.campaign import Errand
+from study.configuration import Errand
 from tests.study.driving import (
     SEEDS,
     STUDY,
@@ -213,15 +213,15 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
         assert (labels["study"], labels["plan_hash"], labels["task"]) == ("small", "plan-hash", "docstrings")
         assert labels["specification"] == run.model_dump(mode="json")
         if labels["variant"] in TRIALS:
-            assert {key: labels[key] for key in ("distribution", "schedule", "epsilon", "switch")} == (
-                run.variant.model_dump()
-            )
+            variant = run.variant.model_dump()
+            assert {key: labels[key] for key in variant} == variant
             assert (labels["switch"] is not None) == labels["variant"].startswith("T-")
 
 
 def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
-    assert {errand.job.cuts for errand in drive(campaign(tmp_path))} == {(32, 64)}
+    started = [errand for errand in drive(campaign(tmp_path)) if errand.labels["variant"] not in ("BM25", "untrained")]
+    assert {errand.job.cuts for errand in started} == {(32, 64)}
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
@@ -279,6 +279,6 @@ def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> 
     def watch(running: list[Errand]) -> None:
         stages = [first_stage(errand) for errand in running]
         if None not in stages and len(set(stages)) < len(stages):
-            assert all(first_stage(errand) in stages for errand in made._queue)
+            assert all(first_stage(errand) in stages for errand in made._agenda.waiting)
 
     drive(made, concurrent=2, watch=watch)

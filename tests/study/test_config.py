@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from study.config import STUDIES, VARIANTS, Study, load, shipped
+from study.searches import searched
 from study.settings import SearchSettings
 from trainables.errors import UserError
 
@@ -43,8 +44,9 @@ def test_shipped_studies_say_what_they_are() -> None:
 
 
 def test_the_paper_study_covers_its_grid() -> None:
-    search = load("wsls-docstrings").search
-    assert all(search.trials[variant] == search.configurations(variant) == 4 for variant in search.trials)
+    study = load("wsls-docstrings")
+    assert study.search.sampler == "grid"
+    assert searched(study) == {"LS": 4, "T-LS": 4, "WSLS": 4, "T-WSLS": 4}
 
 
 def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +84,7 @@ def test_override_keeps_its_type(override: str, key: str, value: object) -> None
 def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SMALL + "[search.trials]\nLS = 4\n")
-    assert load(str(file)).search.trials == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
+    assert searched(load(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 
 
 def test_an_override_changes_nothing_else_and_the_last_wins() -> None:
@@ -105,7 +107,24 @@ MISTAKES = [
     ("search.trials.T-LS=13", "search.trials.T-LS: 13", "at most 12"),
     ("search.epsilon=[0.2]", "search.trials.LS: 2", "at most 1"),
     ("search.trials.LS=0", "search.trials.LS: 0", "greater than or equal to 1"),
-    ("search.trials.BERT=1", "search.trials.BERT: 1", "there are search.trials.LS"),
+    ("search.trials.BERT=1", "search.trials.BERT: 1", "nothing: the baseline has no setting to search"),
+    ("search.trials.BM25=1", "search.trials.BM25: 1", "there are search.trials.BERT"),
+    ("search.sampler=annealing", "search.sampler: 'annealing'", "'tpe', 'gp', 'qmc' or 'grid'"),
+    ("search.hours=0", "search.hours: 0", "greater than 0"),
+    ("search.gpu_hours=2", "search.gpu_hours: 2", "none where resources.gpu = 0"),
+    ("search.pruning=hyperband", "search.pruning: 'hyperband'", "'race'"),
+    ('search.objectives=["ECE"]', "search.objectives: ['ECE']", "the first of them analysis.metric = R10@1"),
+    ('search.objectives=["R10@1", "speed"]', "search.objectives: ['R10@1', 'speed']", 'e.g. ["R10@1", "ECE"]'),
+    ('search.schedule=["linear", "linear"]', "search.schedule: ['linear', 'linear']", "distinct names out of"),
+    ("search.end=[1.5]", "search.end: [1.5]", "above 0 and at most 1"),
+    ("search.rate=[]", "search.rate: []", "increasing numbers above 0"),
+    ("search.learning_rate=[1e-5]", "search.learning_rate: [1e-05]", "training.learning_rate = 0.0005 among them"),
+    ("search.batch_size=[15, 16]", "search.batch_size: [15, 16]", "multiples of 1 + negatives, 15 is none of 2"),
+    ("search.negatives=[1, 12]", "search.negatives: 12", "fewer than task.candidates = 10"),
+    ("confirm.seeds=[1, 11]", "confirm.seeds: [1, 11]", "fresh seeds; [1] are among seeds"),
+    ("trial.minutes=0", "trial.minutes: 0", "greater than 0"),
+    ("trial.memory=much", "trial.memory: 'much'", 'e.g. "4GB"'),
+    ("resources.custom={amx=0}", "resources.custom.amx: 0", "greater than 0"),
     ("search.trials=3", "search.trials: 3", "a table"),
     ("search.sampler=random", "search.sampler: 'random'", "'tpe'"),
     ("search.parallel=0", "search.parallel: 0", "greater than or equal to 1"),

@@ -61,7 +61,8 @@ def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -
     "change",
     [
         {"tracking": {"mode": "disabled"}},
-        {"resources": {"concurrent": 1}},
+        {"resources": {"concurrent": 1, "custom": {"amx": 0.01}}},
+        {"trial": {"minutes": 5, "memory": "4GB"}},
         {"output": {"folder": "elsewhere"}},
         {"cache": {"folder": "elsewhere", "stages": "s3://bucket", "budget": None, "interval": 0}},
         {"model": {"name": "some/path"}},
@@ -80,6 +81,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "queries": {"task": {"test_queries": 7}},
     "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
     "search": {"search": {"trials": {"LS": 1}}},
+    "confirmation": {"confirm": {"seeds": [11, 12]}},
+    "race": {"search": {"pruning": "race"}},
+    "budget": {"search": {"hours": 2.0}},
 }
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from study import record
-from study.campaign import Campaign, Resolved
+from study.campaign import Campaign
+from study.configuration import Resolved
 from study.housekeeping import clean
+from study.ledger import Ledger
 from study.preparation import check, described, summarise
 from study.settings import Study
 from tests.study.small import SETTINGS, conduct
@@ -47,7 +49,7 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
     check(given, prepared)
     made = given.model_copy(update={"task": prepared.settings})
     resolved = Resolved(prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
-    begun = Campaign(made, resolved, made.folder, "plan-hash")
+    begun = Campaign(made, resolved, Ledger(made.folder), "plan-hash")
     conduct(begun)
     chosen = begun.chosen()
     assert set(chosen) == {"BERT", "T-WSLS", "BM25", "untrained"}

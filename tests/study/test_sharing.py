@@ -1,15 +1,16 @@
 """The planned number of instances is that of the tree of stages; its bounds are those over all possible proposals."""
 
 from itertools import combinations, product
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_spaces.smoothing import DEFAULTS
 from search_spaces.smoothing import settings as settings_of
-from study.settings import TRIALS, Study
+from study.searches import family, searched, size
+from study.searching import ConfirmSettings
+from study.settings import Study
 from study.sharing import Bounds, distinct, shared, unshared
-from trainables.smoothing import VARIANTS
 from trainables.specification import VariantSettings
 from trainables.stages import segments
 
@@ -43,28 +44,39 @@ def test_distinct_instances_are_the_union_of_all_segments(chosen: list[VariantSe
     assert distinct(chosen, batches * BATCH, BATCH) == union(chosen, batches * BATCH)
 
 
-def proposals(study: Study, name: str) -> list[tuple[VariantSettings, ...]]:
+Chosen = tuple[tuple[VariantSettings, tuple[tuple[str, Any], ...]], ...]
+
+
+def proposals(study: Study, name: str) -> list[Chosen]:
     """All sets of configurations that a search may end with: the papers' values are proposed first."""
-    space = study.search
-    points = [{"epsilon": epsilon} for epsilon in space.epsilon]
-    if VARIANTS[name].schedule == "two_stage":
-        points = [{"epsilon": epsilon, "switch": switch} for epsilon in space.epsilon for switch in space.switch]
-    default = {key: value for key, value in DEFAULTS.items() if key in points[0]}
-    sets = [chosen for chosen in combinations(points, space.trials[name]) if default not in points or default in chosen]  # type: ignore[index]
-    return [tuple(settings_of(name, point) for point in chosen) for chosen in sets]
+    space = family(study, name)
+    points, count = space.points(), searched(study)[name]
+    default = next((point for point in space.defaults()[:1] if point in points), None)
+    sets = [chosen for chosen in combinations(points, count) if default is None or default in chosen]
+    return [tuple((settings_of(name, dict(p.smoothing)), p.optimisation) for p in chosen) for chosen in sets]
 
 
-def study_of(batches: int, grid: tuple[list[float], list[float]], trials: dict[str, int], seeds: int = 1) -> Study:
+def study_of(
+    batches: int, grid: tuple[list[float], list[float]], trials: dict[str, int], seeds: int = 1, **search: Any
+) -> Study:
     epsilon, switch = grid
     return Study.model_validate(
         {
             "name": "small",
             "seeds": list(range(seeds)),
-            "variants": ["BERT", *trials],
-            "training": {"instances": batches * BATCH, "batch_size": BATCH, "negatives": 1},
-            "search": {"epsilon": epsilon, "switch": switch, "trials": dict.fromkeys(TRIALS, 1) | trials},
+            "variants": list(dict.fromkeys(["BERT", *trials])),
+            "training": {"instances": batches * BATCH, "batch_size": BATCH, "negatives": 1, "learning_rate": 1e-5},
+            "search": {"epsilon": epsilon, "switch": switch, "trials": trials, **search},
         }
     )
+
+
+def spent(chosen: Chosen, batches: int) -> int:
+    """Distinct instances of one seed: nothing is shared between settings of training."""
+    by_training: dict[Any, list[VariantSettings]] = {}
+    for variant, training in chosen:
+        by_training.setdefault(training, []).append(variant)
+    return sum(distinct(variants, batches * BATCH, BATCH) for variants in by_training.values())
 
 
 grids = st.tuples(
@@ -73,20 +85,40 @@ grids = st.tuples(
 )
 
 
+spaces = st.sampled_from(
+    [{}, {"schedule": ["two_stage", "linear"]}, {"schedule": ["cosine"]}, {"learning_rate": [1e-5, 3e-5]}]
+)
+
+
 @settings(max_examples=60)
-@given(st.data(), grids, st.integers(1, 9), st.integers(1, 3))
+@given(st.data(), grids, spaces, st.integers(1, 9), st.integers(1, 3))
 def test_bounds_are_those_over_all_choices(
-    data: st.DataObject, grid: tuple[list[float], list[float]], batches: int, seeds: int
+    data: st.DataObject, grid: tuple[list[float], list[float]], space: dict[str, Any], batches: int, seeds: int
 ) -> None:
-    sizes = {"LS": len(grid[0]), "T-LS": min(4, len(grid[0]) * len(grid[1]))}
-    names = data.draw(st.sets(st.sampled_from(["LS", "T-LS"]), min_size=1))
-    trials = {name: data.draw(st.integers(1, sizes[name])) for name in sorted(names)}
-    study = study_of(batches, grid, trials, seeds)
-    baseline = VariantSettings()
-    choices = product(*(proposals(study, name) for name in trials))
-    counts = [distinct([baseline, *sum(chosen, ())], batches * BATCH, BATCH) for chosen in choices]
+    names = sorted(data.draw(st.sets(st.sampled_from(["LS", "T-LS"]), min_size=1)))
+    whole = study_of(batches, grid, {}, **space)
+    trials = {name: data.draw(st.integers(1, min(3, size(whole, name))), name) for name in names}
+    trials |= {"BERT": 1} if "learning_rate" in space else {}
+    study = study_of(batches, grid, trials, seeds, **space)
+    own = tuple((name, 1e-5) for name in study.search.optimisation)
+    baseline = ((VariantSettings(), own),)
+    choices = product(*(proposals(study, name) for name in names))
+    counts = [spent(sum(chosen, baseline), batches) for chosen in choices]
     assert shared(study) == Bounds(seeds * min(counts), seeds * max(counts))
-    assert unshared(study) == seeds * (1 + sum(trials.values())) * batches * BATCH
+    assert unshared(study).low == unshared(study).high == seeds * len(baseline + names_of(trials)) * batches * BATCH
+
+
+def names_of(trials: dict[str, int]) -> tuple[str, ...]:
+    """One name a proposal of a smoothed variant."""
+    return tuple(name for name, count in trials.items() if name != "BERT" for _ in range(count))
+
+
+def test_a_confirmation_trains_the_defaults_and_at_most_one_run_more_for_each_variant() -> None:
+    grid, trials = ([0.2], [0.5]), {"LS": 1, "T-LS": 1}
+    search, whole = shared(study_of(8, grid, trials)), study_of(8, grid, trials)
+    study = whole.model_copy(update={"confirm": ConfirmSettings(seeds=(7, 8))})
+    assert shared(study) == (search.low + 2 * search.low, search.high + 2 * (search.high + 2 * 32))
+    assert unshared(study) == ((3 + 2 * 3) * 32, (3 + 2 * 5) * 32)
 
 
 def test_two_distributions_share_nothing_but_the_baseline() -> None:
@@ -107,4 +139,4 @@ def test_a_large_grid_is_counted_without_trying_all_choices() -> None:
     grid = ([round(0.02 * i, 2) for i in range(1, 21)], [round(i / 21, 3) for i in range(1, 21)])
     study = study_of(100, grid, {"LS": 10, "T-LS": 60})
     low, high = shared(study)
-    assert low < high < unshared(study)
+    assert low < high < unshared(study).low

@@ -1,0 +1,100 @@
+"""What must hold between the parts of a study."""
+
+from collections.abc import Iterator
+from math import prod
+
+from study.searches import size
+from study.settings import Study
+
+Disagreement = tuple[str, object, str, tuple[str, ...]]
+_LARGEST = 100_000
+"""Configurations of a variant: all of them are enumerated."""
+
+
+def disagreements(study: Study) -> Iterator[Disagreement]:
+    """Key, value, what was expected, and the other keys that a user may have meant to change."""
+    training, task = study.training, study.task
+    group = 1 + training.negatives
+    if training.batch_size % group:
+        expected = f"a multiple of 1 + training.negatives = {group}; {_nearest(training.batch_size, group)} works"
+        yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
+    if training.negatives >= task.candidates_of("train"):
+        key = "task.train_candidates" if task.train_candidates else "task.candidates"
+        expected = f"fewer than {key} = {task.candidates_of('train')}"
+        yield "training.negatives", training.negatives, expected, (key,)
+    weak = [name for name in study.variants if name.endswith("WSLS")]
+    if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
+        expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
+        yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
+    batches, rest = divmod(training.instances, training.batch_size)
+    if rest or not batches:
+        works = _nearest(training.instances, training.batch_size)
+        expected = f"a positive multiple of training.batch_size = {training.batch_size}; {works} works"
+        yield "training.instances", training.instances, expected, ("training.batch_size",)
+    if training.evaluations > batches:
+        expected = f"at most one for each of the {batches} batches"
+        yield "training.evaluations", training.evaluations, expected, ("training.instances", "training.batch_size")
+    layers, frozen = study.model.layers, study.model.frozen_layers
+    if layers is not None and frozen >= layers:
+        yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
+    yield from _search(study)
+    yield from _optimisation(study)
+    n, k = map(int, study.analysis.metric[1:].split("@"))
+    if n != task.candidates or k >= n:
+        expected = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+        yield "analysis.metric", study.analysis.metric, expected, ("task.candidates",)
+
+
+def _nearest(value: int, step: int) -> int:
+    return max(1, (value + step // 2) // step) * step
+
+
+def _search(study: Study) -> Iterator[Disagreement]:
+    search, metric = study.search, study.analysis.metric
+    if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
+        expected = f"distinct metrics, the first of them analysis.metric = {metric}"
+        yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
+    if search.pruning == "race" and len(search.objectives) > 1:
+        yield "search.pruning", "race", "none for a search of several objectives", ("search.objectives",)
+    if search.pruning == "race" and len(study.seeds) < 4:
+        yield "search.pruning", "race", "at least 4 seeds: the first round takes three", ("seeds",)
+    if search.gpu_hours and not study.resources.gpu:
+        yield "search.gpu_hours", search.gpu_hours, "none where resources.gpu = 0", ("resources.gpu",)
+    if twice := sorted(set(study.confirm.seeds) & set(study.seeds)):
+        yield "confirm.seeds", list(study.confirm.seeds), f"fresh seeds; {twice} are among seeds", ("seeds",)
+    grid = {**search.smoothing, **search.optimisation}
+    if prod(len(values) for values in grid.values()) > _LARGEST:
+        yield "search", f"{prod(len(values) for values in grid.values())} configurations", f"at most {_LARGEST}", ()
+        return
+    for variant, trials in search.trials.items():
+        if variant == "BERT" and not search.optimisation:
+            expected = "nothing: the baseline has no setting to search, unless search.learning_rate or its like is set"
+            yield "search.trials.BERT", trials, expected, ()
+        elif variant in study.variants:
+            whole = size(study, variant)
+            others = ("search.epsilon", "search.switch", "search.sampler")
+            if search.sampler == "grid" and trials != whole:
+                yield f"search.trials.{variant}", trials, f"{whole} or nothing: the sampler grid runs them all", others
+            if trials > whole:
+                expected = f"at most {whole}, the distinct configurations of its grid"
+                yield f"search.trials.{variant}", trials, expected, others
+
+
+def _optimisation(study: Study) -> Iterator[Disagreement]:
+    """Searched settings of training hold the study's own value, and every combination of them is one that can run."""
+    search, training = study.search, study.training
+    for name, values in search.optimisation.items():
+        own = getattr(training, name)
+        if own not in values:
+            yield f"search.{name}", list(values), f"training.{name} = {own} among them", (f"training.{name}",)
+    for size_ in search.batch_size or (training.batch_size,):
+        for negatives in search.negatives or (training.negatives,):
+            if negatives >= study.task.candidates_of("train"):
+                expected = f"fewer than task.candidates = {study.task.candidates_of('train')}"
+                yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
+            if size_ % (1 + negatives):
+                expected = f"multiples of 1 + negatives, {size_} is none of {1 + negatives}"
+                yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
+        if training.instances % size_:
+            expected = f"divisors of training.instances = {training.instances}, {size_} is none"
+            yield "search.batch_size", list(search.batch_size), expected, ("training.instances",)

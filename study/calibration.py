@@ -1,0 +1,47 @@
+"""How fast this study's runs would be: real training, side by side on every place of this machine."""
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from statistics import fmean
+
+from search_spaces.space import Point
+from study.configuration import Maker
+from study.places import places
+from study.resolution import resolve
+from study.settings import Study
+from trainables.calibration import Rates, rates
+
+_SECONDS = 30.0
+"""Of training; with the start, the loading of the model and the evaluation it is about a minute."""
+
+
+def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECONDS) -> Rates:
+    """Prepares the data if need be, then trains as many runs side by side as the study would.
+
+    Args:
+        study: what was asked for.
+        say: told what is being done.
+        seconds: of training.
+
+    Returns:
+        What one run of those did in a second, in the mean.
+
+    Raises:
+        UserError: the task or the model is not what the study says.
+    """
+    at_once = places(study)
+    study, resolved, prepared = resolve(study, say)
+    maker = Maker(study.model_copy(update={"task": prepared.settings}), resolved, "")
+    baseline = maker.system("BERT", Point(), study.seeds, "baseline")
+    job = maker.errand(baseline, baseline.runs[0], "train").job
+    say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
+    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(rates, [job] * at_once, [seconds] * at_once))
+    frozen = [rate.frozen for rate in found if rate.frozen is not None]
+    return Rates(
+        loading=fmean(rate.loading for rate in found),
+        frozen=fmean(frozen) if frozen else None,
+        training=fmean(rate.training for rate in found),
+        evaluation=fmean(rate.evaluation for rate in found),
+    )

@@ -1,0 +1,157 @@
+"""From a system and its hyperparameters to runs, and from a run to the errand that a trial gets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from search_spaces.optimisation import NAMES
+from search_spaces.smoothing import settings
+from search_spaces.space import Point
+from study import record
+from study.settings import Study
+from trainables.job import Job
+from trainables.schedules import switch_instances
+from trainables.specification import (
+    Environment,
+    RunSpecification,
+    TrainingSettings,
+    VariantSettings,
+    digest,
+)
+
+Role = Literal["baseline", "search", "confirm"]
+
+
+class Resolved(NamedTuple):
+    """What the study's names stand for on this machine."""
+
+    fingerprint: str
+    model_digest: str
+    model_path: Path
+    environment: Environment
+
+
+class Configuration(NamedTuple):
+    """One row of the study: a system at given settings, to be run with every seed."""
+
+    name: str  # BERT, LS, ..., untrained, BM25
+    point: Point
+    variant: VariantSettings
+    runs: tuple[RunSpecification, ...]
+    role: Role
+
+    @property
+    def id(self) -> str:
+        """Shared by all seeds."""
+        return self.runs[0].configuration_id
+
+
+class Errand(NamedTuple):
+    """A job with the labels its W&B run carries."""
+
+    job: Job
+    labels: dict[str, Any]
+
+    @property
+    def split(self) -> record.Split:
+        """The split it evaluates."""
+        return "dev" if self.job.action == "train" else "test"
+
+
+class Maker:
+    """Makes the configurations and errands of one study.
+
+    Args:
+        study: what was asked for; its training settings already resolved.
+        resolved: data, model and environment.
+        plan_hash: goes into every run's labels.
+    """
+
+    def __init__(self, study: Study, resolved: Resolved, plan_hash: str) -> None:
+        self.study, self.resolved, self._plan_hash = study, resolved, plan_hash
+        self._model = study.model.model_copy(update={"name": resolved.model_digest})
+
+    def system(self, name: str, point: Point, seeds: Sequence[int], role: Role) -> Configuration:
+        """A variant at a point of its space."""
+        training = self.study.training.model_copy(update=dict(point.optimisation))
+        return self._trained(name, point, settings(name, dict(point.smoothing)), training, seeds, role)
+
+    def untrained(self, seeds: Sequence[int], role: Role) -> Configuration:
+        """The model before any training."""
+        training = self.study.training.model_copy(update={"instances": 0})
+        return self._trained("untrained", Point(), VariantSettings(), training, seeds, role)
+
+    def sampler(self) -> Configuration:
+        """The candidates in BM25's order."""
+        run = RunSpecification(system="sampler", task=self.study.task, data=self.resolved.fingerprint)
+        return Configuration("BM25", Point(), VariantSettings(), (run,), "baseline")
+
+    def again(self, configuration: Configuration, seeds: Sequence[int], role: Role) -> Configuration:
+        """The same with other seeds; a system without seeds is the same."""
+        if configuration.runs[0].seed is None:
+            return configuration
+        runs = tuple(configuration.runs[0].model_copy(update={"seed": seed}) for seed in seeds)
+        return configuration._replace(runs=runs, role=role)
+
+    def cuts(self, run: RunSpecification) -> tuple[int, ...]:
+        """Instances after which runs of the study turn their smoothing off, with this run's batch size."""
+        training = run.training
+        if training is None or not training.instances:
+            return ()
+        parts = self.study.search.switch if "two_stage" in self.study.search.schedule else ()
+        return tuple(sorted({switch_instances(part, training.instances, training.batch_size) for part in parts}))
+
+    def errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
+        """What a trial is asked to do for a run."""
+        study = self.study
+        job = Job.model_validate(
+            {
+                "specification": run,
+                "action": action,
+                "metric": study.analysis.metric,
+                "cache": study.cache,
+                "model_path": self.resolved.model_path,
+                "stages": study.stages,
+                "interval": study.caching.interval,
+                "study": digest(str(study.folder)),
+                "cuts": self.cuts(run),
+            }
+        )
+        return Errand(job, self.labels(configuration, run))
+
+    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
+        """The W&B config of a run: every key that one may want to group by."""
+        return {
+            "study": self.study.name,
+            "plan_hash": self._plan_hash,
+            "specification_id": run.id,
+            "configuration_id": configuration.id,
+            "task": self.study.task.name,
+            "variant": configuration.name,
+            **configuration.variant.model_dump(mode="json"),
+            **{name: getattr(run.training, name, None) for name in NAMES},
+            "seed": run.seed,
+            "role": configuration.role,
+            "specification": run.model_dump(mode="json"),
+        }
+
+    def _trained(
+        self,
+        name: str,
+        point: Point,
+        variant: VariantSettings,
+        training: TrainingSettings,
+        seeds: Sequence[int],
+        role: Role,
+    ) -> Configuration:
+        first = RunSpecification(
+            task=self.study.task,
+            data=self.resolved.fingerprint,
+            model=self._model,
+            training=training,
+            variant=variant.normalised(),
+            seed=seeds[0],
+            environment=self.resolved.environment,
+        )
+        runs = tuple(first.model_copy(update={"seed": seed}) for seed in seeds)
+        return Configuration(name, point, variant, runs, role)

@@ -1,0 +1,55 @@
+"""What a study prints while it runs."""
+
+import time
+from typing import Any
+
+from study import record
+from study.campaign import Campaign
+from study.configuration import Errand
+from study.labels import run_name
+
+
+def say(line: str) -> None:
+    """One line of progress."""
+    print(line, flush=True)
+
+
+class Progress:
+    """Prints a line an ended errand, with an estimate of the time left."""
+
+    def __init__(self, campaign: Campaign, metric: str) -> None:
+        self._metric, self._done = metric, 0
+        runs = [run for configuration in campaign.configurations for run in configuration.runs]
+        splits: tuple[record.Split, record.Split] = ("dev", "test")
+        before = sum(record.finished(campaign.folder, run.id, split) for run in runs for split in splits)
+        self._total, self._before = campaign.runs_planned, before
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the clock of the estimate."""
+        self._started = time.monotonic()
+
+    def features(self, done: int, total: int) -> None:
+        """Progress of the frozen layers' outputs."""
+        if done % 10 == 0:
+            say(f"frozen layers: {done} of {total} parts of the candidates")
+
+    def errand(self, errand: Errand, entry: dict[str, Any] | None) -> None:
+        """An errand ended."""
+        self._done += 1
+        count, name = self._before + self._done, run_name(errand.labels)
+        elapsed = time.monotonic() - self._started
+        left = elapsed / self._done * max(0, self._total - count) / 60
+        say(f"{count:3}/{self._total}  {name:40} {self._result(errand, entry)}  about {left:.0f} min left")
+        for line in (entry or {}).get("damaged", []):
+            say(f"{'':9}{line}")
+
+    def _result(self, errand: Errand, entry: dict[str, Any] | None) -> str:
+        if entry is None or entry["state"] != "finished":
+            return f"FAILED: {entry['summary']['error'] if entry else 'no record'}"
+        key = f"{errand.split}/{self._metric}"
+        summary = entry["summary"]
+        seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
+        reused = summary.get("instances_reused", 0)
+        shared = f", {reused} instances shared" if reused else ""
+        return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"

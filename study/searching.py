@@ -1,0 +1,155 @@
+"""Settings of the search and of what confirms it."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field, WrapValidator
+
+from trainables.specification import Positive, Settings
+
+SearchedName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
+DecayName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
+PROPOSALS: dict[str, int] = {"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
+"""Configurations proposed for a variant, where the study does not say."""
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+METRIC = r"^R[1-9]\d{0,5}@[1-9]\d{0,5}$"
+
+
+def described(expected: str) -> WrapValidator:
+    """Whatever fails inside, the message is `expected` and the value is the whole field's."""
+
+    def validate(value: Any, inner: Any) -> Any:
+        try:
+            return inner(tuple(value) if isinstance(value, list) else value)
+        except ValueError:
+            raise ValueError(expected) from None
+
+    return WrapValidator(validate)
+
+
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`values`, if there are any and no two are equal; ValueError otherwise."""
+    if not values or len(set(values)) < len(values):
+        raise ValueError
+    return values
+
+
+def _increasing(values: tuple[float, ...]) -> tuple[float, ...]:
+    if len(set(values)) < len(values) or list(values) != sorted(values):
+        raise ValueError
+    return values
+
+
+def _some(values: tuple[float, ...]) -> tuple[float, ...]:
+    if not values:
+        raise ValueError
+    return values
+
+
+Above0 = Annotated[float, Field(gt=0, lt=math.inf)]
+Numbers = Annotated[
+    tuple[Above0, ...],
+    AfterValidator(_increasing),
+    AfterValidator(_some),
+    described("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
+]
+Shares = Annotated[
+    tuple[Annotated[float, Field(gt=0, le=1)], ...],
+    AfterValidator(_increasing),
+    AfterValidator(_some),
+    described("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
+]
+
+
+class SearchSettings(Settings):
+    """The hyperparameters searched, on the development set. Every configuration is judged over the study's seeds."""
+
+    trials: dict[SearchedName, Positive] = Field(default={})
+    """Configurations proposed for a variant; variants left out have their default."""
+    hours: Above0 | None = None
+    """No round of proposals begins after the study has run for so long, all its starts counted; what a study then finds
+    depends on the machine's speed."""
+    gpu_hours: Above0 | None = None
+    """The same for the GPU time of all its runs."""
+    parallel: Positive = 2
+    """Configurations proposed in a round, for each variant; the proposals depend on it."""
+    sampler: Literal["tpe", "gp", "qmc", "grid"] = "tpe"
+    """Tree-structured Parzen estimator, Gaussian process that takes results as noisy, quasi-Monte Carlo (Sobol), or
+    every configuration of the grid."""
+    seed: Seed = 0
+    """Seed of the sampler."""
+    objectives: Annotated[
+        tuple[Annotated[str, Field(pattern=METRIC.removesuffix("$") + "$|^ECE$")], ...],
+        described('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
+    ] = ()
+    """Several: a Pareto search, whose winner is the best of its front by the first; none: analysis.metric alone."""
+    pruning: Literal["race"] | None = None
+    """race: seeds are started in rounds, and a configuration that is significantly behind gets no more of them. Of
+    those that are as good as the best, .005 to .044 are dropped (measured by benchmarks/race.py: 12 configurations, 5
+    or 10 seeds, seeds' standard deviation 0 to .01)."""
+    schedule: Annotated[
+        tuple[DecayName, ...],
+        AfterValidator(distinct),
+        described(f"a list of distinct names out of {', '.join(get_args(DecayName))}"),
+    ] = ("two_stage",)
+    """How the smoothing of T-LS and T-WSLS ends."""
+    epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
+    """Strengths of the smoothing."""
+    switch: Annotated[
+        tuple[Annotated[float, Field(gt=0, lt=1)], ...],
+        AfterValidator(_increasing),
+        AfterValidator(_some),
+        described("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
+    ] = (0.25, 0.5, 0.75)
+    """Switch points of the schedule two_stage, as share of training."""
+    end: Shares = (0.8,)
+    """Where the schedule linear reaches 0, as share of training."""
+    rate: Numbers = (5.0,)
+    """Of the schedule exponential: epsilon falls by exp(-rate) over the training."""
+    a: Numbers = (2.0,)
+    """First parameter of the schedule beta."""
+    b: Numbers = (2.0,)
+    """Second parameter of the schedule beta."""
+    learning_rate: Annotated[
+        tuple[Above0, ...],
+        AfterValidator(_increasing),
+        described("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
+    ] = ()
+    """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
+    batch_size: Annotated[
+        tuple[Positive, ...],
+        AfterValidator(_increasing),
+        described("a list of increasing whole numbers, e.g. [16, 32]"),
+    ] = ()
+    """The same for training.batch_size."""
+    negatives: Annotated[
+        tuple[Positive, ...],
+        AfterValidator(_increasing),
+        described("a list of increasing whole numbers, e.g. [1, 3]"),
+    ] = ()
+    """The same for training.negatives."""
+
+    @property
+    def smoothing(self) -> dict[str, tuple[Any, ...]]:
+        """The values of every setting of smoothing, by name."""
+        return {name: getattr(self, name) for name in ("epsilon", "schedule", "switch", "end", "rate", "a", "b")}
+
+    @property
+    def optimisation(self) -> dict[str, tuple[Any, ...]]:
+        """The values of the settings of training that are searched, by name."""
+        values: Mapping[str, tuple[Any, ...]] = {
+            name: getattr(self, name) for name in ("learning_rate", "batch_size", "negatives")
+        }
+        return {name: found for name, found in values.items() if found}
+
+
+class ConfirmSettings(Settings):
+    """What is run again before the test set is touched."""
+
+    seeds: Annotated[
+        tuple[Seed, ...],
+        described("a list of distinct whole numbers that are not among seeds, e.g. [101, 102, 103], or []"),
+    ] = ()
+    """Fresh seeds, with which each winner, its untuned default and the baseline are run again; the test set then judges
+    those runs. None: the runs of the search go to the test set."""

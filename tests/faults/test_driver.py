@@ -1,0 +1,129 @@
+"""A study whose driver is interrupted and killed again and again ends as one that was left alone."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import optuna
+import pytest
+
+from tests.study.command import command, comparisons, copy_cache, environment, records, run, table, weights
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+KILLS = 5
+
+
+def _interruptible() -> None:
+    """A shell's background jobs, and all that they start, ignore Ctrl-C otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def started(place: Path, count: int) -> "subprocess.Popen[str]":
+    """The study's process, once there are `count` records."""
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command(place), env=environment(), text=True, preexec_fn=_interruptible, **pipes)
+    deadline = time.monotonic() + 400
+    while len(records(place)) < count and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.05)
+    return process
+
+
+def configurations(place: Path) -> Counter[tuple[Any, ...]]:
+    """How many runs each configuration has, by what it is."""
+    found = (json.loads(path.read_text("utf-8"))["config"] for path in (place / "study").glob("runs/*/record.json"))
+    return Counter((entry["variant"], entry["epsilon"], entry["switch"], entry["configuration_id"]) for entry in found)
+
+
+class Disturbed(NamedTuple):
+    """A study that was ended several times, and what was known each time."""
+
+    reference: Path
+    place: Path
+    told: str
+    known: list[dict[str, int]]
+    last: "subprocess.CompletedProcess[str]"
+
+
+@pytest.fixture(scope="module")
+def disturbed(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
+    reference, place, draw = finished_study[0], tmp_path_factory.mktemp("disturbed"), random.Random(0)
+    copy_cache(reference, place)
+    interrupted = started(place, 1)
+    interrupted.send_signal(signal.SIGINT)
+    _, told = interrupted.communicate(timeout=100)
+    assert interrupted.returncode == 1
+    known = [records(place)]
+    for moment in sorted(draw.sample(range(2, len(records(reference)) - 3), KILLS)):
+        process = started(place, max(moment, len(records(place))))
+        time.sleep(draw.uniform(0, 1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        known.append(records(place))
+        assert len(known[-1]) < len(records(reference)), "it had ended before it was killed"
+    return Disturbed(reference, place, told, known, run(place))
+
+
+def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> None:
+    assert disturbed.last.returncode == 0, disturbed.last.stdout + disturbed.last.stderr
+    assert table(disturbed.place) == table(disturbed.reference)
+    reports = (disturbed.place / "study" / "report", disturbed.reference / "study" / "report")
+    assert comparisons(reports[0]) == comparisons(reports[1])
+    assert weights(disturbed.place) == weights(disturbed.reference)
+
+
+def test_an_interrupted_study_says_what_is_safe_and_how_to_go_on(disturbed: Disturbed) -> None:
+    assert "finished runs are safe" in disturbed.told
+    assert "the same command goes on from there" in disturbed.told
+    assert "Traceback" not in disturbed.told
+
+
+def test_no_finished_run_is_repeated(disturbed: Disturbed) -> None:
+    after = records(disturbed.place)
+    assert len(disturbed.known[-1]) > len(disturbed.known[0]) > 0
+    for before in disturbed.known:
+        assert {name: after[name] for name in before} == before
+
+
+def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones(disturbed: Disturbed) -> None:
+    found = configurations(disturbed.place)
+    assert found == configurations(disturbed.reference)
+    assert Counter(variant for variant, *_ in found) == {
+        "BERT": 1,
+        "untrained": 1,
+        "BM25": 1,
+        "LS": 1,
+        "T-LS": 2,
+        "WSLS": 1,
+        "T-WSLS": 1,
+    }
+
+
+def test_nothing_is_left_behind(disturbed: Disturbed) -> None:
+    names = [path.name for path in disturbed.place.rglob("*")]
+    assert [name for name in names if name.endswith(".claim") or name in (".tune", "last-words.txt")] == []
+
+
+def test_no_proposal_is_left_without_an_end(disturbed: Disturbed) -> None:
+    """As the study tells it in search.json: every proposal once, each with its end, as in the undisturbed study."""
+    paths = [place / "study" / "search.json" for place in (disturbed.place, disturbed.reference)]
+    found, expected = (json.loads(path.read_text("utf-8"))["systems"] for path in paths)
+    assert found == expected
+    for system in found.values():
+        values = [json.dumps(proposal["values"], sort_keys=True) for proposal in system["proposals"]]
+        assert len(values) == len(set(values)) == system["proposed"]
+        assert {proposal["state"] for proposal in system["proposals"]} <= {"complete", "dropped"}
+
+
+def test_no_trial_of_optuna_is_left_running(disturbed: Disturbed) -> None:
+    storage = f"sqlite:///{disturbed.place / 'study' / 'report' / 'optuna.db'}"
+    names = optuna.get_all_study_names(storage)
+    assert sorted(names) == ["LS", "T-LS", "T-WSLS", "WSLS"]
+    for name in names:
+        assert all(trial.state.is_finished() for trial in optuna.load_study(study_name=name, storage=storage).trials)

@@ -1,0 +1,269 @@
+"""Race, confirmation, several objectives and budgets: what they run, what they drop, and that a restart decides alike.
+
+No model is trained: scores are written by hand, each a pure function of configuration, seed and query.
+"""
+
+import hashlib
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from study import record, searchlog
+from study.campaign import Campaign
+from study.configuration import Configuration, Errand
+from study.ledger import Ledger
+from study.race import behind
+from study.rounds import per_query
+from study.settings import Study
+from tests.study.driving import RESOLVED, STUDY, Labels, decisions, empty_folder
+
+QUERIES, CANDIDATES = 60, 10
+Strength = Callable[[Labels], float]
+
+
+def study(**changes: Any) -> Study:
+    """STUDY with five seeds, some of its parts changed."""
+    base = {**STUDY.model_dump(), "seeds": (1, 2, 3, 4, 5)}
+    parts = {key: {**base[key], **value} if isinstance(value, dict) else value for key, value in changes.items()}
+    return Study.model_validate({**base, **parts})
+
+
+def draw(*name: object) -> np.random.Generator:
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(repr(name).encode()).digest()[:8], "big"))
+
+
+def strength(labels: Labels) -> float:
+    """Better the nearer epsilon is to 0.3, by far more than noise."""
+    return 2.0 - 12 * abs((labels["epsilon"] or 0.0) - 0.3)
+
+
+def conduct(
+    campaign: Campaign, quality: Strength = strength, order: random.Random | None = None, stop: int = -1
+) -> list[Errand]:
+    """Runs errands three at a time, in an order drawn, until the campaign or `stop` of them are over."""
+    order, started, running = order or random.Random(0), list[Errand](), list[Errand]()
+    while not campaign.finished and len(started) != stop:
+        while len(running) < 3 and (errand := campaign.next()) is not None:
+            running.append(errand)
+        ended = running.pop(order.randrange(len(running)))
+        started.append(ended)
+        write(campaign.ledger.folder, ended, quality)
+        campaign.done(ended)
+    return started
+
+
+def write(folder: Path, errand: Errand, quality: Strength) -> None:
+    """What a trial would record: scores whose relevant document stands out by the run's quality."""
+    labels, split = errand.labels, errand.split
+    queries = draw("queries", split).normal(0, 1, (QUERIES, 1))
+    values = draw(labels["specification_id"], split).normal(0, 1, (QUERIES, CANDIDATES))
+    values[:, 0] += quality(labels) + 0.5 * queries[:, 0]
+    relevant = np.tile(np.eye(1, CANDIDATES, dtype=np.int8)[0], QUERIES)
+    hits = float((values.argmax(axis=1) == 0).mean())
+    names = {
+        "split": split,
+        "query_id": np.repeat([f"{split}{q:03}" for q in range(QUERIES)], CANDIDATES),
+        "document_id": np.tile([f"d{d}" for d in range(CANDIDATES)], QUERIES),
+    }
+    frame = pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})
+    summary = {f"{split}/R10@1": hits, f"{split}/ECE": abs((labels["epsilon"] or 0.0) - 0.1), "seconds": 36.0}
+    entry = {"id": labels["specification_id"], "state": "finished", "config": labels, "summary": summary}
+    record.write(folder, split, {**entry, "history": []}, frame)
+
+
+def campaign(made: Study, folder: Path, **more: Any) -> Campaign:
+    return Campaign(made, RESOLVED, Ledger(folder), "plan-hash", **more)
+
+
+def trained(errands: list[Errand], name: str) -> dict[str, list[int]]:
+    """Seeds trained, by configuration of a system."""
+    found: dict[str, list[int]] = {}
+    for errand in errands:
+        if errand.job.action == "train" and errand.labels["variant"] == name:
+            found.setdefault(errand.labels["configuration_id"], []).append(errand.labels["seed"])
+    return found
+
+
+RACING: dict[str, Any] = {
+    "variants": ("BERT", "LS", "T-LS"),
+    "search": {"pruning": "race", "parallel": 4, "trials": {"LS": 4, "T-LS": 5}},
+}
+
+
+def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path: Path) -> None:
+    made = campaign(study(**RACING), tmp_path)
+    seeds = trained(conduct(made), "LS")
+    hunt = made.hunts["LS"]
+    assert len(seeds) == 4
+    for item in hunt.configurations:
+        got = sorted(seeds[item.id])
+        assert got == [1, 2, 3, 4, 5][: hunt.dropped.get(item.id, 5)]
+        if item.variant.epsilon == 0.3:
+            assert item.id not in hunt.dropped
+        if item.variant.epsilon == 0.1:
+            assert hunt.dropped[item.id] < 5
+    assert made.chosen()["LS"].variant.epsilon == 0.3
+    assert made.chosen()["LS"].id not in hunt.dropped
+
+
+def test_each_drop_is_what_the_test_says_about_the_pairs_that_were_there(tmp_path: Path) -> None:
+    """The oracle repeats every look from the records: same seeds, same queries, the leader of that look."""
+    made = campaign(study(**RACING), tmp_path)
+    conduct(made)
+    hunt = made.hunts["LS"]  # one round
+    alive = {item.id: item for item in hunt.configurations}
+    for seeds in (3, 4):
+        found = {key: values(item, tmp_path, seeds) for key, item in alive.items()}
+        leader = max(found, key=lambda key: found[key].mean())
+        lost = {key for key in found if key != leader and behind(found[key], found[leader], 5, hunt.wanted - 1)}
+        assert {key for key, at in hunt.dropped.items() if at == seeds} == lost
+        alive = {key: item for key, item in alive.items() if key not in lost}
+
+
+def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
+    """(seeds, queries) hits, straight from the files."""
+    rows = []
+    for run in item.runs[:seeds]:
+        table = record.read_scores(folder, run.id)["score"].to_numpy().reshape(QUERIES, CANDIDATES)
+        rows.append((table.argmax(axis=1) == 0).astype(float))
+    return np.stack(rows)
+
+
+def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
+    made = campaign(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
+    assert all(sorted(seeds) == [1, 2, 3, 4, 5] for seeds in trained(conduct(made), "LS").values())
+    assert not any(hunt.dropped for hunt in made.hunts.values())
+
+
+def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_path: Path) -> None:
+    made = campaign(study(**RACING), tmp_path)
+    conduct(made)
+    hunt, ledger = made.hunts["LS"], made.ledger
+    complete = [item for item in hunt.configurations if hunt.state(item) == "complete"]
+    for entry in hunt.entries:
+        item, key = entry.configuration, entry.configuration.id
+        assert entry.told is not None
+        if key not in hunt.dropped:
+            assert entry.told == [made.mean(item)]
+            continue
+        got = hunt.dropped[key]
+        shifts = [per_query(c, ledger, "R10@1", 5).mean() - per_query(c, ledger, "R10@1", got).mean() for c in complete]  # type: ignore[union-attr]
+        assert entry.told == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
+
+
+@settings(max_examples=3, phases=[Phase.generate])
+@given(st.integers(0, 99), st.lists(st.integers(5, 40), min_size=1, max_size=2))
+def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int]) -> None:
+    order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})
+    with empty_folder() as one, empty_folder() as other:
+        whole = campaign(made, one)
+        expected = conduct(whole)
+        again: list[Errand] = []
+        for stop in kills:
+            killed = campaign(made, other, before=searchlog.read(other))
+            again += conduct(killed, order=order, stop=stop)
+            searchlog.write(other, killed.log())
+        last = campaign(made, other, before=searchlog.read(other))
+        again += conduct(last, order=order)
+        ids = sorted((e.job.specification.id, e.job.action) for e in again)
+        assert ids == sorted((e.job.specification.id, e.job.action) for e in expected)
+        assert decisions(last) == decisions(whole)
+        assert last.log() == whole.log()
+        assert {name: hunt.dropped for name, hunt in last.hunts.items()} == {
+            name: hunt.dropped for name, hunt in whole.hunts.items()
+        }
+
+
+def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_touched(tmp_path: Path) -> None:
+    made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
+    started = conduct(made)
+    actions = [(errand.job.action, errand.labels["role"]) for errand in started]
+    searching = [place for place, (action, role) in enumerate(actions) if action == "train" and role != "confirm"]
+    fresh = [place for place, (action, role) in enumerate(actions) if action == "train" and role == "confirm"]
+    testing = [place for place, (action, _) in enumerate(actions) if action == "test"]
+    assert max(searching) < min(fresh)
+    assert max(fresh) < min(testing)
+    winners = {name: item.id for name, item in made.chosen().items()}
+    defaults = {name: made.untuned(name).id for name in made.hunts}
+    confirmed = {(started[place].labels["configuration_id"], started[place].labels["seed"]) for place in fresh}
+    wanted = {*winners.values(), *defaults.values()} - {winners["BM25"]}
+    assert confirmed == {(key, seed) for key in wanted for seed in (11, 12)}
+    tested = {(started[place].labels["configuration_id"], started[place].labels["seed"]) for place in testing}
+    assert tested == {(key, s) for name, key in winners.items() for s in ((None,) if name == "BM25" else (11, 12))}
+    assert len(started) == made.runs_planned
+    assert campaign(made.study, tmp_path).finished
+
+
+def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> None:
+    """Fresh seeds that are all bad for the winner change nothing: they judge it, they do not choose."""
+    made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
+    conduct(made, lambda labels: -9.0 if labels["seed"] in (11, 12) else strength(labels))
+    assert made.chosen()["LS"].variant.epsilon == 0.3
+
+
+def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
+    """More epsilon, up to 0.3, finds more; less, down to 0.1, is better calibrated."""
+    made = campaign(
+        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
+    )
+    conduct(made)
+    log = made.log()["systems"]["LS"]
+    found = {row["configuration_id"]: row for row in log["proposals"]}
+    epsilons = sorted(found[key]["values"]["epsilon"] for key in log["front"])
+    assert epsilons == [0.1, 0.2, 0.3]
+    assert found[log["winner"]]["values"]["epsilon"] == 0.3
+    assert all(set(row["objectives"]) == {"R10@1", "ECE"} and len(row["told"]) == 2 for row in found.values())
+
+
+def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
+    made = campaign(
+        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
+    )
+    conduct(made, lambda labels: 99.0)
+    assert made.chosen()["LS"].variant.epsilon == 0.1
+
+
+@pytest.mark.parametrize("budget", ["search.hours", "search.gpu_hours"])
+def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget: str) -> None:
+    rounds = {"left": 6}
+
+    def spent() -> str | None:
+        rounds["left"] -= 1
+        return None if rounds["left"] > 0 else budget
+
+    made = campaign(study(), tmp_path, spent=spent)
+    started = conduct(made)
+    assert made.finished
+    stopped = {name: hunt.stopped for name, hunt in made.hunts.items()}
+    assert set(stopped.values()) == {None, budget}
+    log = made.log()["systems"]
+    for name, hunt in made.hunts.items():
+        assert len(hunt.configurations) == log[name]["proposed"]
+        assert (log[name]["proposed"] < log[name]["wanted"]) == (hunt.stopped is not None)
+        assert log[name]["stopped"] == hunt.stopped
+        assert all(row["state"] == "complete" for row in log[name]["proposals"])
+    assert {errand.labels["variant"] for errand in started if errand.job.action == "test"} >= set(made.hunts)
+    later = campaign(study(), tmp_path, spent=lambda: budget)
+    assert later.finished
+    assert later.log() == made.log()
+
+
+def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
+    rates = (5e-6, 1e-5)
+    made = campaign(
+        study(search={"learning_rate": rates, "trials": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")), tmp_path
+    )
+    started = conduct(made)
+    assert {e.labels["learning_rate"] for e in started if e.labels["variant"] == "BERT"} == set(rates)
+    for errand in started:
+        training = errand.job.specification.training
+        assert training is None or training.learning_rate == errand.labels["learning_rate"]
+    assert made.hunts["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
+    assert {errand.labels["role"] for errand in started if errand.labels["variant"] == "BERT"} == {"baseline"}

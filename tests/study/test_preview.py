@@ -1,0 +1,135 @@
+"""What --plan says is what the study then runs, as far as that is known, and nothing is spent to say it."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from study.calibration import calibrate
+from study.config import load
+from study.estimate import Cost, calibrated, recorded
+from study.places import places
+from study.preview import preview
+from study.settings import Study
+from tests.study.command import SMALL, environment
+from tests.study.driving import STUDY, campaign, drive
+from tests.study.small import study as tiny_study
+from tests.trainables.small import Fresh, World
+
+
+def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
+    made = Study.model_validate(
+        {
+            **STUDY.model_dump(by_alias=True),
+            "output": {"folder": str(tmp_path)},
+            "cache": {"folder": str(tmp_path)},
+            **changes,
+        }
+    )
+    return made, preview(made)
+
+
+@pytest.mark.parametrize("confirm", [(), (11, 12, 13)])
+def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, ...]) -> None:
+    made, found = planned(tmp_path, confirm={"seeds": confirm})
+    started = drive(campaign(tmp_path / "runs", made))
+    for row in found["systems"]:
+        name = "BM25" if row["system"] == "BM25 order" else row["system"]
+        runs = [e for e in started if e.labels["variant"] == name and e.job.action == "train"]
+        least = row["runs"] - (len(confirm) if row["system"] in made.search.trials else 0)  # the default may have won
+        assert least <= len(runs) <= row["runs"]
+        assert (
+            len({e.labels["configuration_id"] for e in runs if e.labels["role"] != "confirm"}) == row["configurations"]
+        )
+    assert found["runs"] == sum(row["runs"] for row in found["systems"])
+    assert found["instances"]["unshared"]["high"] >= sum(
+        e.job.specification.training.instances
+        for e in started
+        if e.job.specification.training and e.job.action == "train"
+    )
+
+
+def test_before_anything_is_known_nothing_is_made_up(tmp_path: Path) -> None:
+    _, found = planned(tmp_path)
+    assert (found["data"], found["queries"], found["cost"], found["detectable"]) == (None, None, None, None)
+    assert found["records"] == {"finished": 0, "failed": 0}
+
+
+@given(st.floats(0, 100), st.floats(0.001, 10), st.lists(st.integers(1, 50), min_size=2, max_size=9))
+def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed: float, each: float, counts: list[int]) -> None:
+    assume(len(set(counts)) > 1)
+    cost = recorded([(count, fixed + each * count) for count in counts], [2.0, 4.0])
+    assert cost is not None
+    if cost.fixed:
+        assert (cost.fixed, cost.instance) == pytest.approx((fixed, each), rel=1e-3, abs=1e-3)
+    assert cost.test == 3.0
+    assert cost.hours(1, 0, 50) * 3600 == pytest.approx(fixed + 50 * each, rel=0.5 if not cost.fixed else 1e-3, abs=0.1)
+
+
+def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() -> None:
+    assert recorded([(64, 6.0), (64, 2.0)], []) == Cost(0.0, 4.0 / 64, 0.0, 0.0, "2 recorded runs")
+    assert recorded([(0, 5.0)], [1.0]) is None
+
+
+def command(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
+    return subprocess.run(
+        [sys.executable, "-m", "study.run", "quick", *SMALL, *places, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=250,
+        check=False,
+    )
+
+
+def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    result = command(tmp_path, "--plan", "--json")
+    assert result.returncode == 0, result.stderr
+    study = load("quick", [*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}"])
+    assert json.loads(result.stdout) == preview(study)
+    code = f"import sys; from study.run import main; main(['--plan', 'cache.folder={tmp_path}']); "
+    code += "print([m for m in ('torch', 'ray', 'optuna', 'wandb') if m in sys.modules])"
+    root = str(Path(__file__).parents[2])
+    light = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=root),
+    )
+    assert light.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("option", ["--json", "--calibrate"])
+def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
+    result = command(tmp_path, option)
+    assert result.returncode == 2
+    assert result.stderr == f"study.run: command line: {option}; expected --plan beside it\n"
+
+
+@pytest.mark.slow
+def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
+    world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tiny_study(world, tmp_path / "study", fresh())
+    monkeypatch.setattr("study.resolution.prepare", lambda *_: world.prepared)
+    said: list[str] = []
+    rates = calibrate(made, said.append, seconds=0.3)
+    assert said == [f"calibrating: 0 s of training, {places(made)} at once"]
+    assert all(math.isfinite(rate) and rate > 0 for rate in rates if rate is not None)
+    assert rates.frozen is not None
+    queries = {split: world.prepared.meta()["splits"][split]["queries"] for split in ("train", "dev", "test")}
+    cost = calibrated(made, rates, queries)
+    evaluated = queries["dev"] * made.task.candidates * made.training.evaluations / rates.evaluation
+    assert cost.hours(2, 0, 100) * 3600 == pytest.approx(
+        cost.once + 2 * (rates.loading + evaluated) + 100 / rates.training
+    )
+    assert not (tmp_path / "study").exists()
