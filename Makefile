@@ -3,14 +3,18 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(s
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: study test lint bench lock
+.PHONY: study test test-long lint bench lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
 
 test: lint
 	$(BIN)/pip check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -m "not long"
+
+# What does not fit into a quarter of an hour beside the rest: trials that fail, full disks, a cluster that loses a node.
+test-long: $(INSTALLED)
+	$(BIN)/python -m pytest -q -m long
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
@@ -23,6 +27,11 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.sharing
 	$(BIN)/python -m benchmarks.bm25
 	$(BIN)/python -m benchmarks.quick
+	$(BIN)/python -m benchmarks.race
+	$(BIN)/python -m benchmarks.resume
+	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.schedule
+	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.gpu
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.

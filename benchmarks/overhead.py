@@ -1,0 +1,114 @@
+"""What a study costs beside its runs: the real command line on many very short runs.
+
+python -m benchmarks.overhead [REPEATS] [FOLDER]
+
+Machinery is the wall time without the start of Ray (from the line that names the plan to the line that names the
+places, its import included), without preparation (made by a study before), and without the seconds that the runs
+themselves report, divided by the places: what is left is settings, plan, trials' starts and ends, records, W&B, the
+report. FOLDER is a finished study, by default results/quick, whose wall time the share is of. Of every errand the time
+from record to mirror is told, and from there to the next errand at the same place; where that takes more than 3
+seconds, Tune started another process.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+_STUDY = (
+    "name=overhead",
+    'variants=["BERT", "LS", "T-LS"]',
+    'task.libraries=["networkx"]',
+    "task.train_queries=60",
+    "task.dev_queries=20",
+    "task.test_queries=20",
+    "training.instances=32",
+    "training.evaluations=1",
+)
+_RESTART = 3.0
+_PLACES = 2
+
+
+class Study(NamedTuple):
+    """Seconds of a study that ran."""
+
+    wall: float
+    ray: float
+    errands: int
+    inside: float  # the runs' own
+    mirrors: list[float]
+    pauses: list[float]
+
+    @property
+    def machinery(self) -> float:
+        """A run's share."""
+        return (self.wall - self.ray - self.inside / _PLACES) / self.errands
+
+
+def conduct(place: Path, cache: Path, seeds: list[int]) -> Study:
+    """Runs the study to its end."""
+    command = [sys.executable, "-m", "study.run", "quick", *_STUDY, f"seeds={seeds}", f"output.folder={place}"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    marks, started = {}, time.time()
+    with subprocess.Popen([*command, f"cache.folder={cache}"], stdout=subprocess.PIPE, text=True, env=kept) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            marks.setdefault("plan" if ", plan " in line else "places" if "trials at once" in line else "", time.time())
+    if process.returncode:
+        raise RuntimeError("the study failed")
+    errands = sorted(_errands(place))
+    free, pauses = [marks["places"]] * _PLACES, []
+    for begun, _, mirrored, _ in errands:
+        last = max((moment for moment in free if moment <= begun + 0.05), default=min(free))
+        free.remove(last)
+        free.append(mirrored)
+        pauses.append(begun - last)
+    mirrors = [mirrored - ended for _, ended, mirrored, _ in errands]
+    inside = sum(seconds for *_, seconds in errands)
+    return Study(time.time() - started, marks["places"] - marks["plan"], len(errands), inside, mirrors, pauses)
+
+
+def _errands(place: Path) -> list[tuple[float, float, float, float]]:
+    """Of every errand when it began, was recorded, was mirrored, and its own seconds."""
+    found = []
+    for split, name, key in (("dev", "record.json", "seconds"), ("test", "test.json", "test/seconds")):
+        for path in place.glob(f"runs/*/{name}"):
+            seconds = json.loads(path.read_bytes())["summary"][key]
+            ended = path.stat().st_mtime
+            found.append((ended - seconds, ended, path.with_name(f"mirrored-{split}.json").stat().st_mtime, seconds))
+    return found
+
+
+def main(repeats: int, reference: Path) -> None:
+    """Prints seconds a run and their share."""
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        place, cache = Path(name), Path(name, "cache")
+        conduct(place / "prepared", cache, [1])
+        for repeat in range(repeats):
+            one = conduct(place / str(repeat), cache, [10 * repeat + seed for seed in range(2, 8)])
+            found.append(one)
+            restarts = [pause for pause in one.pauses if pause > _RESTART]
+            rest = [pause for pause in one.pauses if pause <= _RESTART]
+            print(
+                f"{one.errands} errands: wall {one.wall:.0f} s, start of Ray {one.ray:.0f} s, runs {one.inside:.0f} s "
+                f"on {_PLACES} places; {one.machinery:.2f} s of machinery a run; W&B {median(one.mirrors):.2f} s, "
+                f"between errands {median(rest):.2f} s, processes started {len(restarts)} in {sum(restarts):.0f} s",
+                flush=True,
+            )
+    values = sorted(one.machinery for one in found)
+    print(f"machinery {median(values):.2f} s a run ({values[0]:.2f}-{values[-1]:.2f}); the bar is 1.5, the goal 0.5")
+    if reference.is_dir():
+        errands = _errands(reference)
+        beside = median(values) * len(errands)
+        wall = sum(seconds for *_, seconds in errands) / _PLACES + beside
+        print(f"{beside / wall:.1%} of {wall:.0f} s in {reference.name}, {len(errands)} errands; the bar is 5 %")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, Path(sys.argv[2] if len(sys.argv) > 2 else "results/quick"))

@@ -1,0 +1,127 @@
+"""What it takes to know where a study of ten thousand runs stands: its plan, and everything it has decided so far.
+
+python -m benchmarks.resume [CONFIGURATIONS]
+
+The real campaign decides what runs; the records are made up, in the shape of the quick study's: 200 development queries
+of 10 candidates, 5 seeds. They are written to a temporary folder and removed afterwards.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from study import record, searchlog
+from study.campaign import Campaign
+from study.config import Study, load
+from study.configuration import Errand, Resolved
+from study.ledger import Ledger
+from study.preview import show
+from study.searches import searched
+from trainables.specification import Environment
+
+_QUERIES, _CANDIDATES = 200, 10
+_METRIC = "R10@1"
+_HERE = Environment(device="cpu", instruction_set="any", torch="2.13.0", transformers="5.23.0", numpy="2.4.6")
+_RESOLVED = Resolved("0" * 16, "sha256:0", Path("/nowhere"), _HERE)
+
+
+def _study(folder: Path, configurations: int) -> Study:
+    """Searches of so many configurations in all: a twentieth of them of LS, as many of WSLS, the rest two-stage."""
+    each = max(1, configurations // 20)
+    ending = configurations // 2 - each
+    grid = {"epsilon": each, "switch": -(-ending // each)}
+    values = {name: [round(number / (count + 1), 6) for number in range(1, count + 1)] for name, count in grid.items()}
+    trials = {"LS": each, "WSLS": each, "T-LS": ending, "T-WSLS": ending}
+    parts = [f"search.{name}={found}" for name, found in values.items()]
+    parts += [f"search.trials.{name}={count}" for name, count in trials.items()]
+    places = [f"output.folder={folder / 'study'}", f"cache.folder={folder / 'cache'}"]
+    return load("quick", [*parts, *places, "seeds=[1, 2, 3, 4, 5]", "search.parallel=50", "training.precision=fp32"])
+
+
+def _scores() -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    pairs = _QUERIES * _CANDIDATES
+    return pd.DataFrame(
+        {
+            "split": "dev",
+            "query_id": np.repeat([f"library.module.function_{number:04}" for number in range(_QUERIES)], _CANDIDATES),
+            "document_id": [f"library.module.other_{number:05}" for number in draw.permutation(pairs)],
+            "relevant": np.tile(np.arange(_CANDIDATES) == 0, _QUERIES).astype("int8"),
+            "score": draw.normal(size=pairs),
+        }
+    )
+
+
+def _record(folder: Path, errand: Errand, scores: Path) -> None:
+    """As a trial records it; the scores are a link to one file, under a name of their own."""
+    split, run_id = errand.split, errand.job.specification.id
+    value = int(hashlib.sha256(run_id.encode()).hexdigest()[:8], 16) / 2**32
+    summary: dict[str, Any] = {"state": "finished", f"{split}/{_METRIC}": value, "instances_trained": 1024}
+    summary |= {"seconds" if split == "dev" else "test/seconds": 30.5, f"{split}/states_damaged": 0}
+    versions = dict.fromkeys(("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy"), "1.2.3")
+    about = {"config": errand.labels, "versions": versions, "damaged": []}
+    place = record.scores_file(folder, run_id, split)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.link(scores, place)
+    record.write(folder, split, {"id": run_id, "state": "finished", "summary": summary} | about, None)
+
+
+def _conduct(study: Study, scores: Path) -> Campaign:
+    """Runs the campaign to its end."""
+    campaign = Campaign(study, _RESOLVED, Ledger(study.folder), "0" * 16)
+    while not campaign.finished:
+        errand = campaign.next()
+        assert errand is not None
+        _record(study.folder, errand, scores)
+        campaign.done(errand)
+    return campaign
+
+
+def _timed(name: str, work: Callable[[], object]) -> None:
+    started = time.perf_counter()
+    work()
+    print(f"  {name:60} {time.perf_counter() - started:8.2f} s", flush=True)
+
+
+def _quietly(work: Callable[[], object]) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        work()
+
+
+def main(configurations: int) -> None:
+    """Prints seconds."""
+    with tempfile.TemporaryDirectory() as name:
+        study = _study(Path(name), configurations)
+        _scores().to_parquet(Path(name, "scores.parquet"), index=False)
+        started = time.perf_counter()
+        campaign = _conduct(study, Path(name, "scores.parquet"))
+        searchlog.write(study.folder, campaign.log())
+        runs = len(campaign.ledger.ids())
+        print(f"{runs} recorded runs of {sum(searched(study).values())} searched configurations")
+        print(f"  {'to decide them all, with records written':60} {time.perf_counter() - started:8.2f} s")
+        before = searchlog.read(study.folder)
+        for _ in range(3):
+            _timed("ledger", lambda: Ledger(study.folder))
+            _timed("--plan", lambda: _quietly(lambda: show(study, False, False)))
+            _timed(
+                "resume: ledger, and the campaign from its log",
+                lambda: Campaign(study, _RESOLVED, Ledger(study.folder), "0" * 16, before=before),
+            )
+        _timed("resume without the log: all proposals asked again", lambda: _conduct(study, Path(name, "-")))
+        ledger = Ledger(study.folder)
+        ids = ledger.ids()
+        _timed(f"every run's values of {_QUERIES} queries", lambda: [ledger.per_query(i, _METRIC) for i in ids])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
