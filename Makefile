@@ -12,7 +12,7 @@ test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q -m "not long"
 
-# What does not fit into a quarter of an hour beside the rest: trials that fail, full disks, a cluster that loses a node.
+# What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes.
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m long
 

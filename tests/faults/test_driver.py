@@ -14,7 +14,7 @@ import pytest
 
 from tests.study.command import command, comparisons, copy_cache, environment, records, run, table, weights
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 KILLS = 5
 
