@@ -14,7 +14,7 @@ from study.config import load
 from study.sharing import shared, unshared
 from tests.study.command import SMALL, comparisons, environment, records, run, table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_every_run_has_a_record_and_a_wandb_run(finished_study):
