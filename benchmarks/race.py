@@ -11,24 +11,35 @@ import sys
 
 import numpy as np
 
-from study.race import FIRST, LEVEL, behind
+from study.race import FIRST, LEVEL, left_behind
 
 CONFIGURATIONS, QUERIES, RESIDUAL = 12, 300, 0.12
 
 
-def race(truth: np.ndarray, seeds: int, seed_sd: float, rng: np.random.Generator) -> dict[int, int]:
-    """One race: configuration -> seeds that it got, of those that were dropped."""
-    shape = (len(truth), seeds, QUERIES)
-    values = truth[:, None, None] + rng.normal(0, seed_sd, shape[:2])[:, :, None] + rng.normal(0, RESIDUAL, shape)
-    alive, dropped = set(range(len(truth))), dict[int, int]()
-    for number in range(FIRST, seeds):
-        leader = max(alive, key=lambda c: float(values[c, :number].mean()))
-        lost = {
-            c for c in alive - {leader} if behind(values[c, :number], values[leader, :number], seeds, len(truth) - 1)
-        }
-        alive -= lost
-        dropped |= dict.fromkeys(lost, number)
+def race(values: np.ndarray) -> dict[str, int]:
+    """One race.
+
+    Args:
+        values: (configurations, seeds, queries) the metric, as if all were run.
+
+    Returns:
+        Configuration, by its number as text -> seeds that it got, of those that were dropped.
+    """
+    seeds = values.shape[1]
+    alive, dropped = {str(number): value for number, value in enumerate(values)}, dict[str, int]()
+    for got in range(FIRST, seeds):
+        seen = {name: value[:got] for name, value in alive.items()}
+        for name in left_behind(seen, seen, seeds, len(values) - 1):
+            del alive[name]
+            dropped[name] = got
     return dropped
+
+
+def runs(truth: np.ndarray, seeds: int, seed_sd: float, rng: np.random.Generator) -> np.ndarray:
+    """(configurations, seeds, queries) the metric of runs whose configurations have these true values."""
+    shape = (len(truth), seeds, QUERIES)
+    found: np.ndarray = truth[:, None, None] + rng.normal(0, seed_sd, shape[:2])[:, :, None]
+    return found + rng.normal(0, RESIDUAL, shape)
 
 
 def main(races: int) -> None:
@@ -40,12 +51,10 @@ def main(races: int) -> None:
     for seeds in (5, 10):
         for seed_sd in (0.0, 0.006, 0.01):
             rng = np.random.default_rng([seeds, round(seed_sd * 1000)])
-            wrong = [len(race(equal, seeds, seed_sd, rng)) / CONFIGURATIONS for _ in range(races)]
-            lost = [0 in race(one_better, seeds, seed_sd, rng) for _ in range(races)]
-            saved = [
-                sum(seeds - got for got in race(one_good, seeds, seed_sd, rng).values()) / (CONFIGURATIONS * seeds)
-                for _ in range(races)
-            ]
+            wrong = [len(race(runs(equal, seeds, seed_sd, rng))) / CONFIGURATIONS for _ in range(races)]
+            lost = ["0" in race(runs(one_better, seeds, seed_sd, rng)) for _ in range(races)]
+            cut = [race(runs(one_good, seeds, seed_sd, rng)).values() for _ in range(races)]
+            saved = [sum(seeds - got for got in each) / (CONFIGURATIONS * seeds) for each in cut]
             error = np.std(wrong, ddof=1) / np.sqrt(races)
             print(
                 f"{seeds:3} seeds, seed sd {seed_sd:.3f}: of equals {np.mean(wrong):.4f} dropped (± {error:.4f}); "

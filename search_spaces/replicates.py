@@ -10,9 +10,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_spaces.family import Family
-from search_spaces.samplers import SAMPLERS, one_thread
+from search_spaces.samplers import SAMPLERS
 from search_spaces.space import Point, places
 from trainables.randomness import counter
+from trainables.threads import one_thread
 
 if TYPE_CHECKING:
     import optuna

@@ -1,7 +1,6 @@
 """Optuna's samplers that a study may search with."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,20 +28,6 @@ def qmc(seed: int, startup: int) -> "BaseSampler":
     from optuna.samplers import QMCSampler
 
     return QMCSampler(seed=seed, scramble=True, warn_asynchronous_seeding=False, warn_independent_sampling=False)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The Gaussian process computes with torch: on one thread, its bits do not depend on the machine, and its many
-    small products do not wait for each other."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 SAMPLERS: dict[str, Callable[[int, int], "BaseSampler"]] = {"tpe": tpe, "gp": gp, "qmc": qmc}

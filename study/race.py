@@ -8,9 +8,12 @@ After Maron and Moore (1994), "Hoeffding races", and Birattari et al. (2002), "A
 metaheuristics", with a test for two crossed samples in place of theirs.
 """
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
+Values = NDArray[np.float64]
 LEVEL = 0.05
 FIRST = 3
 """Seeds of the first round. Of two, the spread is known so badly that twice as many equal ones would be dropped."""
@@ -21,9 +24,7 @@ def looks(seeds: int) -> int:
     return max(0, seeds - FIRST)
 
 
-def behind(
-    values: NDArray[np.float64], best: NDArray[np.float64], seeds: int, rivals: int, level: float = LEVEL
-) -> bool:
+def behind(values: Values, best: Values, seeds: int, rivals: int, level: float = LEVEL) -> bool:
     """Whether a configuration is significantly worse than the best.
 
     Args:
@@ -39,3 +40,20 @@ def behind(
     if difference.mean() >= 0:
         return False
     return both_test(difference).p / 2 < level / (looks(seeds) * max(1, rivals))
+
+
+def left_behind(found: Mapping[str, Values], candidates: Iterable[str], seeds: int, rivals: int) -> set[str]:
+    """Which candidates are significantly behind the leader, the one with the best mean.
+
+    Args:
+        found: by configuration, (seeds so far, queries) its metric, for the same seeds and queries.
+        candidates: configurations that may be dropped; others may only lead.
+        seeds: of a whole configuration.
+        rivals: other configurations that any one might have been compared with.
+    """
+    if not found:
+        return set()
+    leader = max(found, key=lambda key: float(found[key].mean()))
+    return {
+        key for key in candidates if key in found and key != leader and behind(found[key], found[leader], seeds, rivals)
+    }

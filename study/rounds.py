@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from study.configuration import Configuration
 from study.ledger import Ledger
-from study.race import FIRST, behind
+from study.race import FIRST, left_behind
 from trainables.specification import RunSpecification
 
 
@@ -51,11 +51,8 @@ class Round:
             for key, item in {**{item.id: item for item in complete}, **own}.items()
             if (values := per_query(item, ledger, metric, self._granted)) is not None
         }
-        if found:
-            leader = max(found, key=lambda key: float(found[key].mean()))
-            for key in own.keys() & found.keys() - {leader}:
-                if behind(found[key], found[leader], self._seeds, rivals):
-                    self.dropped[key] = self._granted
+        for key in left_behind(found, own, self._seeds, rivals):
+            self.dropped[key] = self._granted
         self._granted += 1
         return len(self.dropped) < len(self.configurations)
 

@@ -1,7 +1,6 @@
 """The negative sampler dense: cosine similarity under a sentence encoder, by exact search."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -13,6 +12,7 @@ import torch
 from trainables import weights
 from trainables.data.samplers import Query, Scored
 from trainables.specification import SamplerSettings
+from trainables.threads import one_thread
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -45,7 +45,7 @@ class Dense:
             found = embedded(texts, self._settings.encoder, batch_size=1)  # padding would let them touch one another
             block = torch.zeros(_QUERIES, found.shape[1])
             block[: len(texts)] = torch.from_numpy(found)
-            with _one_thread():
+            with one_thread():
                 similarity = torch.cat([piece @ block.T for piece in self._pieces]).double().numpy()
             for column in similarity.T[: len(texts)]:
                 yield Scored(2.0 + column, column)
@@ -53,22 +53,11 @@ class Dense:
 
 def embedded(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt.NDArray[np.float32]:
     """(texts, hidden) normalised embeddings, computed on the CPU with one thread."""
-    with _one_thread():
+    with one_thread():
         found = _encoder(encoder).encode(
             list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
         )
     return np.asarray(found, dtype=np.float32)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The bits depend on how many share the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @lru_cache(maxsize=1)
