@@ -3,6 +3,7 @@
 from analysis.plan import Plan
 from analysis.searched import Search
 from analysis.tables import Analysis
+from trainables.metrics import MINIMISED
 
 
 def notes(analysis: Analysis) -> list[str]:
@@ -36,7 +37,7 @@ def of_the_search(plan: Plan, search: Search) -> list[str]:
             f"{dropped} of {proposed} configurations"
         )
     if len(plan.searched_for) > 1:
-        named = ", ".join(f"{name} ({'least' if name == 'ECE' else 'most'})" for name in plan.searched_for)
+        named = ", ".join(f"{name} ({'least' if name in MINIMISED else 'most'})" for name in plan.searched_for)
         found.append(
             f"Several objectives were searched for: {named}. The winner is the best of its Pareto front by the first"
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.plan import Plan
 from analysis.results import Results
 from analysis.searched import Proposal, SystemSearch, Value
+from trainables.metrics import MINIMISED
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -138,7 +139,9 @@ def _create(path: Path, results: Results) -> sqlite3.Connection:
     storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
     try:
         for system, search in results.search.systems.items():
-            directions = [StudyDirection.MINIMIZE if name == "ECE" else StudyDirection.MAXIMIZE for name in objectives]
+            directions = [
+                StudyDirection.MINIMIZE if name in MINIMISED else StudyDirection.MAXIMIZE for name in objectives
+            ]
             study = optuna.create_study(storage=storage, study_name=system, directions=directions)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

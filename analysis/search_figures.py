@@ -9,6 +9,7 @@ import numpy as np
 from analysis.drawing import colour_of, panels
 from analysis.searched import Proposal, SystemSearch, Value
 from analysis.tables import Analysis
+from trainables.metrics import MINIMISED
 
 _PALETTE = "viridis"
 _WORDS = 8
@@ -114,7 +115,7 @@ def pareto_front(analysis: Analysis) -> Any:
         x, y = [point[0] for point in front], [point[1] for point in front]
         line = {2: "-"}.get(len(plan.searched_for), "")
         axis.plot(x, y, marker="o", markersize=5, color=colour, linestyle=line, linewidth=1.4,
-                  drawstyle="steps-post" if second == "ECE" else "steps-pre")  # fmt: skip
+                  drawstyle="steps-post" if second in MINIMISED else "steps-pre")  # fmt: skip
         if search.winner in best:
             (at_x,), (at_y,) = (_scores([best[search.winner]], objective) for objective in (second, first))
             axis.plot(at_x, at_y, "o", markersize=11, markerfacecolor="none", color="black", markeredgewidth=1.3)
@@ -194,7 +195,7 @@ def _word(value: Value | None) -> str:
 
 
 def _named(split: str, objective: str) -> str:
-    return f"{split} {objective}" + (" (less is better)" if objective == "ECE" else "")
+    return f"{split} {objective}" + (" (less is better)" if objective in MINIMISED else "")
 
 
 def _line_handles(shown: dict[str, SystemSearch]) -> list[Any]:

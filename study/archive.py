@@ -5,7 +5,6 @@ must see; a driver on another machine fetches all. The place is laid out as the 
 there, since they can be made from the records; of runs that W&B's server has, it is noted that it has them.
 """
 
-import json
 import re
 import tempfile
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from study import record
+from study.plan import read
 from study.record import Split
 from study.tracking import Tracking, marker_name
 from trainables.errors import UserError
@@ -117,7 +117,7 @@ class Archive:
         if theirs is not None:
             if theirs["study"] != study:
                 raise UserError("output.records", f"results of the study {theirs['study']!r}", f"those of {study!r}")
-            mine = _read_plan(folder / _PLAN) if (folder / _PLAN).is_file() else None
+            mine = read(folder / _PLAN) if (folder / _PLAN).is_file() else None
             if mine and mine["version"] == theirs["version"] and digest(mine) != digest(theirs):
                 found = f"another plan of version {theirs['version']} than in {folder}"
                 raise UserError("output.records", found, "a place of this study's own")
@@ -135,7 +135,7 @@ class Archive:
             except Exception as error:  # of whatever package serves the place; nothing is spent yet
                 found = f"cannot be read ({type(error).__name__}: {error})"
                 raise UserError("output.records", found, "a place that this machine and all nodes can use") from error
-            return _read_plan(copy)
+            return read(copy, f"{_PLAN} in output.records")
 
     def _copied(self, run_id: str, name: str, folder: Path) -> bool:
         try:
@@ -170,12 +170,3 @@ def _evaluation(path: str) -> tuple[str, Split] | None:
     names = {record.files(split)[-1]: split for split in record.SPLITS}
     found = re.fullmatch(r"runs/([\w-]+)/([\w.]+)", path)
     return (found[1], names[found[2]]) if found and found[2] in names else None
-
-
-def _read_plan(path: Path) -> dict[str, Any]:
-    try:
-        plan: dict[str, Any] = json.loads(path.read_bytes())["plan"]
-        _ = plan["study"], plan["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(path.name, f"not a plan ({type(error).__name__})", "the plan of a study") from error
-    return plan

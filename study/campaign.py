@@ -123,11 +123,6 @@ class Campaign:
         fresh = {item.id: item for item in self._confirming}
         return {name: fresh.get(item.id, item) for name, item in self.chosen().items()}
 
-    def mean(self, configuration: Configuration) -> float | None:
-        """Mean development metric over all seeds; None where a seed failed or is missing."""
-        found = means(configuration, self.ledger, self.objectives[:1])
-        return found[0] if found else None
-
     def untuned(self, name: str) -> Configuration:
         """The default of a searched system, whether or not it was proposed."""
         return self._make.system(name, self.hunts[name].search.family.defaults()[0], self.study.seeds, "search")

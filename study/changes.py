@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from study.plan import read
+
 _LONGEST = 60
 """Characters of a value."""
 
@@ -13,13 +15,13 @@ def since(folder: Path, now: Mapping[str, Any]) -> list[str]:
     """Every setting that is not what it was, as `search.epsilon [0.1] -> [0.2]`; none where there is no plan yet.
 
     Args:
-        folder: of the study; its plan.json must be one.
+        folder: of the study; its plan.json must be a plan.
         now: `study.plan.declared`.
     """
     path = folder / "plan.json"
     if not path.is_file():
         return []
-    earlier = json.loads(path.read_text(encoding="utf-8"))["plan"]
+    earlier = read(path)
     kinds = ("settings", "data")
     before, after = ({name: value for kind in kinds for name, value in _flat(kind, plan)} for plan in (earlier, now))
     names = [*before, *(name for name in after if name not in before)]

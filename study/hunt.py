@@ -1,8 +1,9 @@
 """The search of one variant as a study conducts it: round after round, and what became of each proposal."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from analysis.searched import State
 from search_spaces.replicates import Search
 from search_spaces.space import Point
 from study.configuration import Configuration
@@ -10,8 +11,6 @@ from study.ledger import Ledger
 from study.objectives import front, gains, means, of_finished
 from study.rounds import Round, standing
 from trainables.specification import RunSpecification, digest
-
-State = Literal["complete", "dropped", "incomplete", "unknown"]
 
 
 class Entry(NamedTuple):

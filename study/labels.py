@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-_SETTINGS = ("epsilon", "switch", "end", "rate", "a", "b")
+from search_spaces.smoothing import DEFAULTS
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
@@ -15,6 +15,6 @@ def run_name(labels: Mapping[str, Any]) -> str:
         labels: the run's W&B config; settings that are absent, null or 0 are left out.
     """
     gradual = labels.get("schedule") not in (None, "constant", "two_stage")
-    settings = [f"{name} {labels[name]:g}" for name in _SETTINGS if labels.get(name)]
+    settings = [f"{name} {labels[name]:g}" for name in DEFAULTS if labels.get(name)]
     seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
     return " ".join([labels["variant"], *([labels["schedule"]] if gradual else []), *settings, *seed])

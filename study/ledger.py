@@ -87,13 +87,8 @@ class Ledger:
         return sorted(run_id for run_id, known in self._entries if known == split)
 
     @property
-    def seconds(self) -> float:
-        """What all recorded evaluations took, in seconds of a trial."""
-        return sum(_seconds(entry) for entry in self._entries.values())
-
-    @property
     def gpu_seconds(self) -> float:
-        """The same of those that ran on a GPU; each had the study's `resources.gpu` of it."""
+        """Seconds of all recorded evaluations that ran on a GPU; each had the study's `resources.gpu` of it."""
         return sum(_seconds(entry) for entry in self._entries.values() if entry.gpu)
 
     def refresh(self, run_id: str, split: Split) -> State | None:

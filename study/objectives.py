@@ -7,9 +7,7 @@ from search_spaces.replicates import Direction
 from study.configuration import Configuration
 from study.ledger import Ledger
 from study.settings import Study
-
-MINIMISED = ("ECE",)
-"""Metrics of which less is better."""
+from trainables.metrics import MINIMISED
 
 
 def objectives(study: Study) -> tuple[str, ...]:

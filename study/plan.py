@@ -60,7 +60,7 @@ def check_folder(study: Study, folder: Path) -> None:
         UserError: the folder holds another study's results, or something else.
     """
     if (folder / "plan.json").is_file():
-        earlier = _read(folder)
+        earlier = read(folder / "plan.json")
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
     elif folder.is_dir() and any(not _own(path, study) for path in folder.iterdir()):
@@ -73,13 +73,21 @@ def _own(path: Path, study: Study) -> bool:
     return shared or path.name == "error.log" or path.name.startswith(".plan.json.")
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / "plan.json"
+def read(path: Path, where: str = "") -> dict[str, Any]:
+    """A plan that was written down.
+
+    Args:
+        path: of the file.
+        where: what an error calls it; none: its path.
+
+    Raises:
+        UserError: it is none.
+    """
     try:
         plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["plan"]
         _ = plan["study"], plan["version"], plan["families"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(str(path), f"not a plan ({type(error).__name__})", "the plan of a study") from error
+        raise UserError(where or str(path), f"not a plan ({type(error).__name__})", "the plan of a study") from error
     return plan
 
 
@@ -97,7 +105,7 @@ def settle(
     check_folder(study, folder)
     plan = declared(study, model_digest, data)
     if (folder / "plan.json").is_file():
-        earlier = _read(folder)
+        earlier = read(folder / "plan.json")
         plan["version"] = earlier["version"]
         added = earlier.get("exploratory", [])
         if added:

@@ -20,8 +20,7 @@ class Progress:
     def __init__(self, campaign: Campaign, metric: str) -> None:
         self._metric, self._done = metric, 0
         runs = [run for configuration in campaign.configurations for run in configuration.runs]
-        splits: tuple[record.Split, record.Split] = ("dev", "test")
-        before = sum(record.finished(campaign.folder, run.id, split) for run in runs for split in splits)
+        before = sum(campaign.ledger.finished(run.id, split) for run in runs for split in record.SPLITS)
         self._total, self._before = campaign.runs_planned, before
         self.begin()
 

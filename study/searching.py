@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, WrapValidator
 
+from search_spaces.smoothing import DEFAULTS
 from trainables.specification import Positive, Settings
 
 SearchedName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
-DecayName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
+EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 PROPOSALS: dict[str, int] = {"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 """Configurations proposed for a variant, where the study does not say."""
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -89,9 +90,9 @@ class SearchSettings(Settings):
     those that are as good as the best, .005 to .044 are dropped (measured by benchmarks/race.py: 12 configurations, 5
     or 10 seeds, seeds' standard deviation 0 to .01)."""
     schedule: Annotated[
-        tuple[DecayName, ...],
+        tuple[EndingName, ...],
         AfterValidator(distinct),
-        described(f"a list of distinct names out of {', '.join(get_args(DecayName))}"),
+        described(f"a list of distinct names out of {', '.join(get_args(EndingName))}"),
     ] = ("two_stage",)
     """How the smoothing of T-LS and T-WSLS ends."""
     epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
@@ -133,7 +134,7 @@ class SearchSettings(Settings):
     @property
     def smoothing(self) -> dict[str, tuple[Any, ...]]:
         """The values of every setting of smoothing, by name."""
-        return {name: getattr(self, name) for name in ("epsilon", "schedule", "switch", "end", "rate", "a", "b")}
+        return {name: getattr(self, name) for name in dict.fromkeys(("epsilon", "schedule", *DEFAULTS))}
 
     @property
     def optimisation(self) -> dict[str, tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from study.archive import Archive
 from study.budgets import Clock, spent
 from study.campaign import Campaign
 from study.config import Study
-from study.configuration import Configuration, Errand, Resolved
+from study.configuration import Errand, Resolved
 from study.housekeeping import Budget, check_writable, clean
 from study.ledger import Ledger
 from study.places import ready
@@ -61,8 +61,8 @@ def conduct(study: Study, started: float) -> None:
     searchlog.write(folder, log)
     mirror_search(tracking, study.name, plan_hash, log)
     _say_not_done(campaign)
-    _mirror_missing(campaign.configurations, tracking)
-    _analyse(study)
+    _mirror_missing(campaign, tracking)
+    _analyse(study, ledger)
     if archive:
         archive.complete(folder, study.tracking.mode)
         archive.publish(folder)
@@ -102,7 +102,7 @@ def _refuse_incomplete(campaign: Campaign) -> None:
     complete = {
         name
         for name, configuration in campaign.tested().items()
-        if all(record.finished(campaign.folder, run.id, "test") for run in configuration.runs)
+        if all(campaign.ledger.finished(run.id, "test") for run in configuration.runs)
     }
     missing = sorted({configuration.name for configuration in campaign.configurations} - complete)
     if missing:
@@ -144,24 +144,23 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking, clock: Clock)
         ray.shutdown()
 
 
-def _mirror_missing(configurations: list[Configuration], tracking: Tracking) -> None:
+def _mirror_missing(campaign: Campaign, tracking: Tracking) -> None:
     """What was recorded but, after a kill, never reached W&B."""
-    splits: tuple[record.Split, record.Split] = ("dev", "test")
-    for run in (run for configuration in configurations for run in configuration.runs):
-        for split in splits:
-            if record.read(tracking.folder, run.id, split) and not mirrored(tracking, run.id, split):
+    for run in (run for configuration in campaign.configurations for run in configuration.runs):
+        for split in record.SPLITS:
+            if campaign.ledger.state(run.id, split) and not mirrored(tracking, run.id, split):
                 mirror(tracking, run.id, split)
 
 
-def _analyse(study: Study) -> None:
+def _analyse(study: Study, ledger: Ledger) -> None:
     from analysis import results
     from analysis.report import write_report
 
     folder, offline = study.folder, study.tracking.mode == "offline"
     found = results.read(folder / "wandb") if offline else results.read_records(folder)
     report = write_report(found, folder / "report")
-    entries = [record.read(folder, path.name) for path in (folder / "runs").iterdir()]
-    summaries = [entry["summary"] for entry in entries if entry and entry["state"] == "finished"]
+    finished = (run_id for run_id in ledger.ids() if ledger.finished(run_id))
+    summaries = [summary for run_id in finished if (summary := ledger.summary(run_id))]
     say(report.text)
     trained, reused = (sum(s.get(f"instances_{key}", 0) for s in summaries) for key in ("trained", "reused"))
     seconds = [summary["seconds"] for summary in summaries if summary.get("instances_trained")]

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from trainables.batches import micro_batches
 from trainables.cross_encoder import CrossEncoder
 from trainables.data.tokens import Tokens
-from trainables.features import token_batch
+from trainables.features import frozen_pairs, token_batch
 from trainables.job import Job
 from trainables.packed import Batch
 from trainables.run import Data, fix_arithmetic, vocabulary
@@ -18,7 +17,7 @@ from trainables.specification import VariantSettings
 from trainables.stages import Segment
 from trainables.training import Pairs, Trainer
 
-_PAIRS, _TOKENS = 500, 2048
+_PAIRS = 500
 
 
 class Rates(NamedTuple):
@@ -37,12 +36,7 @@ class _First:
         self._tokens, self._first = tokens, first
         self._kept: list[np.ndarray] | None = None
         if model.lower is not None:
-            self._kept = [np.empty(0)] * count
-            for places in micro_batches(tokens.lengths[first : first + count], _TOKENS):
-                batch = token_batch(tokens, first + places)
-                output = model.frozen_output(batch).cpu().numpy()
-                for place, pair in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
-                    self._kept[place] = pair
+            self._kept = frozen_pairs(tokens, np.arange(first, first + count), model)
 
     @property
     def lengths(self) -> np.ndarray:

@@ -50,12 +50,7 @@ class Features(NamedTuple):
     def compute(self, part: int, model: CrossEncoder) -> None:
         """Computes a part and writes it whole."""
         rows = np.arange(part * PAIRS_PER_PART, min((part + 1) * PAIRS_PER_PART, len(self.tokens)))
-        pairs: list[np.ndarray] = [np.empty(0)] * len(rows)
-        for places in micro_batches(self.tokens.lengths[rows], _TOKENS):
-            batch = token_batch(self.tokens, rows[places])
-            output = model.frozen_output(batch).cpu().numpy()
-            for place, pair in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
-                pairs[place] = pair
+        pairs = frozen_pairs(self.tokens, rows, model)
         with whole_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
             np.save(stream, np.concatenate(pairs))
 
@@ -81,6 +76,17 @@ class FeatureReader:
             start = int(tokens.offsets[row] - tokens.offsets[part * PAIRS_PER_PART])
             pieces.append(self._parts[part][start : start + length])
         return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, tokens.starts[rows].astype(np.int64))
+
+
+def frozen_pairs(tokens: Tokens, rows: np.ndarray, model: CrossEncoder) -> list[np.ndarray]:
+    """What the frozen layers make of the pairs `rows`: (tokens, hidden) in float32 of each."""
+    pairs: list[np.ndarray] = [np.empty(0)] * len(rows)
+    for places in micro_batches(tokens.lengths[rows], _TOKENS):
+        batch = token_batch(tokens, rows[places])
+        output = model.frozen_output(batch).cpu().numpy()
+        for place, pair in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
+            pairs[place] = pair
+    return pairs
 
 
 def token_batch(tokens: Tokens, rows: np.ndarray) -> Batch:

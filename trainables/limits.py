@@ -34,7 +34,7 @@ def check(memory: str | None) -> None:
         raise UserError("trial.memory", memory, "none, since this system does not limit a process's memory")
 
 
-class Watch:
+class Guard:
     """Keeps the limits of one trial, step by step."""
 
     def __init__(self, limits: Limits) -> None:

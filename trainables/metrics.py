@@ -9,6 +9,9 @@ import re
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+MINIMISED = ("ECE",)
+"""Metrics of which less is better."""
+
 
 def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> NDArray[np.float64]:
     """Share of the relevant documents that are ranked in the first k, in expectation over a random order of ties.

@@ -5,7 +5,7 @@ from typing import Any
 from ray import tune
 
 from trainables.job import Job, Outcome
-from trainables.limits import Limits, Watch
+from trainables.limits import Guard, Limits
 from trainables.run import Run, sampler_outcome
 
 
@@ -23,7 +23,7 @@ class Ranker(tune.Trainable):
         self._drop()
         self.job = Job.model_validate_json(config["job"])
         self.limits = Limits.model_validate_json(config.get("limits", "{}"))
-        self._watch = Watch(self.limits)
+        self._guard = Guard(self.limits)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Takes up another job in the same process."""
@@ -33,7 +33,7 @@ class Ranker(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Trains to the next stop, or evaluates."""
         try:
-            with self._watch.in_force():
+            with self._guard.in_force():
                 outcome = self._advance()
                 if outcome is not None:
                     self.finished(outcome)
@@ -65,7 +65,7 @@ class Ranker(tune.Trainable):
     def _advance(self) -> Outcome | None:
         if self.job.specification.system == "sampler":
             return sampler_outcome(self.job)
-        self._run = self._run or Run(self.job, self._watch.restart)
+        self._run = self._run or Run(self.job, self._guard.restart)
         return self._run.advance()
 
     def finished(self, outcome: Outcome) -> None:

@@ -47,7 +47,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def planned(folder: Path, version: int = 1, name: str = "small", **more: Any) -> None:
-    plan = {"study": name, "version": version, **more}
+    plan = {"study": name, "version": version, "families": [], **more}
     write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
 
 

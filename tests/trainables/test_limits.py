@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from trainables.last_words import heard, relative
-from trainables.limits import Limits, Watch
+from trainables.limits import Guard, Limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 STEP = """
 import ctypes, sys, time
 from pathlib import Path
-from trainables.limits import Limits, Watch
+from trainables.limits import Limits, Guard
 limits = Limits(minutes=float(sys.argv[2]) / 60, last_words=Path(sys.argv[1]))
-watch = Watch(limits)
+guard = Guard(limits)
 def inner():
     {inner}
 def outer():
-    with watch.in_force():
+    with guard.in_force():
         inner()
 outer()
 print("ended")
@@ -71,7 +71,7 @@ def test_a_step_that_ends_in_time_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_time_spent_waiting_for_another_run_does_not_count(tmp_path: Path) -> None:
-    ended, _ = step("for _ in range(6): time.sleep(0.25); watch.restart()", tmp_path, seconds=1)
+    ended, _ = step("for _ in range(6): time.sleep(0.25); guard.restart()", tmp_path, seconds=1)
     assert ended.stdout == "ended\n", ended.stderr
 
 
@@ -107,13 +107,13 @@ def test_a_path_loses_what_belongs_to_the_machine(path: str, expected: str) -> N
 
 ALLOCATE = """
 import resource
-from trainables.limits import Limits, Watch
+from trainables.limits import Limits, Guard
 import numpy as np, torch
 before = resource.getrlimit(resource.RLIMIT_DATA)
 for more in (lambda: bytearray(2**24), lambda: np.ones(2**21), lambda: torch.ones(2**22)):
     kept = []
     try:
-        with Watch(Limits(memory=6 * 10**8)).in_force():
+        with Guard(Limits(memory=6 * 10**8)).in_force():
             while len(kept) < 100:
                 kept.append(more())
     except Exception as error:
@@ -139,6 +139,6 @@ def test_beyond_the_limit_an_allocation_fails_and_afterwards_it_does_not() -> No
 
 
 def test_without_limits_nothing_is_watched() -> None:
-    with Watch(Limits()).in_force():
+    with Guard(Limits()).in_force():
         assert faulthandler.is_enabled()
         time.sleep(0)

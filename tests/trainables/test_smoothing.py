@@ -1,6 +1,7 @@
 """Laws of label smoothing, with torch's own as the oracle."""
 
 import inspect
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from search_spaces.smoothing import DEFAULTS
+from study.searching import EndingName
 from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.specification import VariantSettings
+from trainables.specification import DistributionName, ScheduleName, VariantSettings
 
 shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
@@ -76,6 +79,12 @@ def test_epsilon_outside_its_range_is_refused(epsilon):
 def test_a_missing_weak_label_is_refused():
     with pytest.raises(ValueError, match="weak label"):
         target_distribution([0], None, 0.2, "weak_supervision")
+
+
+def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
+    assert get_args(DistributionName) == tuple(DISTRIBUTIONS)
+    assert get_args(ScheduleName) == ("constant", *get_args(EndingName)) == tuple(SCHEDULES)
+    assert set(VariantSettings.model_fields) == {"distribution", "schedule", *DEFAULTS}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
