@@ -5,9 +5,9 @@ python -m benchmarks.overhead [REPEATS] [FOLDER]
 Machinery is the wall time without the start of Ray (from the line that names the plan to the line that names the
 places, its import included), without preparation (made by a study before), and without the seconds that the runs
 themselves report, divided by the places: what is left is settings, plan, trials' starts and ends, records, W&B, the
-report. FOLDER is a finished study, by default results/quick, whose wall time the share is of. Of every errand the time
-from record to mirror is told, and from there to the next errand at the same place; where that takes more than 3
-seconds, Tune started another process.
+report. FOLDER is a study that was started once and finished, by default results/quick, whose wall time (clock.json) the
+share is of. Of every errand the time from record to mirror is told, and from there to the next errand at the same
+place; where that takes more than 3 seconds, Tune started another process.
 """
 
 import json
@@ -104,10 +104,10 @@ def main(repeats: int, reference: Path) -> None:
     values = sorted(one.machinery for one in found)
     print(f"machinery {median(values):.2f} s a run ({values[0]:.2f}-{values[-1]:.2f}); the bar is 1.5, the goal 0.5")
     if reference.is_dir():
-        errands = _errands(reference)
-        beside = median(values) * len(errands)
-        wall = sum(seconds for *_, seconds in errands) / _PLACES + beside
-        print(f"{beside / wall:.1%} of {wall:.0f} s in {reference.name}, {len(errands)} errands; the bar is 5 %")
+        errands = len(_errands(reference))
+        wall = json.loads((reference / "clock.json").read_bytes())["seconds"]
+        beside = median(values) * errands
+        print(f"{beside / wall:.1%} of the {wall:.0f} s of {reference.name}, {errands} errands; the bar is 5 %")
 
 
 if __name__ == "__main__":

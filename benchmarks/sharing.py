@@ -16,8 +16,9 @@ from benchmarks.measure import machine
 from study.config import load
 from trainables import environment, weights
 from trainables.data.prepared import prepare
+from trainables.groundwork import groundwork
 from trainables.job import Job
-from trainables.run import Data, Run, compute_features
+from trainables.run import Run
 from trainables.schedules import switch_instances
 from trainables.specification import RunSpecification, VariantSettings
 
@@ -86,8 +87,8 @@ def main() -> None:
     transformers.logging.disable_progress_bar()
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     made = jobs(1)
-    for part in Data(made[0]).features.missing():
-        compute_features(made[0], part)
+    for _ in groundwork(made[0]):
+        pass
     torch.set_num_threads(1)
     total(made[:1], shared=False)  # warm
     print(f"{machine()}, {environment.current().instruction_set}: {len(made)} runs of {_INSTANCES} instances a seed")

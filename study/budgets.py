@@ -15,10 +15,11 @@ class Clock:
 
     Args:
         folder: the study's folder.
+        began: `time.monotonic()` when this start began.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path, self._began = folder / "clock.json", time.monotonic()
+    def __init__(self, folder: Path, began: float) -> None:
+        self._path, self._began = folder / "clock.json", began
         self._before = 0.0
         if self._path.is_file():
             try:

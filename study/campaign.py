@@ -17,7 +17,6 @@ from study.ledger import Ledger
 from study.objectives import directions, gains, means, objectives
 from study.searches import family, searched
 from study.settings import Study
-from trainables.job import Job
 from trainables.specification import RunSpecification
 from trainables.stages import remembered, stage_key
 from trainables.storage import RESUME
@@ -97,11 +96,6 @@ class Campaign:
         if self.ledger.refresh(run.id, errand.split) == "finished":
             self._agenda.finish(run)
         self._settle()
-
-    def example(self) -> Job:
-        """Any training job, for what is computed once for all of them."""
-        item = next(item for item in self.configurations if item.runs[0].training is not None)
-        return self._make.errand(item, item.runs[0], "train").job
 
     def chosen(self) -> dict[str, Configuration]:
         """By system, the complete configuration that is best on the development set, the first on a tie.

@@ -1,4 +1,4 @@
-"""A campaign's errands as Ray Tune trials, and the frozen layers' features as Ray tasks before them."""
+"""A campaign's errands as Ray Tune trials."""
 
 import logging
 import shutil
@@ -20,7 +20,6 @@ from study.searcher import CampaignSearcher, Failures, Report
 from study.tracking import Tracking
 from study.trial import Trial
 from study.watch import Watch
-from trainables.job import Job
 
 _OBJECT_STORE_BYTES = 200_000_000
 """Data travels through files; Ray's own share of the memory can be small."""
@@ -44,37 +43,6 @@ def start(study: Study) -> int:
     return concurrent
 
 
-@ray.remote
-def _compute_features(job: Job, part: int) -> None:
-    from trainables.run import compute_features
-
-    compute_features(job, part)
-
-
-@ray.remote
-def _missing_features(job: Job) -> list[int]:
-    from trainables.run import Data
-
-    return Data(job).features.missing()
-
-
-def features(study: Study, job: Job, progress: Callable[[int, int], None]) -> None:
-    """Computes what the frozen layers make of every pair, as far as it is not there yet; a task takes what a trial
-    does."""
-    if not study.model.frozen_layers:
-        return
-    taken = nodes.options(study)
-    missing = ray.get(_missing_features.options(**taken).remote(job))
-    waiting = [_compute_features.options(**taken).remote(job, part) for part in missing]
-    while waiting:
-        progress(len(missing) - len(waiting), len(missing))
-        done, waiting = ray.wait(waiting)
-        try:
-            ray.get(done)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from error
-
-
 class _Kept(FIFOScheduler):
     """Keeps the processes of idle places. Tune by itself ends all but one of them, and a new one loads libraries for 10
     seconds or more: trials that are shorter than that would from then on run one after the other, since Tune gives up
@@ -91,7 +59,14 @@ class _Kept(FIFOScheduler):
             self._places = 0
 
 
-def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report, say: Callable[[str], None]) -> None:
+def run(
+    campaign: Campaign,
+    tracking: Tracking,
+    concurrent: int,
+    report: Report,
+    parts: Callable[[int, int], None],
+    say: Callable[[str], None],
+) -> None:
     """Runs what is left of the campaign.
 
     Args:
@@ -99,6 +74,7 @@ def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report,
         tracking: where its runs are mirrored to.
         concurrent: trials at once; on a cluster this follows its nodes, unless the study names a number.
         report: told of each errand that ended.
+        parts: told how many parts of the frozen layers' outputs are there, and of how many.
         say: told of nodes that were lost or have joined.
     """
     if campaign.finished:
@@ -113,7 +89,7 @@ def run(campaign: Campaign, tracking: Tracking, concurrent: int, report: Report,
             limited.max_concurrent = room
 
     watch = Watch(nodes.need(study), say, resize) if address(study) is not None else None
-    searcher = CampaignSearcher(campaign, tracking, report, watch.lost if watch else None)
+    searcher = CampaignSearcher(campaign, tracking, report, parts, watch.lost if watch else None)
     limited = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     taken = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
     tune.Tuner(

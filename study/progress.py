@@ -18,7 +18,7 @@ class Progress:
     """Prints a line an ended errand, with an estimate of the time left."""
 
     def __init__(self, campaign: Campaign, metric: str) -> None:
-        self._metric, self._done = metric, 0
+        self._metric, self._done, self._told = metric, 0, 0
         runs = [run for configuration in campaign.configurations for run in configuration.runs]
         before = sum(campaign.ledger.finished(run.id, split) for run in runs for split in record.SPLITS)
         self._total, self._before = campaign.runs_planned, before
@@ -28,9 +28,11 @@ class Progress:
         """Starts the clock of the estimate."""
         self._started = time.monotonic()
 
-    def features(self, done: int, total: int) -> None:
-        """Progress of the frozen layers' outputs."""
-        if done % 10 == 0:
+    def parts(self, done: int, total: int) -> None:
+        """So many parts of the frozen layers' outputs are there; the runs begin after the last."""
+        self.begin()
+        if done >= self._told + total / 5 or done == total > self._told:
+            self._told = done
             say(f"frozen layers: {done} of {total} parts of the candidates")
 
     def errand(self, errand: Errand, entry: dict[str, Any] | None) -> None:

@@ -42,14 +42,20 @@ class CampaignSearcher(Searcher):
         campaign: decides what runs.
         tracking: where runs are mirrored to.
         report: told of each errand that ended.
+        parts: told how many parts of the frozen layers' outputs are there, and of how many.
         lost: whether the node of a trial that ended was lost: then it has not failed, however often that happens.
     """
 
     def __init__(
-        self, campaign: Campaign, tracking: Tracking, report: Report, lost: Callable[[Trial], bool] | None = None
+        self,
+        campaign: Campaign,
+        tracking: Tracking,
+        report: Report,
+        parts: Callable[[int, int], None],
+        lost: Callable[[Trial], bool] | None = None,
     ) -> None:
         super().__init__(metric="metric", mode="max")
-        self._campaign, self._tracking, self._report, self._lost = campaign, tracking, report, lost
+        self._campaign, self._tracking, self._report, self._parts, self._lost = campaign, tracking, report, parts, lost
         self._tries: dict[str, _Try] = {}
         self._signs: dict[str, float] = {}
         self._again: deque[_Try] = deque()
@@ -85,6 +91,8 @@ class CampaignSearcher(Searcher):
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """A step ended."""
         self._signs[trial_id] = time.monotonic()
+        if "parts" in result:
+            self._parts(result["parts"], result["total"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """An errand ended well. Of one that failed Tune tells more a moment later: `Failures`."""

@@ -48,7 +48,7 @@ def conduct(study: Study, started: float) -> None:
     study = study.model_copy(update={"task": prepared.settings})  # from here on without paths
     declared, plan_hash = _settled(study, resolved.model_digest, folder, described(prepared))
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    clock = Clock(folder)
+    clock = Clock(folder, started)
     ledger = Ledger(folder)
     campaign = Campaign(study, resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), searchlog.read(folder))
     if archive:
@@ -66,6 +66,7 @@ def conduct(study: Study, started: float) -> None:
     if archive:
         archive.complete(folder, study.tracking.mode)
         archive.publish(folder)
+    clock.keep()
     _refuse_incomplete(campaign)
     say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
 
@@ -137,9 +138,8 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking, clock: Clock)
     try:
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
-        execute.features(study, campaign.example(), progress.features)
         progress.begin()
-        execute.run(campaign, tracking, concurrent, ended, say)
+        execute.run(campaign, tracking, concurrent, ended, progress.parts, say)
     finally:
         ray.shutdown()
 

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from trainables.processes import gone, machine
@@ -52,6 +52,25 @@ class Claims:
             ended.set()
             beats.join()
             self._storage.drop(note, mine)
+
+    def once(
+        self, name: str, there: Callable[[], bool], make: Callable[[], object], waited: Callable[[], None]
+    ) -> None:
+        """Makes what is not there, unless somebody else is at it: then waits for that.
+
+        Args:
+            name: of the claim.
+            there: whether there is nothing to do.
+            make: does it.
+            waited: called again and again while somebody else does.
+        """
+        while not there():
+            with self.attempt(name) as claimed:
+                if claimed and not there():
+                    make()
+            if not claimed:
+                time.sleep(self._storage.patience)
+                waited()
 
     def _stay_alive(self, note: str, mine: str, ended: threading.Event) -> None:
         """In a thread, because a step or an evaluation may take longer than a claim without a sign of life lasts."""

@@ -1,22 +1,27 @@
 """The Ray Tune trainable of a cross-encoder run: thin, one Tune iteration a stretch of training."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from ray import tune
 
 from trainables.job import Job, Outcome
 from trainables.limits import Guard, Limits
-from trainables.run import Run, sampler_outcome
+
+if TYPE_CHECKING:
+    from trainables.groundwork import Parts
+    from trainables.run import Run
 
 
 class Ranker(tune.Trainable):
     """Executes one Job given as JSON in `config["job"]`, within the Limits in `config["limits"]`, JSON too; none: no
     limits. Actors are reused for the next job.
 
-    Reports `instances` after each stretch and, at the end, `metric`. States live in the storage of stages, not in Tune.
+    Reports `parts` and `total` after each part of the groundwork, `instances` after each stretch and, at the end,
+    `metric`. States live in the storage of stages, not in Tune. Whoever only names this class loads no torch.
     """
 
-    _run: Run | None = None
+    _run: "Run | None" = None
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes up the job; nothing is loaded before the first step, so that its errors are the trial's."""
@@ -24,6 +29,7 @@ class Ranker(tune.Trainable):
         self.job = Job.model_validate_json(config["job"])
         self.limits = Limits.model_validate_json(config.get("limits", "{}"))
         self._guard = Guard(self.limits)
+        self._groundwork: Iterator[Parts] | None = None
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Takes up another job in the same process."""
@@ -31,15 +37,18 @@ class Ranker(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        """Trains to the next stop, or evaluates."""
+        """Computes a part of the groundwork, trains to the next stop, or evaluates."""
         try:
             with self._guard.in_force():
-                outcome = self._advance()
+                parts = self._part()
+                outcome = None if parts else self._advance()
                 if outcome is not None:
                     self.finished(outcome)
         except Exception as error:
             self.failed(error)
             raise
+        if parts:
+            return {"parts": parts.done, "total": parts.total, tune.result.DONE: False}
         if outcome is None:
             assert self._run is not None
             return {"instances": self._run.trainer.seen, tune.result.DONE: False}
@@ -62,7 +71,18 @@ class Ranker(tune.Trainable):
             self._run.close()
         self._run = None
 
+    def _part(self) -> "Parts | None":
+        """None where nothing is missing, as for an order that needs no model."""
+        from trainables.groundwork import groundwork
+
+        if self.job.specification.system == "sampler" or self._run is not None:
+            return None
+        self._groundwork = self._groundwork or groundwork(self.job, self._guard.restart)
+        return next(self._groundwork, None)
+
     def _advance(self) -> Outcome | None:
+        from trainables.run import Run, sampler_outcome
+
         if self.job.specification.system == "sampler":
             return sampler_outcome(self.job)
         self._run = self._run or Run(self.job, self._guard.restart)

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Generator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,12 @@ from trainables.chain import Chain
 from trainables.cross_encoder import CrossEncoder, tokenizer
 from trainables.data import task
 from trainables.data.prepared import Prepared
-from trainables.data.tokens import Tokens, tokens
+from trainables.data.tokens import Tokens, load, tokens, tokens_folder
 from trainables.environment import current
 from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
 from trainables.metrics import metric, recall_at
 from trainables.packed import Batch
-from trainables.specification import ModelSettings
 from trainables.stages import run_segments
 from trainables.training import Pairs, Trainer
 
@@ -42,8 +41,17 @@ class Data:
         model = self._job.specification.model
         assert model is not None
         assert self._job.model_path is not None
+        if self.tokens_folder.is_dir():
+            return load(self.tokens_folder)
         made = tokenizer(self._job.model_path, task(self.prepared.settings.name).added_tokens)
         return tokens(self.prepared, made, model.name, model.max_length, self._job.cache)
+
+    @cached_property
+    def tokens_folder(self) -> Path:
+        """Where the tokens lie, once they are made."""
+        model = self._job.specification.model
+        assert model is not None
+        return tokens_folder(self.prepared, model.name, model.max_length, self._job.cache)
 
     @cached_property
     def features(self) -> Features:
@@ -209,23 +217,6 @@ def sampler_outcome(job: Job) -> Outcome:
     scores = data.prepared.candidates(split)["bm25"].to_numpy(dtype=float)
     value = mean_metric(job.metric, scores, data.pairs(split))
     return Outcome(split, value, scores, [], None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
-
-
-def compute_features(job: Job, part: int) -> None:
-    """Computes one part of the frozen layers' features; the model stays loaded for the process's next part."""
-    specification = job.specification
-    assert specification.model is not None
-    assert specification.training is not None
-    assert job.model_path is not None
-    assert specification.environment is not None
-    fix_arithmetic(specification.training.threads)
-    model = _frozen_model(job.model_path, specification.model, specification.environment.kind, vocabulary(job))
-    Data(job).features.compute(part, model)
-
-
-@lru_cache(maxsize=1)
-def _frozen_model(path: Path, settings: ModelSettings, device: str, vocabulary: int) -> CrossEncoder:
-    return CrossEncoder(path, settings, seed=0, vocabulary=vocabulary).to(device)
 
 
 def vocabulary(job: Job) -> int:

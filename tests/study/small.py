@@ -14,7 +14,6 @@ from study.settings import Study
 from study.tracking import Tracking
 from study.trial import Trial
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
-from tests.trainables.small import job as tiny_job
 from trainables import environment, weights
 
 BATCHES = 6
@@ -40,8 +39,7 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
 
 
 def campaign(world: World, made: Study) -> Campaign:
-    """Its campaign, the frozen layers' features computed."""
-    tiny_job(world, made.cache, model=FROZEN)
+    """Its campaign."""
     resolved = Resolved(world.prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
     return Campaign(made, resolved, Ledger(made.folder), "plan-hash")
 

@@ -1,5 +1,6 @@
 """The clock of a study goes on where it stopped, and a spent budget is named."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ from trainables.errors import UserError
 def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    first = Clock(tmp_path)
+    first = Clock(tmp_path, time.monotonic())
     now[0] += 5
     first.keep()
     now[0] += 1000  # lost: killed before it was written down, or not running at all
-    second = Clock(tmp_path)
+    second = Clock(tmp_path, time.monotonic())
     assert second.seconds == 5
     now[0] += 2.5
     assert second.seconds == 7.5
@@ -30,13 +31,13 @@ def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_clock_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "clock.json").write_text(content)
     with pytest.raises(UserError, match="not the clock of a study"):
-        Clock(tmp_path)
+        Clock(tmp_path, time.monotonic())
 
 
 def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    clock, ledger = Clock(tmp_path), Ledger(tmp_path)
+    clock, ledger = Clock(tmp_path, time.monotonic()), Ledger(tmp_path)
     study = STUDY.model_copy(update={"search": SearchSettings(hours=1.5)})
     now[0] = 1.49 * 3600
     assert spent(study, clock, ledger) is None
@@ -54,7 +55,7 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     for budget, expected in ((1.01, None), (0.99, "search.gpu_hours")):
         parts = {"search": SearchSettings(gpu_hours=budget), "resources": ResourceSettings(gpu=0.5)}
-        assert spent(STUDY.model_copy(update=parts), Clock(tmp_path), ledger) == expected
+        assert spent(STUDY.model_copy(update=parts), Clock(tmp_path, time.monotonic()), ledger) == expected
 
 
 def test_the_log_is_written_once_and_read_back(tmp_path: Path) -> None:

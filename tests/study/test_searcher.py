@@ -28,16 +28,19 @@ class Tune:
     """What the searcher sees of Tune, one trial after the other."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.told = folder, list[tuple[str, dict[str, Any]]]()
+        self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.campaign = campaign(folder, LIMITED)
         tracking = Tracking(mode="disabled", project="small", folder=folder)
-        self.searcher = CampaignSearcher(self.campaign, tracking, self._report)
+        self.searcher = CampaignSearcher(self.campaign, tracking, self._report, self._parts)
         self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
         monkeypatch.setattr("study.searcher.time.monotonic", lambda: self.now)
 
     def _report(self, errand: Errand, entry: dict[str, Any] | None) -> None:
         assert entry is not None
         self.told.append((errand.job.specification.id, entry))
+
+    def _parts(self, done: int, total: int) -> None:
+        self.parts.append((done, total))
 
     def begin(self) -> tuple[str, Job, Limits]:
         """The next trial: its name, its job and its limits."""
@@ -206,3 +209,10 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     (told,) = tune.told
     assert told[0] == job.specification.id
     assert lost == []
+
+
+def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
+    name, *_ = tune.begin()
+    for result in ({"parts": 1, "total": 3}, {"parts": 3, "total": 3}, {"instances": 8}):
+        tune.searcher.on_trial_result(name, result)
+    assert tune.parts == [(1, 3), (3, 3)]

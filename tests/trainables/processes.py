@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from trainables.job import Job
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.trainables.loaded"])
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.trainables.loaded"])
 
 
 class Work(NamedTuple):
@@ -44,14 +44,14 @@ class Work(NamedTuple):
 
 def begin(*jobs: Job) -> list[Work]:
     """Starts every job in a process of its own, all at the same time."""
-    barrier = _CONTEXT.Barrier(len(jobs))
+    barrier = CONTEXT.Barrier(len(jobs))
     return [_begin(job, barrier) for job in jobs]
 
 
 def _begin(job: Job, barrier: Any) -> Work:
-    start, seen, results = _CONTEXT.Value("q", -1), _CONTEXT.Value("q", -1), _CONTEXT.Queue()
+    start, seen, results = CONTEXT.Value("q", -1), CONTEXT.Value("q", -1), CONTEXT.Queue()
     arguments = (job.model_dump_json(), barrier, start, seen, results)
-    process = _CONTEXT.Process(target=_train, args=arguments, daemon=True)
+    process = CONTEXT.Process(target=_train, args=arguments, daemon=True)
     process.start()
     return Work(process, start, seen, results, barrier)
 

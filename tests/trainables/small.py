@@ -14,9 +14,10 @@ from tests.trainables.data.library import tiny_settings, write_library
 from trainables.cross_encoder import CrossEncoder
 from trainables.data.prepared import Prepared, prepare
 from trainables.environment import current
+from trainables.groundwork import groundwork
 from trainables.job import Job, Outcome
 from trainables.packed import Batch
-from trainables.run import Data, Run, compute_features
+from trainables.run import Run
 from trainables.specification import ModelSettings, RunSpecification, TaskSettings, VariantSettings
 from trainables.weights import files_digest, folder
 
@@ -132,7 +133,7 @@ def job(
     action: str = "train",
     **settings: Any,
 ) -> Job:
-    """A run of the tiny world as a job; its frozen layers' features are computed."""
+    """A run of the tiny world as a job; its groundwork is done."""
     path = path or world.bert
     named = {"name": files_digest(path), **(model or {})}
     abstract = specification(variant, model=named, **settings)
@@ -148,9 +149,8 @@ def job(
             "cuts": cuts,
         }
     )
-    if named.get("frozen_layers"):
-        for part in Data(made).features.missing():
-            compute_features(made, part)
+    for _ in groundwork(made):
+        pass
     return made
 
 

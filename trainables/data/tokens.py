@@ -85,9 +85,19 @@ def tokens(
     Raises:
         UserError: `max_length` leaves no room for a document, or the tokenizer is a slow one.
     """
-    folder = cache / "tokens" / digest([FORMAT, prepared.fingerprint, model_digest, max_length])
+    folder = tokens_folder(prepared, model_digest, max_length, cache)
     if not folder.is_dir():
         _write(folder, prepared, tokenizer, max_length)
+    return load(folder)
+
+
+def tokens_folder(prepared: Prepared, model_digest: str, max_length: int, cache: Path) -> Path:
+    """Where the token arrays lie, once they are made; everything that they depend on is in the name."""
+    return cache / "tokens" / digest([FORMAT, prepared.fingerprint, model_digest, max_length])
+
+
+def load(folder: Path) -> Tokens:
+    """Maps the arrays of a folder of tokens."""
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     before, between, after = meta["specials"]
     return Tokens(

@@ -1,0 +1,67 @@
+"""What runs share before any of them trains: the data's tokens, and what the frozen layers make of them.
+
+Whoever needs it first begins with it, and who comes meanwhile helps: of the parts that are missing each process takes
+one that nobody else is at, until all are there.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from trainables.claims import Claims
+from trainables.cross_encoder import CrossEncoder
+from trainables.job import Job
+from trainables.run import Data, fix_arithmetic, vocabulary
+from trainables.storage import storage
+
+
+class Parts(NamedTuple):
+    """How far the frozen layers' outputs are."""
+
+    done: int
+    total: int
+
+
+def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[Parts]:
+    """Does this process's share of it, until nothing is missing.
+
+    Args:
+        job: any run that needs it.
+        waited: called again and again while others do the rest.
+
+    Yields:
+        After each part that was computed here, how many there are by then.
+    """
+    data, place = Data(job), storage(str(job.cache / "claims"))
+    claims = Claims(place)
+    claims.once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.tokens, waited)
+    assert job.specification.model is not None
+    if not job.specification.model.frozen_layers:
+        return
+    features, model = data.features, None
+    while missing := features.missing():
+        computed = 0
+        for part in missing:
+            with claims.attempt(f"{features.folder.name}-{part}") as claimed:
+                mine = claimed and not features.part_file(part).is_file()
+                if mine:
+                    model = model or _frozen(job)
+                    features.compute(part, model)
+            if mine:
+                computed += 1
+                yield Parts(features.parts - len(features.missing()), features.parts)
+        if not computed:
+            time.sleep(place.patience)
+            waited()
+
+
+def _frozen(job: Job) -> CrossEncoder:
+    """The layers themselves, which are the same for every seed."""
+    specification = job.specification
+    assert specification.model is not None
+    assert specification.training is not None
+    assert specification.environment is not None
+    assert job.model_path is not None
+    fix_arithmetic(specification.training.threads)
+    model = CrossEncoder(job.model_path, specification.model, seed=0, vocabulary=vocabulary(job))
+    return model.to(specification.environment.kind)
