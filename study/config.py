@@ -141,10 +141,12 @@ def _refuse_unknown(place: str, data: Mapping[str, Any], prefix: str = "") -> No
 
 
 def _hint(key: str, known: Sequence[str]) -> str:
-    """The same name in another table, else the most similar of the same table, else all of the table."""
+    """A key of the same table misspelt by little, the same name in another table, else the most similar of the same
+    table, else all of it."""
     table, _, name = key.rpartition(".")
     siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == table}
-    close = [other for other in known if other.rpartition(".")[2] == name]
+    close = [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.9)]
+    close += [other for other in known if other.rpartition(".")[2] == name]
     close += [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.7)]
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
 

@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.list:
             _list()
+            sys.stdout.flush()
             return 0
         name, overrides = _split(options.arguments)
         if options.address:
@@ -45,10 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             from study.session import conduct
 
             conduct(study, started)
+        sys.stdout.flush()
         return 0
     except UserError as error:
         print(f"study.run: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print(f"\nstudy.run: interrupted; {_safe(folder)}; the same command goes on from there", file=sys.stderr)
         return 1

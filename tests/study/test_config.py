@@ -185,6 +185,7 @@ MISTAKES = [
     ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
     ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
+    ("search.trial.LS=2", "search.trial: {'LS': 2}", "did you mean search.trials?"),
     ("trainings.batch_size=2", "trainings: {'batch_size': 2}", "did you mean training?"),
     ("training={lr=1}", "training.lr: 1", "there are training.instances"),
     ("foo", "'foo'", "KEY=VALUE"),

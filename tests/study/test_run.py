@@ -86,3 +86,16 @@ def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert part in result.stdout
+
+
+def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path) -> None:
+    """As `--plan --json | head` does it."""
+    command = [sys.executable, "-m", "study.run", "--plan", "--json", f"output.folder={tmp_path / 'study'}"]
+    clean = environment(PYTHONPATH=str(Path(__file__).parents[2]))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=clean) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+    assert not (tmp_path / "study").exists()
