@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.plan import Phase, Plan
 from analysis.results import Results, Run, same_queries
+from analysis.significance import differences
 from trainables.errors import UserError
 
 FURTHER = ("schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives")
@@ -36,8 +37,13 @@ class Configuration:
 
     @property
     def label(self) -> str:
+        return f"{self.system} ({self.described})" if self.described else self.system
+
+    @property
+    def described(self) -> str:
+        """The settings in words; empty for a system without any."""
         parts = [f"{name} {value:.3g}" for name, value in (("ε", self.epsilon), ("switch", self.switch)) if value]
-        return " ".join([self.system, *([f"({', '.join([*parts, *self.settings])})"] if parts or self.further else [])])
+        return ", ".join([*parts, *self.settings])
 
     @property
     def settings(self) -> list[str]:
@@ -147,6 +153,18 @@ def mean(values: NDArray[np.float64] | None) -> Score | None:
         return None
     seeds = values.mean(axis=1)
     return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
+
+
+def paired(system: NDArray[np.float64] | None, baseline: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """(seeds, queries) differences of two configurations' values; None where one is incomplete."""
+    return None if system is None or baseline is None else differences(system, baseline)
+
+
+def score_text(score: Score | None) -> str:
+    """Mean and standard deviation, or a dash."""
+    if score is None:
+        return "-"
+    return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
 
 
 def _varied(configs: list[dict[str, Any]]) -> set[tuple[str, str]]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 from analysis import significance
-from analysis.configurations import Configuration, Score, mean
+from analysis.configurations import Configuration, Score, mean, paired, score_text
+from analysis.estimate import Test
 from analysis.plan import Phase, Plan
 from analysis.results import Results
-from analysis.significance import Array, Test
 
 HEADER = ["system", "configuration", "search", "confirmed", "test", "gain: search", "gain: fresh seeds", "luck"]
 LEGEND = (
@@ -68,7 +68,7 @@ def confirm(results: Results, configurations: list[Configuration]) -> list[Confi
 def cells(rows: list[Confirmed]) -> list[list[str]]:
     """The rows as plain text, in the order of `HEADER`."""
     return [
-        [row.system, row.label or "-", _score(row.search), _score(row.confirmed), _score(row.test),
+        [row.system, row.label or "-", score_text(row.search), score_text(row.confirmed), score_text(row.test),
          _gain(row.gain), _gain(row.fresh) + _interval(row.interval), _gain(row.luck)]
         for row in rows
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def legend(plan: Plan) -> str:
 
 def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None) -> list[Confirmed]:
     scored = [{phase: c.values(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, untuned)]
-    gain, fresh = (_difference(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
+    gain, fresh = (paired(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
     interval = None if fresh is None else significance.targets(fresh, 1 - plan.alpha)["both"]
     first, second = (_scores(values) for values in scored)
     tuned = Confirmed(
@@ -99,22 +99,12 @@ def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Config
     return [tuned, Confirmed(system, False, label, *second)]
 
 
-def _scores(values: dict[Phase, Array | None]) -> tuple[Score | None, Score | None, Score | None]:
+def _scores(values: dict[Phase, significance.Array | None]) -> tuple[Score | None, Score | None, Score | None]:
     return mean(values["search"]), mean(values["confirmed"]), mean(values["test"])
 
 
 def _label(configuration: Configuration) -> str:
-    return configuration.label.removeprefix(f"{configuration.system} ").strip("()") or configuration.system
-
-
-def _difference(system: Array | None, baseline: Array | None) -> Array | None:
-    return None if system is None or baseline is None else significance.differences(system, baseline)
-
-
-def _score(score: Score | None) -> str:
-    if score is None:
-        return "-"
-    return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
+    return configuration.described or configuration.system
 
 
 def _gain(value: float | None) -> str:

@@ -22,13 +22,20 @@ STYLE: Any = {
 
 
 def panels(
-    columns: int, size: tuple[float, float], rows: int = 1, sharex: bool = False, sharey: bool = False
+    columns: int,
+    size: tuple[float, float],
+    rows: int = 1,
+    sharex: bool = False,
+    sharey: bool = False,
+    heights: Sequence[float] | None = None,
 ) -> tuple[Any, Sequence[Any]]:
-    """A figure of `size` inches and its panels, row by row."""
+    """A figure of `size` inches and its panels, row by row; `heights` of the rows, in any unit."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    return figure, list(np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)))
+    return figure, list(
+        np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights))
+    )
 
 
 def locator(count: int) -> Any:

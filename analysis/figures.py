@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis import search_figures, smoothing_figures
+from analysis import effects, reliability, search_figures, smoothing_figures
 from analysis.configurations import Configuration
 from analysis.drawing import COLOURS, STYLE, colour_of, locator, panels
 from analysis.plan import Plan
 from analysis.tables import Analysis
+
+_DPI = 160
+"""Of the PNG files."""
 
 
 def draw(analysis: Analysis, folder: Path) -> list[str]:
@@ -33,8 +36,10 @@ def draw(analysis: Analysis, folder: Path) -> list[str]:
             figure = plot(analysis)
             if figure is not None:
                 FigureCanvasAgg(figure)
-                figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})
-                figure.set_layout_engine("none")  # laid out once: it takes longer than the drawing
+                figure.dpi = _DPI
+                figure.get_layout_engine().execute(figure)
+                figure.set_layout_engine(None)  # laid out once: else each file is drawn twice, once to lay it out
+                figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
                 names.append(name)
     return names
@@ -89,16 +94,24 @@ def weak_labels(analysis: Analysis) -> Any:
 
 
 FIGURES: dict[str, Callable[[Analysis], Any]] = {
+    "effects": effects.effects,
     "learning_curves": learning_curves,
     "epsilon": smoothing_figures.sensitivity,
     "epsilon_switch": smoothing_figures.switch_points,
     "weak_labels": weak_labels,
+    "reliability": reliability.diagram,
     "parallel_coordinates": search_figures.parallel_coordinates,
     "importance": search_figures.importance,
     "pareto_front": search_figures.pareto_front,
 }
 """Name of the files -> what draws them."""
 CAPTIONS = {
+    "effects": "Declared comparisons: mean difference on the test split with its interval, which holds for all of a "
+    "family at once. Triangle up: better, down: worse; square: equivalent; hollow circle: undecided. Each family has a "
+    "scale of its own; a grey band is the margin within which differences do not matter.",
+    "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by the "
+    "probability they were given; on the dashed line a system is calibrated. Grey: how many candidates a bin has, the "
+    "fullest a quarter of the height.",
     "learning_curves": "Chosen configurations: mean over seeds, band ± one standard deviation; dashed: switch point.",
     "epsilon": "Strength of the smoothing on the development set, every complete configuration; the chosen one is "
     "ringed, the baseline dashed.",

@@ -12,8 +12,10 @@ def notes(analysis: Analysis) -> list[str]:
     late = (results.plan.model_extra or {}).get("exploratory", [])
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
     killed = ", ".join(results.unfinished)
+    alone = analysis.table.seeds == 1
     return [
         *analysis.table.notes,
+        *(["One seed: the comparisons are for new queries, and nothing can be said of other seeds"] if alone else []),
         *([f"Exploratory, declared after the first version of the plan: {named}"] if late else []),
         *(of_the_search(results.plan, results.search) if results.search else []),
         *_of_the_data(results.plan),

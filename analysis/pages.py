@@ -1,85 +1,72 @@
 """The report as one HTML page, as Markdown and as text for a terminal: the same tables in the same order."""
 
 import base64
+import hashlib
 import html
 import json
-from typing import NamedTuple
+from importlib import resources
 
-from analysis import confirmation, figures, importance, render
+from analysis import figures, render
+from analysis.answers import answers
 from analysis.notes import notes
-from analysis.tables import Analysis, Comparison
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .25rem .8rem .25rem 0; text-align: left; white-space: nowrap; }
-th { border-bottom: 1px solid #333; } thead th { border-top: 2px solid #333; }
-tbody tr:last-child td { border-bottom: 2px solid #333; }
-.wide { overflow-x: auto; } .answer { font-size: 1.15rem; } img { max-width: 100%; }
-figure { margin: 2rem 0; } figcaption, .small { color: #555; font-size: .85rem; } pre { overflow-x: auto; }
-"""
-_READING = (
-    "The p-values under “queries” ask whether these trained checkpoints differ on new queries; “seeds” whether other "
-    "seeds would differ on these queries; “both” whether the method differs on new queries and seeds, which is what "
-    "“the method is better” means. The verdict is that of the queries, corrected for the comparisons of the family. "
-    "“Detectable” is the difference that this test finds with 80 % power."
-)
-
-
-class _Section(NamedTuple):
-    """A further table: title, header, rows, what its columns are."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    legend: str
+from analysis.sections import Section, comparisons, corrections, next_study, of_the_search, runs
+from analysis.tables import Analysis
 
 
 def page(analysis: Analysis, drawings: dict[str, bytes]) -> str:
     """The whole report, figures included, without a reference to another file.
 
+    The page itself forbids the browser to load anything, and to run any script but its own.
+
     Args:
         analysis: what was found.
         drawings: SVG of each figure, by its name.
     """
-    plan = analysis.results.plan
+    plan, table = analysis.results.plan, analysis.table
     title = html.escape(f"{plan.study}: {plan.task}")
+    links = {run.id: run.url for run in analysis.results.runs if run.url}
+    told = "".join(f"<li>{html.escape(note)}</li>" for note in notes(analysis))
+    stored = json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False)
     body = [
         f"<h1>{title}</h1>",
-        f'<p class="answer"><strong>{html.escape(analysis.conclusion)}</strong></p>',
-        f'<div class="wide">{render.html_table(*render.table_cells(analysis.table))}</div>',
-        f'<p class="small">{html.escape(render.legend(analysis.table))}</p>',
-    ]
-    if told := notes(analysis):
-        body.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in told) + "</ul>")
-    for section in _sections(analysis):
-        body.append(f"<h2>{html.escape(section.title)}</h2>")
-        body.append(f'<div class="wide">{render.html_table(section.header, section.rows)}</div>')
-        body.append(f'<p class="small">{html.escape(section.legend)}</p>')
-    for name, correction, rows in _families(analysis):
-        body.append(f"<h2>Comparisons: {html.escape(name)} ({len(rows)}, {html.escape(correction)})</h2>")
-        cells = render.comparison_cells(rows, correction, plan.alpha)
-        body.append(f'<div class="wide">{render.html_table(*cells)}</div>')
-    body.append(f'<p class="small">{_READING}</p>')
-    for name, drawing in drawings.items():
-        source, caption = base64.b64encode(drawing).decode(), html.escape(figures.CAPTIONS[name])
-        body.append(f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{caption}">'
-                    f"<figcaption>{caption}</figcaption></figure>")  # fmt: skip
-    stored = json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    body.append(
+        _answers(analysis),
+        _section(Section("Systems", *render.table_cells(table), render.legend(table))),
+        f"<ul>{told}</ul>" if told else "",
+        *map(_section, _tables(analysis)),
+        "<h2>Figures</h2>" if drawings else "",
+        *(_figure(drawing, figures.CAPTIONS[name]) for name, drawing in drawings.items()),
+        _section(runs(analysis), links),
         f"<details><summary>Plan {html.escape(analysis.results.plan_hash)}, version {plan.version}</summary>"
-        f"<pre>{html.escape(stored)}</pre></details>"
+        f"<pre>{html.escape(stored)}</pre></details>",
+    ]
+    style, script = (resources.files("analysis").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    allowed = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
+    head = (
+        f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{allowed}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{style}</style>"
     )
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n' + "\n".join(body) + "\n</body></html>\n"
+    content = "\n".join(filter(None, body))
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n<main>\n{content}\n</main>\n'
+        f"<script>{script}</script></body></html>\n"
+    )
 
 
 def markdown(analysis: Analysis) -> str:
-    """The main table, what it leaves out, and the tables of the search."""
-    parts = [render.markdown(analysis.table)]
-    for section in _sections(analysis):
-        table = render.markdown_table(section.header, section.rows)
-        parts.append(f"## {section.title}\n\n{table}\n{section.legend}\n")
+    """The answer, the main table, the notes, the comparisons, and the tables of the search."""
+    plan, table = analysis.results.plan, analysis.table
+    parts = [
+        f"# {render.markdown_text(f'{plan.study}: {plan.task}')}\n",
+        f"{render.markdown_text(analysis.conclusion)}\n",
+        render.markdown_table(*render.table_cells(table)),
+        f"{render.markdown_text(render.legend(table))}\n",
+    ]
+    if told := notes(analysis):
+        parts.append("".join(f"- {render.markdown_text(note)}\n" for note in told))
+    for section in _tables(analysis):
+        parts += [f"## {render.markdown_text(section.title)}\n", render.markdown_table(section.header, section.rows)]
+        parts += [f"{render.markdown_text(section.legend)}\n"] if section.legend else []
     return "\n".join(parts)
 
 
@@ -91,30 +78,40 @@ def text(analysis: Analysis) -> str:
         render.legend(table),
         *notes(analysis),
     ]
-    for section in _sections(analysis):
+    for section in [*of_the_search(analysis), *comparisons(analysis)]:
         parts += [render.terminal(f"\n{section.title}", section.header, section.rows), section.legend]
-    for name, correction, rows in _families(analysis):
-        cells = render.comparison_cells(rows, correction, plan.alpha)
-        parts.append(render.terminal(f"\nfamily {name}: {len(rows)} comparisons, {correction}", *cells))
-    return "\n".join([*parts, "", analysis.conclusion])
+    cost = " ".join(dict(answers(analysis))["What did it cost?"])
+    return "\n".join([*filter(None, parts), cost, "", analysis.conclusion])
 
 
-def _sections(analysis: Analysis) -> list[_Section]:
-    """The tables of the search, as far as there was one."""
-    plan, found = analysis.results.plan, []
-    if analysis.confirmed:
-        rows = confirmation.cells(analysis.confirmed)
-        found.append(_Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.legend(plan)))
-    if analysis.importances:
-        cells = importance.cells(analysis.importances, plan.searched_for)
-        found.append(
-            _Section("Importance of the hyperparameters", *cells, importance.LEGEND.format(split=plan.search_split))
-        )
-    return found
+def _tables(analysis: Analysis) -> list[Section]:
+    return [*comparisons(analysis), corrections(analysis), *next_study(analysis), *of_the_search(analysis)]
 
 
-def _families(analysis: Analysis) -> list[tuple[str, str, list[Comparison]]]:
-    return [
-        (family.name, family.correction, [c for c in analysis.comparisons if c.family == family.name])
-        for family in analysis.results.plan.families
-    ]
+def _answers(analysis: Analysis) -> str:
+    told = ""
+    for question, lines in answers(analysis):
+        shown = "".join(f"<dd>{html.escape(line)}</dd>" for line in lines)
+        told += f"<div><dt>{html.escape(question)}</dt>{shown}</div>\n"
+    return f'<dl class="answers">\n{told}</dl>'
+
+
+def _section(section: Section, links: dict[str, str] | None = None) -> str:
+    legend = f'\n<p class="small">{html.escape(section.legend)}</p>' if section.legend else ""
+    table = render.html_table(section.header, section.rows, links)
+    kind = ' class="broad"' if section.broad else ""
+    title = html.escape(section.title)
+    return f'<section{kind}><h2>{title}</h2>\n<div class="wide">{table}</div>{legend}</section>'
+
+
+def _figure(drawing: bytes, caption: str) -> str:
+    """On white, in the dark too: its colours are made for paper."""
+    source, words = base64.b64encode(drawing).decode(), html.escape(caption)
+    return (
+        f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{words}"><figcaption>{words}</figcaption></figure>'
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -41,6 +41,8 @@ class Plan(BaseModel):
     confirm_seeds: tuple[int, ...] = ()
     """Fresh ones, with which the chosen configurations are trained again; test scores are then theirs."""
     metric: str
+    margin: float | None = Field(default=None, gt=0)
+    """Differences below it do not matter; None: nothing is called equivalent."""
     objectives: tuple[str, ...] = ()
     pruning: Literal["race"] | None = None
     budgets: Budgets = Budgets()

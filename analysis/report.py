@@ -18,7 +18,7 @@ from typing import TextIO
 
 import pandas as pd
 
-from analysis import figures, optuna_file, pages, render
+from analysis import figures, latex, optuna_file, pages
 from analysis.results import Results, read, read_records
 from analysis.tables import Analysis, analyse
 from trainables.errors import UserError
@@ -47,7 +47,7 @@ def write_report(results: Results, folder: Path) -> Report:
         names = figures.draw(analysis, staging)
         texts = {
             "table.md": pages.markdown(analysis),
-            "table.tex": render.latex(analysis.table),
+            "table.tex": latex.latex(analysis),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
             "results.csv": _tidy(analysis).to_csv(index=False, lineterminator="\n"),
             "report.html": pages.page(analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}),

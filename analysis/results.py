@@ -4,9 +4,8 @@ Nothing is dropped in silence: a run that failed, diverged or never finished is 
 configuration, and runs that do not rank the same queries are refused.
 """
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,29 +13,30 @@ from typing import Any, TypeVar
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
+from analysis.json_files import History, read_object, rows
 from analysis.plan import Plan
 from analysis.scores import COLUMNS, Evaluator, read_scores, splits
 from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
 from trainables.errors import UserError
-from trainables.metrics import metric as parse_metric
+from trainables.metrics import measure
 from trainables.specification import digest
 
 __all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "same_queries"]
 
-History = list[dict[str, Any]]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run: its configuration, its last values, its curve; `scores(split)` are its ranked candidates."""
+    """One run: configuration, last values, curve; `url` is where a W&B server shows it, if one does."""
 
     id: str
     config: dict[str, Any]
     summary: dict[str, Any]
     curve: Callable[[], History] = field(default=list, repr=False)
     files: dict[str, Path] = field(default_factory=dict, repr=False)
+    url: str | None = None
     evaluator: Evaluator = field(default_factory=Evaluator, repr=False)
     _values: dict[tuple[str, str], "pd.Series[float]"] = field(default_factory=dict, repr=False)
 
@@ -122,13 +122,13 @@ def read_records(folder: Path | str) -> Results:
         UserError: if plan.json or a record is absent or unreadable.
     """
     place = Path(folder)
-    stored = _json(place / "plan.json")
+    stored = read_object(place / "plan.json")
     if not isinstance(stored.get("plan"), dict):
         raise UserError(str(place / "plan.json"), "no plan in it", "the plan of a study")
     if stored.get("hash", digest(stored["plan"])) != digest(stored["plan"]):
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
     runs = [_from_record(path.parent) for path in sorted((place / "runs").glob("*/record.json"))]
-    search = _json(place / "search.json") if (place / "search.json").is_file() else None
+    search = read_object(place / "search.json") if (place / "search.json").is_file() else None
     return _results(stored["plan"], runs, search, str(folder))
 
 
@@ -175,9 +175,11 @@ def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
 def _results(plan: dict[str, Any], runs: list[Run], search: dict[str, Any] | None, where: str) -> Results:
     parsed = _parsed(Plan, plan, f"plan in {where}")
     try:
-        parse_metric(parsed.metric)
+        known = measure(parsed.metric)
     except ValueError as error:
         raise UserError(f"plan in {where}", error, "a known metric") from error
+    if not known.per_query:
+        raise UserError(f"plan in {where}", parsed.metric, "a metric that each query has")
     ended, evaluator, unique = ("finished", "failed"), Evaluator(), dict[str, Run]()
     for run in sorted(runs, key=lambda run: (not run.finished, run.id)):
         if run.summary.get("state") not in ended:
@@ -189,7 +191,7 @@ def _results(plan: dict[str, Any], runs: list[Run], search: dict[str, Any] | Non
             raise UserError(f"run {run.id} in {where}", f"the specification of {unique[key].id}", "one run of it")
         unique.setdefault(key, run)
     kept = [
-        Run(run.id, run.config, _summary(run.summary), _merged(run.curve, parsed.test_split), run.files, evaluator)
+        replace(run, summary=_summary(run.summary), curve=_merged(run.curve, parsed.test_split), evaluator=evaluator)
         for run in unique.values()
     ]
     killed = sorted(run.id for run in runs if run.summary.get("state") not in ended)
@@ -236,7 +238,7 @@ def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:
 
 
 def _from_record(folder: Path) -> Run:
-    record = _json(folder / "record.json")
+    record = read_object(folder / "record.json")
     if not isinstance(record.get("id"), str) or not isinstance(record.get("config"), dict):
         raise UserError(str(folder / "record.json"), "no id or config in it", "the record of a run")
     summary: dict[str, Any] = dict(record.get("summary", {}))
@@ -246,7 +248,7 @@ def _from_record(folder: Path) -> Run:
     if (folder / "scores.parquet").is_file():
         files |= _splits(folder / "scores.parquet")
     if (folder / "test.json").is_file():
-        summary |= _json(folder / "test.json").get("summary", {})
+        summary |= read_object(folder / "test.json").get("summary", {})
         path = folder / "test_scores.parquet"
         if summary.get("state") == "finished":
             if not path.is_file():
@@ -254,33 +256,15 @@ def _from_record(folder: Path) -> Run:
             files |= _splits(path)
     own: History = record.get("history", [])
     place = folder / "history.json"
-    return Run(record["id"], record["config"], summary, lambda: own or _rows(place), files)
+    return Run(record["id"], record["config"], summary, lambda: own or rows(place), files, _url(folder))
+
+
+def _url(folder: Path) -> str | None:
+    """As the study wrote it down when it logged the run."""
+    path = folder / "mirrored-dev.json"
+    url = read_object(path).get("url") if path.is_file() else None
+    return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
 
 
 def _splits(path: Path) -> dict[str, Path]:
     return dict.fromkeys(splits(path), path)
-
-
-def _rows(path: Path) -> History:
-    """The curve of a run that has one, beside its record."""
-    rows = _read(path) if path.is_file() else []
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
-    return rows
-
-
-def _json(path: Path) -> dict[str, Any]:
-    value = _read(path)
-    if not isinstance(value, dict):
-        raise UserError(str(path), "not a JSON object", "a file that the study wrote")
-    return value
-
-
-def _read(path: Path) -> object:
-    try:
-        value: object = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(str(path), "no such file", "a file that the study wrote") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(str(path), "not JSON", "a file that the study wrote") from error
-    return value

@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from trainables.errors import UserError
-from trainables.metrics import metric as parse_metric
-from trainables.metrics import recall_at
+from trainables.metrics import measure
 
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores: one row a candidate."""
@@ -26,6 +25,7 @@ class _Layout(NamedTuple):
     columns: Any
     rows: NDArray[np.intp]
     queries: "pd.Index[str]"
+    lengths: NDArray[np.int64]
     relevant: NDArray[np.float64]
 
 
@@ -33,23 +33,28 @@ class Evaluator:
     """Evaluates files of scores, one run after the other."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, int], _Layout] = {}
+        self._last: dict[str, _Layout] = {}
 
     def per_query(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
-        """The metric of each query of a split, indexed by query_id in sorted order; NaN where a score is NaN.
+        """Any metric of queries for each query of a split, by query_id in sorted order; NaN where a score is NaN.
 
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
         """
-        size, cutoff = parse_metric(metric)
-        table = _of_split(_table(path, COLUMNS), split)
-        layout = self._last.get((split, size))
+        judged, table = measure(metric), _of_split(_table(path, COLUMNS), split)
+        layout = self._last.get(split)
         if layout is None or not layout.columns.equals(table.select(_CANDIDATE)):
-            layout = self._last[(split, size)] = _layout(table.select(_CANDIDATE), size, metric, where)
-        scores = table.column("score").to_numpy().astype(float)[layout.rows].reshape(-1, size)
-        values, known = np.full(len(scores), np.nan), ~np.isnan(scores).any(axis=1)
+            layout = self._last[split] = _layout(table.select(_CANDIDATE), where)
+        size, lengths = judged.candidates, layout.lengths
+        if size is not None and (lengths != size).any():
+            raise UserError(
+                where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs"
+            )
+        scores = table.column("score").to_numpy().astype(float)[layout.rows]
+        lacking = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
+        values, kept = np.full(len(lengths), np.nan), np.repeat(~lacking, lengths)
         try:
-            values[known] = recall_at(cutoff, scores[known], layout.relevant[known])
+            values[~lacking] = judged.values(scores[kept], layout.relevant[kept], lengths[~lacking])
         except ValueError as error:
             raise UserError(where, error, "candidates that can be ranked") from error
         return pd.Series(values, index=layout.queries)
@@ -59,6 +64,12 @@ def read_scores(path: Path, split: str) -> pd.DataFrame:
     """Candidates of a split, columns split, query_id, document_id, relevant, score."""
     frame: pd.DataFrame = _of_split(_table(path, COLUMNS), split).to_pandas()
     return frame[COLUMNS]
+
+
+def labelled(path: Path, split: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(candidates,) scores and (candidates,) 0 or 1 for relevance, of a split, in the file's order."""
+    table = _of_split(_table(path, ["split", "score", "relevant"]), split)
+    return table.column("score").to_numpy().astype(float), table.column("relevant").to_numpy().astype(float)
 
 
 def splits(path: Path) -> list[str]:
@@ -106,13 +117,11 @@ def _of_split(table: Any, split: str) -> Any:
     return table if compute.all(own, min_count=0).as_py() else table.filter(own)
 
 
-def _layout(columns: Any, size: int, metric: str, where: str) -> _Layout:
+def _layout(columns: Any, where: str) -> _Layout:
     frame = columns.to_pandas()
     if frame.duplicated(["query_id", "document_id"]).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
     ordered = frame.sort_values(["query_id", "document_id"])
-    queries, counts = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
-    if (counts != size).any():
-        raise UserError(where, f"a query with {counts[counts != size][0]} candidates", f"{size}, as {metric} needs")
-    relevant = ordered["relevant"].to_numpy(dtype=float).reshape(-1, size)
-    return _Layout(columns, ordered.index.to_numpy(), pd.Index(queries, name="query_id"), relevant)
+    queries, lengths = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
+    relevant, names = ordered["relevant"].to_numpy(dtype=float), pd.Index(queries, name="query_id")
+    return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)

@@ -30,7 +30,7 @@ class _Point(NamedTuple):
 def sensitivity(analysis: Analysis) -> Any:
     """Development metric over the strength of smoothing, one panel a variant; None without a smoothed configuration.
 
-    Intervals are drawn where a line has one configuration for each strength.
+    Intervals are drawn where a line has one configuration for each strength, and of the chosen one.
     """
     plan = analysis.results.plan
     points = _points(analysis)
@@ -60,11 +60,12 @@ def sensitivity(analysis: Analysis) -> Any:
                 linewidth=1.3,
                 alpha=1.0 if joined else 0.6,
             )
-            for c, mean, _ in group:
+            for c, mean, half in group:
                 if c is analysis.chosen.get(name):
-                    axis.plot(
-                        (c.epsilon or 0.0) + aside, mean, "o", markersize=10, markerfacecolor="none", color=colour
-                    )
+                    at = (c.epsilon or 0.0) + aside
+                    axis.plot(at, mean, "o", markersize=10, markerfacecolor="none", color=colour)
+                    if not joined:
+                        axis.errorbar(at, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
         if 1 < len(ways) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
         _dashed_baseline(axis, analysis)

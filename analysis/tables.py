@@ -1,42 +1,17 @@
 """The declared comparisons and the main table: every number of the report, before it is given a form."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
 
-from analysis import significance
-from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean
+from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean, paired
 from analysis.confirmation import Confirmed, confirm
+from analysis.families import Comparison, Family, Settings, Target, judge
 from analysis.importance import Importance, importances
+from analysis.marks import marks
+from analysis.next_study import Needed, needed
 from analysis.plan import Phase, Plan
 from analysis.results import Results
-from analysis.significance import Array, Test
-
-Verdict = Literal["better", "worse", "undecided"]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One declared comparison; its numbers are None where a side is incomplete.
-
-    `adjusted` are p-values of the target queries; the verdict is the family's correction of them at the plan's alpha.
-    `detectable` is the difference that this test finds with 80 % power at the corrected level.
-    """
-
-    family: str
-    task: str
-    metric: str
-    system: str
-    baseline: str
-    difference: float | None
-    targets: dict[str, Test | None]
-    adjusted: dict[str, float | None]
-    comparisons: int
-    effect: float | None
-    detectable: float | None
-    verdict: Verdict
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+from analysis.untuned import Untuned, untuned
+from trainables.metrics import MINIMISED
 
 
 @dataclass(frozen=True)
@@ -59,15 +34,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽; `scored_in` the
-    precisions that the models' scores were computed in, as far as the runs tell; `seeds` counts those of the test
-    scores, `search_seeds` those of the search; with `confirmed` they are others."""
+    """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽, `target` and
+    `correction` what decides them; `scored_in` the precisions that the models' scores were computed in, as far as the
+    runs tell; `seeds` counts those of the test scores, `search_seeds` those of the search; with `confirmed` they are
+    others."""
 
     rows: list[Row]
     notes: list[str]
     metric: str
     splits: tuple[str, str]
     baselines: list[str]
+    target: Target | None
+    correction: str
     alpha: float
     seeds: int
     search_seeds: int
@@ -87,6 +65,8 @@ class Analysis:
     comparisons: list[Comparison]
     confirmed: list[Confirmed]
     importances: list[Importance]
+    untuned: Untuned | None
+    needed: Needed | None
     conclusion: str
 
 
@@ -108,6 +88,8 @@ def analyse(results: Results) -> Analysis:
         comparisons=compared,
         confirmed=confirm(results, found),
         importances=importances(results, found),
+        untuned=untuned(results, found, table.baselines),
+        needed=needed(results.plan, best, compared),
         conclusion=conclusion(results, table, compared),
     )
 
@@ -118,34 +100,9 @@ def compare(results: Results, best: dict[str, Configuration | None]) -> list[Com
     values = {name: c.values(plan, "test") if c else None for name, c in best.items()}
     compared = []
     for family in plan.families:
-        number = len(family.comparisons)
-        pairs = [_difference(values[system], values[baseline]) for system, baseline in family.comparisons]
-        tests = [significance.targets(d, 1 - plan.alpha) if d is not None else _NO_TESTS for d in pairs]
-        raw = [test["queries"].p if test["queries"] else None for test in tests]
-        adjusted = {name: significance.adjust(raw, name) for name in significance.CORRECTIONS}
-        for place, ((system, baseline), d) in enumerate(zip(family.comparisons, pairs, strict=True)):
-            difference = None if d is None else float(d.mean())
-            p = adjusted[family.correction][place]
-            significant = p is not None and difference is not None and p < plan.alpha
-            verdict: Verdict = "undecided"
-            if significant and difference:
-                verdict = "better" if difference > 0 else "worse"
-            compared.append(
-                Comparison(
-                    family=family.name,
-                    task=plan.task,
-                    metric=plan.metric,
-                    system=system,
-                    baseline=baseline,
-                    difference=difference,
-                    targets=tests[place],
-                    adjusted={name: column[place] for name, column in adjusted.items()},
-                    comparisons=number,
-                    effect=None if d is None else significance.effect_size(d),
-                    detectable=None if d is None else significance.detectable(d, plan.alpha / number),
-                    verdict=verdict,
-                )
-            )
+        pairs = [(one, other, paired(values[one], values[other])) for one, other in family.comparisons]
+        settings = Settings(plan.alpha, family.correction, plan.margin)
+        compared += judge(Family(family.name, plan.task, plan.metric, pairs), settings)
     return compared
 
 
@@ -160,17 +117,31 @@ def conclusion(results: Results, table: Table, compared: list[Comparison]) -> st
     if not known:
         return f"Nothing can be said about {baseline}: no comparison with it is complete.{missing}"
     decided = [
-        f"{c.system} is significantly {c.verdict} than {baseline} on new queries ({c.difference:+.4f}, corrected p "
-        f"{p_value(c.adjusted[results.plan.families[0].correction])}{_both(c)})"
+        f"{c.system} is significantly {c.verdict} than {baseline} {_ON[c.target or 'both']} ({c.difference:+.4f}, "
+        f"corrected p {p_value(c.adjusted[results.plan.families[0].correction])})"
         for c in known
-        if c.verdict != "undecided"
+        if c.verdict in ("better", "worse")
+    ]
+    decided += [
+        f"{c.system} is equivalent to {baseline} {_ON[c.target or 'both']} ({c.difference:+.4f})"
+        for c in known
+        if c.verdict == "equivalent"
     ]
     sample = f"with {table.queries} queries and {table.seeds} seed{'s' if table.seeds != 1 else ''}"
     gains = [c.detectable for c in known if c.detectable is not None]
-    gain = f"; {sample} a gain of {max(gains):.4f} would have been seen with 80 % power" if gains else f" {sample}"
     if not decided:
-        return f"No variant differs significantly from {baseline}{gain}.{missing}"
-    return f"{'; '.join(decided)}; {sample}.{missing}"
+        seen = f"; {sample} {_seen(max(gains), results.plan.metric)} with 80 % power" if gains else f" {sample}"
+        return f"No variant differs significantly from {baseline}{seen}.{missing}"
+    rest = [c.system for c in known if c.verdict == "undecided"]
+    undecided = f" Undecided: {', '.join(rest)}." if rest else ""
+    return f"{'; '.join(decided)}; {sample}.{undecided}{missing}"
+
+
+def _seen(gain: float, metric: str) -> str:
+    """All but the position of the first relevant document are at most 1."""
+    if gain >= 1 and metric not in MINIMISED:
+        return "not even the largest possible gain would have been seen"
+    return f"a gain of {gain:.4f} would have been seen"
 
 
 def p_value(p: float | None) -> str:
@@ -178,18 +149,9 @@ def p_value(p: float | None) -> str:
     return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def _both(comparison: Comparison) -> str:
-    both = comparison.targets["both"]
-    return f"; on new queries and new seeds uncorrected p {p_value(both.p)}" if both else ""
-
-
+_ON = {"both": "on new queries and new seeds", "queries": "on new queries", "seeds": "with new seeds"}
 _NAMED = 8
 """How many configurations a note names before it only counts them."""
-_NO_TESTS: dict[str, Test | None] = {"queries": None, "seeds": None, "both": None}
-
-
-def _difference(system: Array | None, baseline: Array | None) -> Array | None:
-    return None if system is None or baseline is None else significance.differences(system, baseline)
 
 
 def _table(
@@ -198,7 +160,9 @@ def _table(
     plan = results.plan
     first = plan.families[0]
     baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
-    rows = [_row(results, name, best[name], baselines, compared) for name in plan.all_systems]
+    own = [c for c in compared if c.family == first.name]
+    marked = marks(own, baselines)
+    rows = [_row(results, name, best[name], marked.get(name, "")) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
     notes += _incomplete(plan, found, best) + _dropped(results, found)
     tested = [c.values(plan, "test") for c in best.values() if c is not None]
@@ -209,6 +173,8 @@ def _table(
         metric=plan.metric,
         splits=(plan.search_split, plan.test_split),
         baselines=baselines,
+        target=next((c.target for c in own if c.target), None),
+        correction=first.correction,
         alpha=plan.alpha,
         seeds=len(plan.seeds_of("test")),
         search_seeds=len(plan.seeds),
@@ -261,18 +227,11 @@ def _precisions(best: dict[str, Configuration | None]) -> list[str]:
     return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
 
 
-def _row(
-    results: Results, name: str, own: Configuration | None, baselines: list[str], compared: list[Comparison]
-) -> Row:
+def _row(results: Results, name: str, own: Configuration | None, marked: str) -> Row:
     plan = results.plan
     if own is None:
         return Row(name, None, None, None, "", None, None, "", f"no {plan.test_split} scores")
-    marks = ""
-    for baseline, symbols in zip(baselines, ("▲▼", "△▽"), strict=False):
-        for c in compared:
-            if (c.family, c.system, c.baseline) == (plan.families[0].name, name, baseline):
-                marks += {"better": symbols[0], "worse": symbols[1], "undecided": ""}[c.verdict]
     dev, test = mean(own.values(plan, "search")), mean(own.values(plan, "test"))
     faults = own.faults(plan, "test") or own.faults(plan, "search")
     settings = ", ".join(own.settings)
-    return Row(name, own.id, own.epsilon or None, own.switch, settings, dev, test, marks, "; ".join(faults))
+    return Row(name, own.id, own.epsilon or None, own.switch, settings, dev, test, marked, "; ".join(faults))

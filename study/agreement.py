@@ -39,10 +39,15 @@ def disagreements(study: Study) -> Iterator[Disagreement]:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
     yield from _search(study)
     yield from _optimisation(study)
-    n, k = map(int, study.analysis.metric[1:].split("@"))
-    if n != task.candidates or k >= n:
+    if not _fits(study.analysis.metric, task.candidates):
         expected = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
         yield "analysis.metric", study.analysis.metric, expected, ("task.candidates",)
+
+
+def _fits(metric: str, candidates: int) -> bool:
+    """Whether it can tell rankings of so many candidates apart."""
+    n, _, k = metric[1:].partition("@")
+    return not n.isdecimal() or (int(n) == candidates and int(k) < candidates)
 
 
 def _nearest(value: int, step: int) -> int:
@@ -54,6 +59,10 @@ def _search(study: Study) -> Iterator[Disagreement]:
     if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
         expected = f"distinct metrics, the first of them analysis.metric = {metric}"
         yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
+    for other in search.objectives[1:]:
+        if not _fits(other, study.task.candidates):
+            expected = f"R{study.task.candidates}@<k> (n is task.candidates) with k below {study.task.candidates}"
+            yield "search.objectives", other, expected, ("task.candidates",)
     if search.pruning == "race" and len(search.objectives) > 1:
         yield "search.pruning", "race", "none for a search of several objectives", ("search.objectives",)
     if search.pruning == "race" and len(study.seeds) < 4:

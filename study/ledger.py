@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from study import record
 from study.record import Split
 from trainables.errors import UserError
-from trainables.metrics import metric as parse_metric
-from trainables.metrics import recall_at
+from trainables.metrics import Measure, measure
 
 State = Literal["finished", "failed"]
 _READERS = 8
@@ -72,15 +71,21 @@ class Ledger:
         return None if value is None else float(value)
 
     def per_query(self, run_id: str, metric: str, split: Split = "dev") -> NDArray[np.float64]:
-        """(queries,) R_n@k of each query of a finished evaluation, the queries in sorted order; not to be changed.
+        """(queries,) a metric of each query of a finished evaluation, the queries in sorted order; not to be changed.
 
         Raises:
-            UserError: the scores are damaged, or not of n candidates a query.
+            UserError: the scores are damaged, or not of as many candidates a query as the metric needs.
         """
-        known = self._values.setdefault((run_id, split), {})
-        if metric not in known:
-            known[metric] = _evaluate(record.scores_file(self.folder, run_id, split), metric)
-        return known[metric]
+        assert measure(metric).per_query
+        return self._computed(run_id, metric, split)
+
+    def overall(self, run_id: str, metric: str, split: Split = "dev") -> float:
+        """Any metric of a finished evaluation, computed from its scores.
+
+        Raises:
+            UserError: as for `per_query`.
+        """
+        return float(self._computed(run_id, metric, split).mean())
 
     def ids(self, split: Split = "dev") -> list[str]:
         """The runs with such a record, finished or failed, in sorted order."""
@@ -97,6 +102,13 @@ class Ledger:
         self._values.pop((run_id, split), None)
         self._entries.update(self._read(run_id, split))
         return self.state(run_id, split)
+
+    def _computed(self, run_id: str, metric: str, split: Split) -> NDArray[np.float64]:
+        """(queries,) a metric; (1,) where it is one of all queries together."""
+        known = self._values.setdefault((run_id, split), {})
+        if metric not in known:
+            known[metric] = _evaluate(record.scores_file(self.folder, run_id, split), measure(metric))
+        return known[metric]
 
     def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Entry]:
         return dict(pair for split in record.SPLITS for pair in self._read(run_id, split))
@@ -118,12 +130,11 @@ def _on_gpu(found: dict[str, Any]) -> bool:
     return bool(environment.get("device", "cpu") != "cpu")
 
 
-def _evaluate(path: Path, name: str) -> NDArray[np.float64]:
+def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
     """The document of a candidate is not read: a tie counts at its expectation, in whatever order."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    candidates, cutoff = parse_metric(name)
     try:
         with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
             table = file.read(columns=["query_id", "relevant", "score"], use_threads=False)
@@ -132,14 +143,17 @@ def _evaluate(path: Path, name: str) -> NDArray[np.float64]:
         places = np.empty(len(names), dtype=np.int64)  # (queries,) of each name when they are sorted
         places[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         place = places[queries.indices.to_numpy()]  # (pairs,)
-        if (np.bincount(place, minlength=len(places)) != candidates).any():
-            raise ValueError(f"queries with other than {candidates} candidates")
+        lengths = np.bincount(place, minlength=len(places))
         scores, relevant = (table[column].to_numpy() for column in ("score", "relevant"))
         if (np.diff(place) < 0).any():
             order = np.argsort(place, kind="stable")
             scores, relevant = scores[order], relevant[order]
-        values = recall_at(cutoff, scores.reshape(-1, candidates), relevant.reshape(-1, candidates))
+        if judged.per_query:
+            values = judged.values(scores, relevant, lengths)
+        else:
+            values = np.array([judged.overall(scores, relevant, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise UserError(str(path), error, f"the scores of a finished run, {candidates} candidates a query") from error
+        needed = f", {judged.candidates} candidates a query" if judged.candidates else ""
+        raise UserError(str(path), error, f"the scores of a finished run{needed}") from error
     values.setflags(write=False)
     return values

@@ -59,6 +59,4 @@ def _value(ledger: Ledger, run_id: str, name: str) -> float | None:
     if not ledger.finished(run_id, "dev"):
         return None
     value = ledger.metric(run_id, "dev", name)
-    if value is None and name not in MINIMISED:
-        value = float(ledger.per_query(run_id, name).mean())
-    return value
+    return ledger.overall(run_id, name) if value is None else value

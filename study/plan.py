@@ -32,6 +32,9 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
     correction = study.analysis.correction
     families = [{"name": "variants", "correction": correction, "comparisons": against}] if against else []
     families.append({"name": "sanity", "correction": correction, "comparisons": _SANITY})
+    settings = public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"})
+    if study.analysis.margin is None:
+        del settings["analysis"]["margin"]  # plans made before there was one stand
     return {
         "study": study.name,
         "version": 1,
@@ -49,7 +52,8 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         "expected_queries": queries,
         "data": data,
         "families": families,
-        "settings": public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"}),
+        "settings": settings,
+        **({"margin": study.analysis.margin} if study.analysis.margin else {}),
     }
 
 

@@ -12,7 +12,7 @@ from trainables import weights
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, prepare
 from trainables.errors import UserError
-from trainables.metrics import metric, recall_at
+from trainables.metrics import measure
 
 _BINS = 20
 """Of the distribution of weak labels over [0, 1]."""
@@ -80,12 +80,12 @@ def summarise(study: Study) -> None:
 
 
 def _bm25(candidates: pd.DataFrame, study: Study, split: str) -> str:
-    """BM25's own R_n@k, of evaluation splits."""
-    n, k = metric(study.analysis.metric)
-    if study.task.candidates_of(split) != n or candidates["bm25"].isna().any():
+    """The metric of BM25's own order, of splits with as many candidates as it needs."""
+    judged, n = measure(study.analysis.metric), study.task.candidates_of(split)
+    if judged.candidates not in (None, n) or candidates["bm25"].isna().any():
         return "-"
-    scores, relevant = (candidates[name].to_numpy(dtype=float).reshape(-1, n) for name in ("bm25", "relevant"))
-    return f"{recall_at(k, scores, relevant).mean():.4f}"
+    scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))
+    return f"{judged.overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
 
 
 def _tokens(study: Study, prepared: Prepared) -> None:

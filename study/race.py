@@ -1,7 +1,7 @@
 """Racing: a configuration that is significantly behind the best gets no more seeds.
 
 Seeds are started in rounds. After each, every configuration is compared with the best one over the (seed, query) pairs
-that both have, by the test that takes seeds and queries both as samples (analysis.significance.both_test), one-sided.
+that both have, by a test that takes seeds and queries both as samples (analysis.twoway.floored), one-sided.
 The level is divided by the number of looks and by the number of configurations that might have led (Bonferroni), so
 that looking often, and comparing with a leader picked for its luck, drop no more than LEVEL of those that are as good.
 After Maron and Moore (1994), "Hoeffding races", and Birattari et al. (2002), "A racing algorithm for configuring
@@ -34,12 +34,12 @@ def behind(values: Values, best: Values, seeds: int, rivals: int, level: float =
         rivals: other configurations that might have been the best.
         level: share of configurations as good as the best that may be dropped, over all looks.
     """
-    from analysis.significance import both_test
+    from analysis.twoway import floored, two_way
 
     difference = values - best
     if difference.mean() >= 0:
         return False
-    return both_test(difference).p / 2 < level / (looks(seeds) * max(1, rivals))
+    return floored(two_way(difference)).test().p / 2 < level / (looks(seeds) * max(1, rivals))
 
 
 def left_behind(found: Mapping[str, Values], candidates: Iterable[str], seeds: int, rivals: int) -> set[str]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from study.configuration import Configuration
 from study.ledger import Ledger
 from study.race import FIRST, left_behind
+from trainables.metrics import MINIMISED
 from trainables.specification import RunSpecification
 
 
@@ -46,8 +47,9 @@ class Round:
         if self._granted == self._seeds:
             return False
         own = {item.id: item for item in self.configurations if item.id not in self.dropped}
+        sign = -1 if metric in MINIMISED else 1
         found = {
-            key: values
+            key: sign * values
             for key, item in {**{item.id: item for item in complete}, **own}.items()
             if (values := per_query(item, ledger, metric, self._granted)) is not None
         }

@@ -34,7 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = study.folder
         if (options.calibrate or options.json) and not options.plan:
             raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
-        if options.plan:
+        if options.trec is not None and (options.plan or options.prepare):
+            raise UserError("command line", "--trec", f"no --{'plan' if options.plan else 'prepare'} beside it")
+        if options.trec is not None:
+            _trec(study.folder, Path(options.trec).expanduser())
+        elif options.plan:
             from study.preview import show
 
             show(study, options.calibrate, options.json)
@@ -73,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--calibrate", action="store_true", help="with --plan: train for a minute to learn the cost")
     parser.add_argument("--json", action="store_true", help="with --plan: as JSON, for other programs")
     parser.add_argument("--prepare", action="store_true", help="only prepare the task's data, and say what it is")
+    parser.add_argument(
+        "--trec", metavar="FOLDER", help="write the evaluated candidates as TREC files, and run nothing"
+    )
     parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
     return parser
@@ -83,6 +90,17 @@ def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     if len(names) > 1:
         raise UserError("command line", repr(names[1]), f"one study, after {names[0]!r} only KEY=VALUE")
     return (names[0] if names else None), [argument for argument in arguments if "=" in argument]
+
+
+def _trec(results: Path, folder: Path) -> None:
+    from analysis.results import read_records
+    from analysis.trec import export
+
+    if not (results / "plan.json").is_file():
+        raise UserError("--trec", f"no results in {results}", "a study that has been run")
+    written = export(read_records(results), folder)
+    runs = sum(path.suffix == ".run" for path in written)
+    print(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
 
 
 def _list() -> None:

@@ -1,6 +1,7 @@
 """Settings of the search and of what confirms it."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -14,7 +15,8 @@ EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 PROPOSALS: dict[str, int] = {"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 """Configurations proposed for a variant, where the study does not say."""
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-METRIC = r"^R[1-9]\d{0,5}@[1-9]\d{0,5}$"
+_RECALL = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
+"""Whether its k is too large for its n, `study.agreement` says."""
 
 
 def described(expected: str) -> WrapValidator:
@@ -27,6 +29,25 @@ def described(expected: str) -> WrapValidator:
             raise ValueError(expected) from None
 
     return WrapValidator(validate)
+
+
+def _metric(name: str, of_ranks: bool = False) -> str:
+    """`name`, if it is a metric, and every system has it query by query where that is asked; ValueError otherwise."""
+    if not re.fullmatch(_RECALL, name):
+        from trainables.metrics import measure  # numpy, which most studies load without
+
+        if of_ranks and not measure(name).ranks:
+            raise ValueError
+        measure(name)
+    return name
+
+
+def _metric_of_ranks(name: str) -> str:
+    return _metric(name, of_ranks=True)
+
+
+Metric = Annotated[str, AfterValidator(_metric)]
+RankMetric = Annotated[str, AfterValidator(_metric_of_ranks)]
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,10 +102,11 @@ class SearchSettings(Settings):
     seed: Seed = 0
     """Seed of the sampler."""
     objectives: Annotated[
-        tuple[Annotated[str, Field(pattern=METRIC.removesuffix("$") + "$|^ECE$")], ...],
+        tuple[Metric, ...],
         described('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
     ] = ()
-    """Several: a Pareto search, whose winner is the best of its front by the first; none: analysis.metric alone."""
+    """Several: a Pareto search, whose winner is the best of its front by the first; none: analysis.metric alone. Beside
+    the metrics that analysis.metric may be: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
     """race: seeds are started in rounds, and a configuration that is significantly behind gets no more of them. Of
     those that are as good as the best, .005 to .044 are dropped (measured by benchmarks/race.py: 12 configurations, 5

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from study.searching import METRIC, Above0, ConfirmSettings, SearchSettings, Seed, described, distinct
+from study.searching import Above0, ConfirmSettings, RankMetric, SearchSettings, Seed, described, distinct
 from trainables.specification import ModelSettings, Positive, Settings, Share, TaskSettings, TrainingSettings
 
 VariantName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
@@ -49,13 +49,15 @@ class AnalysisSettings(Settings):
     """What is tested, and when a difference counts."""
 
     metric: Annotated[
-        str,
-        Field(pattern=METRIC),
-        described("R<n>@<k>, e.g. R10@1, with n = task.candidates"),
+        RankMetric,
+        described("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
     ] = "R10@1"
-    """Among n candidates, the share of the relevant ones ranked in the first k."""
+    """R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
+    relevant one, where less is better."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    correction: Literal["bonferroni", "holm", "bh"] = "bonferroni"
+    correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
+    margin: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Differences below it do not matter: what is surely below is called equivalent; none: nothing is."""
 
 
 class TrackingSettings(Settings):

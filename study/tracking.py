@@ -41,8 +41,8 @@ def _environment(folder: Path) -> None:
     os.environ["WANDB_SILENT"] = "true"
 
 
-def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, content: dict[str, Any]) -> None:
-    """One W&B session: config, history, summary, and score files as artifacts."""
+def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, content: dict[str, Any]) -> str | None:
+    """One W&B session: config, history, summary, and score files as artifacts. Returns where a server shows the run."""
     _environment(tracking.folder)
     import wandb
 
@@ -75,10 +75,11 @@ def _write(tracking: Tracking, run_id: str, group: str | None, kind: str, conten
         artifact.add_file(str(path), name="scores.parquet")
         run.log_artifact(artifact)
     run.summary.update(content.get("summary", {}))
-    file = Path(run.settings.sync_file)
+    file, url = Path(run.settings.sync_file), run.url if tracking.mode == "online" else None
     run.finish(exit_code=1 if content.get("summary", {}).get("state") == "failed" else 0)
     if tracking.mode == "offline":
         _await_whole(file)
+    return url
 
 
 def _await_whole(file: Path) -> None:
@@ -114,9 +115,9 @@ def mirror(tracking: Tracking, run_id: str, split: record.Split = "dev") -> None
         "summary": entry["summary"],
         "scores": {split: scores} if entry["state"] == "finished" else {},
     }
-    _write(tracking, run_id, main["configuration_id"], config["role"], content)
+    url = _write(tracking, run_id, main["configuration_id"], config["role"], content)
     if entry["state"] == "finished":
-        write_json(_marker(tracking, run_id, split), {"mode": tracking.mode})
+        write_json(_marker(tracking, run_id, split), {"mode": tracking.mode} | ({"url": url} if url else {}))
 
 
 def mirror_plan(tracking: Tracking, plan: dict[str, Any], plan_hash: str) -> None:

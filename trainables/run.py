@@ -19,7 +19,7 @@ from trainables.data.tokens import Tokens, load, tokens, tokens_folder
 from trainables.environment import current
 from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
-from trainables.metrics import metric, recall_at
+from trainables.metrics import measure
 from trainables.packed import Batch
 from trainables.stages import run_segments
 from trainables.training import Pairs, Trainer
@@ -205,9 +205,8 @@ class Run:
 
 def mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
     """The metric averaged over queries."""
-    _, k = metric(name)
-    shape = (-1, pairs.candidates)
-    return float(recall_at(k, scores.reshape(shape), pairs.relevant.reshape(shape)).mean())
+    lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
+    return measure(name).overall(scores, pairs.relevant, lengths)
 
 
 def sampler_outcome(job: Job) -> Outcome:

@@ -138,11 +138,22 @@ def test_a_specification_is_counted_once(records: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["no folder", "no plan", "bad json", "bad hash", "bad metric", "bad alpha", "bad record", "bad scores"]
+    "damage",
+    [
+        "no folder",
+        "no plan",
+        "bad json",
+        "bad hash",
+        "bad metric",
+        "no query's",
+        "bad alpha",
+        "bad record",
+        "bad scores",
+    ],
 )
 def test_bad_records_are_one_line(records: Path, damage: str) -> None:
     stored = json.loads((records / "plan.json").read_text())
-    changes = {"bad metric": {"metric": "MAP"}, "bad alpha": {"alpha": 2}}
+    changes = {"bad metric": {"metric": "speed"}, "no query's": {"metric": "ECE"}, "bad alpha": {"alpha": 2}}
     if damage == "no folder":
         records = records / "absent"
     elif damage == "no plan":

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from analysis import search_figures, smoothing_figures
 from analysis.results import read_records
@@ -73,6 +74,18 @@ def test_a_surface_needs_points(analysis: Analysis, tmp_path: Path) -> None:
     few = searched(proposals=3, queries=(10, 10))
     write_records(tmp_path, few.plan, few.runs, few.search)
     assert surfaces(analyse(read_records(tmp_path))) == 0
+
+
+def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: Analysis) -> None:
+    figure = smoothing_figures.sensitivity(analysis)
+    chosen = analysis.chosen["T-LS"]
+    assert chosen is not None
+    values = chosen.values(analysis.results.plan, "search")
+    assert values is not None
+    low, high = stats.t.interval(0.95, 1, values.mean(), stats.sem(values.mean(axis=1)))
+    bars = [c for c in figure.axes[1].containers if c.has_yerr and c.lines[0].get_marker() == "None"]
+    ((bar,),) = [container.lines[2] for container in bars]
+    assert [end for _, end in bar.get_segments()[0]] == pytest.approx([low, high])
 
 
 def test_bars_are_the_importances(analysis: Analysis) -> None:

@@ -14,7 +14,7 @@ from study import record
 from study.ledger import Ledger
 from tests.study.driving import empty_folder
 from trainables.errors import UserError
-from trainables.metrics import recall_at
+from trainables.metrics import average_precision, measure, recall_at
 
 METRIC = "R4@1"
 IDS = ("a", "b", "c")
@@ -114,6 +114,26 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
     assert len(ledger.per_query("a", METRIC)) == 5
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 2.0
+
+
+@pytest.mark.parametrize("name", ["R4@2", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL", "ECE", "Spearman"])
+def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
+    frame = scores(1)
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    ledger, columns = Ledger(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
+    expected = measure(name).overall(*columns, np.full(5, 4))
+    assert ledger.overall("a", name) == pytest.approx(expected, abs=1e-15)
+    record.scores_file(tmp_path, "a").unlink()
+    assert ledger.overall("a", name) == pytest.approx(expected, abs=1e-15)
+
+
+def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
+    frame = scores(1).iloc[1:]
+    frame.loc[1, "relevant"] = 1
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    groups = [group for _, group in sorted(frame.groupby("query_id"))]
+    expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
+    np.testing.assert_allclose(Ledger(tmp_path).per_query("a", "MAP"), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["record.json", "test.json"])

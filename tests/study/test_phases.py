@@ -223,6 +223,31 @@ def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path
     assert all(set(row["objectives"]) == {"R10@1", "ECE"} and len(row["told"]) == 2 for row in found.values())
 
 
+def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path: Path) -> None:
+    """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner, by any metric of ranks."""
+    objectives = ("position", "MAP", "NLL", "Spearman")
+    trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
+    made = campaign(
+        study(search={"objectives": objectives, "trials": trials}, analysis={"metric": "position"}), tmp_path
+    )
+    conduct(made)
+    assert made.chosen()["LS"].variant.epsilon == 0.3
+    log = made.log()["systems"]["LS"]
+    rows = {row["configuration_id"]: row["objectives"] for row in log["proposals"]}
+    least = min(rows, key=lambda key: rows[key]["position"])
+    assert log["winner"] == least
+    assert max(rows, key=lambda key: rows[key]["MAP"]) == least
+    assert all(1 < row["position"] < 10 and row["NLL"] > 0 and abs(row["Spearman"]) < 1 for row in rows.values())
+
+
+def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
+    made = campaign(study(**RACING, analysis={"metric": "position"}), tmp_path)
+    conduct(made)
+    hunt = made.hunts["LS"]
+    assert hunt.dropped
+    assert all(item.variant.epsilon != 0.3 for item in hunt.configurations if item.id in hunt.dropped)
+
+
 def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
     made = campaign(
         study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path

@@ -78,6 +78,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "metric": {"analysis": {"metric": "R10@2"}},
     "correction": {"analysis": {"correction": "holm"}},
     "alpha": {"analysis": {"alpha": 0.01}},
+    "margin": {"analysis": {"margin": 0.005}},
     "queries": {"task": {"test_queries": 7}},
     "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
     "search": {"search": {"trials": {"LS": 1}}},

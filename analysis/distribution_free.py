@@ -1,0 +1,68 @@
+"""Tests of paired differences that suppose no distribution: sign-flip (Fisher 1935) and Wilcoxon (1945).
+
+Their p-values come in steps: n differences have 2^n signs, so none is below 2 / 2^n. Five seeds reach .0625 at best,
+and eight .0078: where that cannot be below the level, the test is refused instead of made in vain.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.randomness import generator
+
+RESAMPLES = 10_000
+
+
+def smallest(count: int) -> float:
+    """The smallest two-sided p-value that `count` differences can have."""
+    return min(1.0, 2.0 ** (1 - count))
+
+
+def sign_flip(values: NDArray[np.float64], seed: int = 0) -> float:
+    """Two-sided p-value of the mean: exact where there are no more than RESAMPLES signs, drawn ones otherwise.
+
+    Args:
+        values: (n,) differences, of seeds or of queries.
+        seed: names the draws.
+    """
+    from scipy import stats
+
+    found = stats.permutation_test(
+        (values,),
+        lambda signed, axis: signed.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=max(1, 2**22 // len(values)),
+        rng=generator(seed, "sign-flip", 0),
+    )
+    return float(found.pvalue)
+
+
+def wilcoxon(values: NDArray[np.float64], seed: int = 0) -> float:
+    """Two-sided p-value of the signed ranks; exact where there are few differences and no ties.
+
+    Differences of zero are ranked and then left out (Pratt 1959). `seed` is not used: nothing is drawn.
+    """
+    from scipy import stats
+
+    return float(stats.wilcoxon(values, zero_method="pratt").pvalue) if np.any(values) else 1.0
+
+
+TESTS: dict[str, Callable[[NDArray[np.float64], int], float]] = {"sign-flip": sign_flip, "wilcoxon": wilcoxon}
+"""Name -> (differences, seed) -> p-value."""
+
+
+def check(name: str, count: int, level: float) -> str | None:
+    """Why a test would be in vain: None where it would not.
+
+    Args:
+        name: a key of TESTS.
+        count: differences.
+        level: that one comparison has to reach.
+    """
+    if smallest(count) <= level:
+        return None
+    needed = next(n for n in range(count, 99) if smallest(n) <= level)
+    return f"{name} over {count} cannot have a p-value below {smallest(count):.4g}; at least {needed} for {level:.4g}"

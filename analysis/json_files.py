@@ -1,0 +1,44 @@
+"""JSON that a study wrote, read with a name for whatever is wrong with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from trainables.errors import UserError
+
+History = list[dict[str, Any]]
+"""One row for each number of instances."""
+
+
+def rows(path: Path) -> History:
+    """The curve of a run that has one, beside its record.
+
+    Raises:
+        UserError: the file is something else.
+    """
+    found = _read(path) if path.is_file() else []
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
+    return found
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        UserError: the file is not there, or is something else.
+    """
+    value = _read(path)
+    if not isinstance(value, dict):
+        raise UserError(str(path), "not a JSON object", "a file that the study wrote")
+    return value
+
+
+def _read(path: Path) -> object:
+    try:
+        value: object = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(str(path), "no such file", "a file that the study wrote") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(str(path), "not JSON", "a file that the study wrote") from error
+    return value

@@ -1,0 +1,98 @@
+"""The tables for a paper, as LaTeX with booktabs: the main one, the comparisons, and what the search gave."""
+
+import re
+from collections.abc import Sequence
+
+from analysis import confirmation, render
+from analysis.tables import Analysis, Table
+
+_MARKS = {"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"}
+_SPECIAL = {
+    **{character: "\\" + character for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+    "[": "{[}",
+    "]": "{]}",
+    "±": r"$\pm$",
+    "ε": r"$\epsilon$",
+    "\N{MINUS SIGN}": "$-$",
+    "“": "``",
+    "”": "''",
+    **{mark: f"${symbol}$" for mark, symbol in _MARKS.items()},
+}
+_HEADER = ["system", "baseline", "difference", "interval", "corrected p", "effect", "won/tied/lost", "verdict"]
+
+_BROKEN = r">{\raggedright\arraybackslash}p"
+_NARROW = rf"l{_BROKEN}{{.19\textwidth}}*{{6}}{{{_BROKEN}{{.1\textwidth}}}}"
+"""A column that is as wide as it needs, and seven whose cells are broken."""
+
+
+def latex(analysis: Analysis) -> str:
+    r"""Floats to be read with \input; they need the packages array, amssymb and booktabs."""
+    plan = analysis.results.plan
+    parts = [r"% \usepackage{array,amssymb,booktabs}", _main(analysis.table)]
+    for family in plan.families:
+        own = [c for c in analysis.comparisons if c.family == family.name]
+        header, cells = render.comparison_cells(own, family.correction)
+        rows = [[row[header.index(name)] for name in _HEADER] for row in cells]
+        caption = (
+            f"Comparisons {family.name} of {plan.metric}: difference of the means, simultaneous "
+            f"{100 * (1 - plan.alpha):g} % interval, p corrected for {len(own)} ({family.correction})."
+        )
+        parts.append(_float(caption, f"comparisons-{family.name}", "llrrrrrl", _HEADER, rows))
+    if analysis.confirmed:
+        rows = confirmation.cells(analysis.confirmed)
+        parts.append(_float(confirmation.legend(plan), "confirmed", _NARROW, confirmation.HEADER, rows))
+    if analysis.untuned:
+        header, rows = analysis.untuned.cells()
+        parts.append(_float(analysis.untuned.legend(plan), "untuned", "llll", header, rows))
+    return "\n".join(parts)
+
+
+def escape(text: str) -> str:
+    """Text on one line in which nothing is a command."""
+    shown = re.sub(r"(?<!\w)-(?=\d)", "\N{MINUS SIGN}", " ".join(text.split()))
+    return "".join(_SPECIAL.get(character, character) for character in shown)
+
+
+def _main(table: Table) -> str:
+    header, rows = render.table_cells(table)
+    for cells in rows:
+        raised = "".join(_MARKS[mark] for mark in cells.pop())
+        cells[-1] = escape(cells[-1]) + (f"$^{{{raised}}}$" if raised else "")
+        cells[:-1] = [escape(_dash(cell)) for cell in cells[:-1]]
+    columns = "lrrlll" if len(header) == 7 else "lrrll"
+    notes = "".join(f"% {' '.join(note.split())}\n" for note in table.notes)
+    return _float(render.legend(table), "main", columns, header[:-1], rows, escaped=True) + notes
+
+
+def _dash(cell: str) -> str:
+    return "--" if cell == "-" else cell
+
+
+def _float(
+    caption: str, label: str, columns: str, header: list[str], rows: Sequence[Sequence[str]], escaped: bool = False
+) -> str:
+    """A table with its caption; `escaped`: the rows are LaTeX already."""
+    lines = rows if escaped else [[escape(_dash(cell)) for cell in row] for row in rows]
+    return "\n".join([
+        r"\begin{table}[t]\centering\scriptsize\setlength{\tabcolsep}{2pt}",
+        rf"\caption{{{escape(caption)}}}\label{{tab:{_label(label)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(map(escape, header)) + r" \\",
+        r"\midrule",
+        *(" & ".join(cells) + r" \\" for cells in lines),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        "",
+    ])  # fmt: skip
+
+
+def _label(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]+", "-", name)

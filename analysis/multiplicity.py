@@ -1,0 +1,114 @@
+"""Several comparisons at once: p-values and intervals corrected for their number.
+
+Bonferroni, Holm (1979) and Benjamini and Hochberg (1995) are statsmodels'. Max-T (Westfall and Young 1993, single step)
+is made here, because it needs the data: it knows how the comparisons hang together, so where all are made with one
+baseline it asks for less than Bonferroni.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.randomness import generator
+
+FROM_P = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
+"""Name of a correction that needs the p-values alone -> its name in statsmodels."""
+CORRECTIONS = (*FROM_P, "maxt")
+PERMUTATIONS = 10_000
+_BLOCK = 2**24
+"""Signs drawn at once."""
+
+
+def adjust(p: Sequence[float | None], correction: str) -> list[float | None]:
+    """p-values of one family, corrected for their number.
+
+    A comparison that could not be made (None) stays None but counts, as if its p were 1: what was declared is what is
+    corrected for.
+
+    Raises:
+        ValueError: for a correction that is not of FROM_P.
+    """
+    if correction not in FROM_P:
+        raise ValueError(f"unknown correction {correction!r}; expected one of {', '.join(FROM_P)}")
+    if not p:
+        return []
+    from statsmodels.stats.multitest import multipletests
+
+    raised = multipletests([1.0 if value is None else value for value in p], method=FROM_P[correction])[1]
+    return [None if value is None else float(new) for value, new in zip(p, raised, strict=True)]
+
+
+@dataclass(frozen=True)
+class MaxT:
+    """The largest |t| of a family where no comparison differs, as permutations of the data have it.
+
+    Attributes:
+        maxima: in ascending order, one a permutation.
+        df: of each t.
+        exact: whether these are all permutations there are.
+    """
+
+    maxima: NDArray[np.float64]
+    df: int
+    exact: bool
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p-value that can come out."""
+        return self._share(len(self.maxima))
+
+    def adjust(self, p: Sequence[float | None]) -> list[float | None]:
+        """p-values of one family, of whatever test: each is taken as the t that would have had it."""
+        from scipy import stats
+
+        known = np.array([1.0 if value is None else value for value in p])
+        reached = np.searchsorted(self.maxima, stats.t.isf(known / 2, self.df) * (1 - 1e-9))
+        return [None if value is None else self._share(int(below)) for value, below in zip(p, reached, strict=True)]
+
+    def level(self, alpha: float) -> float:
+        """The level of a single comparison that gives the family this level; for simultaneous intervals."""
+        from scipy import stats
+
+        place = int(np.ceil((1 - alpha) * len(self.maxima))) - 1
+        return float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df))
+
+    def _share(self, below: int) -> float:
+        """Of the permutations whose maximum is not below; the data itself is one where not all were made."""
+        count, own = len(self.maxima), 0 if self.exact else 1
+        return max(count - below + own, 1) / (count + own)
+
+
+def max_t(units: NDArray[np.float64], permutations: int = PERMUTATIONS, seed: int = 0) -> MaxT:
+    """Permutes a family: where nothing differs, every query may as well have favoured the other side.
+
+    Args:
+        units: (comparisons, n) differences of each query, averaged over seeds, or of each seed where there are no
+            queries; what is permuted is the sign of all comparisons of a unit together.
+        permutations: drawn where there are more.
+        seed: names the draws.
+    """
+    count = units.shape[1]
+    exact = count < 63 and 2**count <= permutations
+    squares = (units**2).sum(axis=1)[:, None]
+    sums = [units @ signs for signs in _signs(count, permutations, exact, seed)]
+    mean = np.hstack(sums) / count
+    spread = np.maximum(squares / count - mean**2, 0) / (count - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.abs(mean) / np.sqrt(spread)
+    return MaxT(np.sort(np.nan_to_num(t, nan=0.0, posinf=np.inf).max(axis=0)), count - 1, exact)
+
+
+def _signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Columns of +1 and -1, a block at a time: all there are, or as many as asked for."""
+    if exact:
+        every = np.arange(2**count)
+        yield np.where(every >> np.arange(count)[:, None] & 1, 1.0, -1.0).astype(np.float64)
+        return
+    width = max(1, min(permutations, _BLOCK // count))
+    for step, start in enumerate(range(0, permutations, width)):
+        drawn = min(width, permutations - start)
+        bits = generator(seed, "max-t", step).integers(0, 256, (count, -(-drawn // 8)), dtype=np.uint8)
+        signs: NDArray[np.float64] = np.unpackbits(bits, axis=1, count=drawn) * np.float64(2) - 1
+        yield signs

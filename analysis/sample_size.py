@@ -1,0 +1,88 @@
+"""How many seeds and queries a study needs, before it is run: from a pilot, or from published deviations.
+
+    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
+    python -m analysis.sample_size --seed-sd .006 --query-sd .05 --rest-sd .12
+
+PILOT is a file as `analysis.compare` reads it, with two systems, seeds and queries or more. The deviations are of one
+system's scores: between seeds (of its mean), in what a query means for one system beyond what it means for all, and in
+the rest, a query of one run. Of a score per query that is 0 or 1 the rest is at most .5.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis import render
+from analysis.cube import Cube, cube, read
+from analysis.power import POWER, table
+from analysis.variance import Variance, deviations, variance
+from trainables.errors import UserError
+
+
+def pilot(found: Cube, where: str) -> Variance:
+    """The parts of the variance of a pilot's complete systems.
+
+    Raises:
+        UserError: it has fewer than two systems, seeds or queries.
+    """
+    whole = [values for name in found.values if (values := found.complete(name)) is not None]
+    parts = variance([values for values in whole if len(values) == len(found.seeds)])
+    if parts is None:
+        raise UserError(where, "too little to tell the parts of the variance", "two systems, seeds and queries or more")
+    return parts
+
+
+def text(parts: Variance, effects: Sequence[float], seeds: Sequence[int], comparisons: int, alpha: float) -> str:
+    """The table of queries needed, by true difference and number of seeds."""
+    rows = [
+        [f"{effect:g}", *(f"{count:,}" if count else "never" for count in counts)]
+        for effect, counts in table(parts.of_a_difference(), effects, seeds, alpha / comparisons)
+    ]
+    title = f"queries needed to see a true difference with {POWER:.0%} power, {comparisons} comparisons at {alpha:g}"
+    return render.terminal(title, ["difference", *(f"{number} seeds" for number in seeds)], rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit status: 0 done, 2 bad input."""
+    parser = argparse.ArgumentParser(prog="python -m analysis.sample_size", description="Seeds and queries needed.")
+    parser.add_argument("pilot", type=Path, nargs="?", help="scores of two systems or more, as analysis.compare reads")
+    for name in ("seed", "query", "rest"):
+        parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation, {name}")
+    parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
+    parser.add_argument("--comparisons", type=int, default=1, help="of the family, Bonferroni (1)")
+    parser.add_argument("--alpha", type=float, default=0.05, help="level of the family (.05)")
+    asked = parser.parse_args(argv)
+    try:
+        _check(asked)
+        if asked.pilot:
+            parts = pilot(cube(read(asked.pilot), str(asked.pilot)), str(asked.pilot))
+        else:
+            parts = Variance(0.0, asked.query_sd**2, asked.seed_sd**2, asked.rest_sd**2)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(deviations(parts))
+    print(text(parts, asked.effect, asked.seeds, asked.comparisons, asked.alpha))
+    return 0
+
+
+def _check(asked: argparse.Namespace) -> None:
+    given = [getattr(asked, f"{name}_sd") for name in ("seed", "query", "rest")]
+    if (asked.pilot is None) == (None in given) or (asked.pilot and any(value is not None for value in given)):
+        raise UserError("arguments", "neither a pilot nor deviations, or both", "PILOT.csv, or all three of --seed-sd, "
+                        "--query-sd, --rest-sd")  # fmt: skip
+    for name, wrong, expected in (
+        ("deviations", any(value is not None and value < 0 for value in given), "numbers not below 0"),
+        ("--effect", any(value <= 0 for value in asked.effect), "numbers above 0"),
+        ("--seeds", any(value < 2 for value in asked.seeds), "whole numbers from 2 on"),
+        ("--comparisons", asked.comparisons < 1, "a whole number above 0"),
+        ("--alpha", not 0 < asked.alpha < 1, "a number above 0 and below 1"),
+    ):
+        if wrong:
+            raise UserError(name, "out of range", expected)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+"""The tables beside the main one, as plain text: each form of the report shows of them what it has room for."""
+
+from typing import NamedTuple
+
+from analysis import confirmation, importance, render
+from analysis.cost import seconds
+from analysis.families import Comparison
+from analysis.multiplicity import CORRECTIONS
+from analysis.results import Run
+from analysis.tables import Analysis, p_value
+from trainables.metrics import MINIMISED
+
+_READING = (
+    "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
+    "which is what “the method is better” means; with one seed they ask about new queries alone. “queries” asks "
+    "whether these trained checkpoints differ on new queries, “seeds” whether other seeds would differ on these "
+    "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
+    "“Detectable” is the difference that such a test finds with 80 % power."
+)
+_CORRECTED = (
+    "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
+    "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
+)
+
+
+class Section(NamedTuple):
+    """A table: title, header, rows, what its columns are; a broad one does not fit on an upright page."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    legend: str
+    broad: bool = False
+
+
+def comparisons(analysis: Analysis) -> list[Section]:
+    """The declared comparisons, a table a family."""
+    families = [
+        (family, [c for c in analysis.comparisons if c.family == family.name])
+        for family in analysis.results.plan.families
+    ]
+    last = len(families) - 1
+    return [
+        Section(
+            f"Comparisons: {family.name} ({len(own)}, {family.correction})",
+            *render.comparison_cells(own, family.correction),
+            _READING if place == last else "",
+        )
+        for place, (family, own) in enumerate(families)
+    ]
+
+
+def corrections(analysis: Analysis) -> Section:
+    """Every comparison's p by every correction, and seed by seed."""
+    header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
+    return Section("Corrections", header, [_corrected(c) for c in analysis.comparisons], _CORRECTED)
+
+
+def next_study(analysis: Analysis) -> list[Section]:
+    """What another study would need, where this one tells."""
+    return [Section("Another study", *analysis.needed)] if analysis.needed else []
+
+
+def of_the_search(analysis: Analysis) -> list[Section]:
+    """The untuned defaults, what confirmation left of the gains, and importances, as far as there are such."""
+    plan, found = analysis.results.plan, []
+    if analysis.untuned:
+        legend = analysis.untuned.legend(plan)
+        found.append(Section(f"Untuned, on {plan.search_split}", *analysis.untuned.cells(), legend))
+    if analysis.confirmed:
+        rows = confirmation.cells(analysis.confirmed)
+        found.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.legend(plan)))
+    if analysis.importances:
+        cells = importance.cells(analysis.importances, plan.searched_for)
+        legend = importance.LEGEND.format(split=plan.search_split)
+        found.append(Section("Importance of the hyperparameters", *cells, legend))
+    return found
+
+
+def runs(analysis: Analysis) -> Section:
+    """Every run, those that were killed too."""
+    plan = analysis.results.plan
+    splits = (plan.search_split, plan.test_split)
+    further = [name for name in dict.fromkeys([*plan.searched_for, *MINIMISED]) if name != plan.metric]
+    told = {key for run in analysis.results.runs for key in run.summary}
+    keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in told]
+    header = ["system", "settings", "seed", "W&B run", "role", "state", *(f"{s} {plan.metric}" for s in splits),
+              *(key.replace("/", " ") for key in keys), "seconds", "trained", "shared", "configuration"]  # fmt: skip
+    rows = [
+        [c.system, c.described or "-", "-" if seed is None else str(seed), *_run(analysis, run, splits, keys), c.id]
+        for c in analysis.found
+        for seed, run in sorted(c.runs.items(), key=lambda item: -1 if item[0] is None else item[0])
+    ]
+    absent = ["-"] * (len(header) - 6)
+    rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
+    legend = (
+        "Metrics of each run from its scores, others as it logged them. Seconds: of training and evaluation. "
+        "Trained: instances; shared: instances whose training another run had already done."
+    )
+    return Section("Runs", header, rows, legend, broad=True)
+
+
+def _corrected(c: Comparison) -> list[str]:
+    head = c.targets[c.target] if c.target else None
+    values = [head.p if head else None, *(c.adjusted[name] for name in CORRECTIONS)]
+    alone = ", ".join(p_value(p) for p in c.each_seed) or "-"
+    return [c.family, c.system, c.baseline, str(c.comparisons), *map(p_value, values), alone]
+
+
+def _run(analysis: Analysis, run: Run, splits: tuple[str, str], keys: list[str]) -> list[str]:
+    plan, spent = analysis.results.plan, seconds(run, splits[1])
+    error = "" if run.finished else run.summary.get("error")
+    state = f"{run.summary.get('state')}{f': {error}' if error else ''}"
+    scored = [
+        f"{run.per_query(split, plan.metric).mean(skipna=False):.4f}" if run.finished and split in run.files else "-"
+        for split in splits
+    ]
+    others = [f"{value:.4f}" if isinstance(value := run.summary.get(key), float) else "-" for key in keys]
+    counts = [str(run.summary.get(key, "-")) for key in ("instances_trained", "instances_reused")]
+    time = "-" if spent is None else f"{spent:.1f}"
+    return [run.id, str(run.config.get("role", "-")), state, *scored, *others, time, *counts]

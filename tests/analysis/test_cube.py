@@ -1,0 +1,116 @@
+"""Anyone's table of scores: what is in it comes out, and what is wrong with it is named in one line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.cube import cube, read
+from trainables.errors import UserError
+
+SYSTEMS, SEEDS, QUERIES = ("T-WSLS", "BERT", "LS"), (1, 2, 10), ("q10", "q2", "q1", "q3")
+
+
+def table(**columns: object) -> pd.DataFrame:
+    rows = [(a, s, q) for a in SYSTEMS for s in SEEDS for q in QUERIES]
+    frame = pd.DataFrame(rows, columns=["system", "seed", "query"])
+    frame["value"] = np.arange(len(frame)) / 100
+    return frame.assign(**columns)
+
+
+@given(order=st.permutations(range(36)))
+@settings(max_examples=20)
+def test_the_order_of_rows_does_not_matter_but_for_that_of_systems(order: list[int]) -> None:
+    frame = table()
+    plain, shuffled = cube(frame), cube(frame.iloc[list(order)])
+    assert plain.seeds == shuffled.seeds == [1, 2, 10]
+    assert plain.queries == shuffled.queries == sorted(QUERIES)
+    assert list(plain.values) == list(SYSTEMS)
+    for name in SYSTEMS:
+        np.testing.assert_array_equal(plain.values[name], shuffled.values[name])
+        for place, seed in enumerate(plain.seeds):
+            for number, query in enumerate(plain.queries):
+                row = frame[(frame["system"] == name) & (frame["seed"] == seed) & (frame["query"] == query)]
+                assert plain.values[name][place, number] == row["value"].item()
+    assert plain.faults() == []
+
+
+def test_scores_of_whole_runs_and_of_one_seed() -> None:
+    by_seed = cube(table()[lambda f: f["query"] == "q1"].drop(columns="query"))
+    assert by_seed.queries == [None]
+    assert by_seed.values["LS"].shape == (3, 1)
+    by_query = cube(table()[lambda f: f["seed"] == 1].drop(columns="seed"))
+    assert by_query.seeds == [None]
+    assert by_query.values["LS"].shape == (1, 4)
+
+
+def test_a_system_without_seeds_among_others() -> None:
+    order = pd.DataFrame({"system": "BM25", "seed": None, "query": QUERIES, "value": 0.5})
+    found = cube(pd.concat([table(), order]))
+    assert found.values["BM25"].shape == (1, 4)
+    assert found.faults() == []
+
+
+def test_what_is_missing_is_said_and_not_averaged() -> None:
+    frame = table()
+    lacking = frame[~((frame["system"] == "LS") & (frame["seed"] == 2))]
+    lacking = lacking[~((lacking["system"] == "BERT") & (lacking["seed"] == 10) & lacking["query"].isin(["q1", "q3"]))]
+    found = cube(lacking)
+    assert found.faults() == ["BERT seed 10 lacks 2 queries: q1, q3", "LS lacks seed 2"]
+    assert found.complete("LS") is None
+    assert found.complete("BERT") is None
+    assert found.complete("T-WSLS") is not None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: f.drop(columns="system"), "s.csv: no column system"),
+        (lambda f: f.drop(columns="value"), "s.csv: no column value"),
+        (lambda f: f.assign(value=["x", *f["value"][1:]]), "s.csv, row 1: value 'x'; expected a finite number"),
+        (lambda f: f.assign(value=[*f["value"][:-2], None, np.inf]), "row 35: value nan (and 1 more)"),
+        (lambda f: pd.concat([f, f.iloc[[5]]]), "row 37: system T-WSLS, seed 2, query q2 once more"),
+        (lambda f: f[f["system"] == "LS"], "one system, 'LS'; expected two systems or more"),
+        (lambda f: f.iloc[:0], "no scores; expected two systems or more"),
+        (lambda f: f.assign(system=[None, *f["system"][1:]]), "row 1: no system"),
+        (lambda f: f.assign(query=[*f["query"][:-1], None]), "row 36: no query"),
+        (lambda f: f.assign(seed=[None, *f["seed"][1:]]), "T-WSLS with and without seeds"),
+    ],
+)
+def test_whatever_is_wrong_is_named(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        cube(spoil(table()), "s.csv")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_of_both_kinds_are_the_same(tmp_path: Path) -> None:
+    frame = table()
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    frame.to_parquet(tmp_path / "s.parquet")
+    one, other = (cube(read(tmp_path / name)) for name in ("s.csv", "s.parquet"))
+    assert (one.seeds, one.queries, list(one.values)) == (other.seeds, other.queries, list(other.values))
+    for name in SYSTEMS:
+        np.testing.assert_array_equal(one.values[name], other.values[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "no such file"),
+        ("empty.csv", b"", "expected a CSV or Parquet file"),
+        ("bytes.csv", b"\xff\xfe\x00system", "expected a CSV or Parquet file"),
+        ("ragged.csv", b"system,value\na,1,2,3\nb\n", "expected"),
+        ("text.parquet", b"system,value\n", "expected a CSV or Parquet file"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        cube(read(tmp_path / name), name)
+    assert "\n" not in str(caught.value)

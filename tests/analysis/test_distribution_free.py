@@ -1,0 +1,52 @@
+"""Tests that suppose no distribution: all signs by plain loops, and what few differences can never show."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.distribution_free import TESTS, check, sign_flip, smallest, wilcoxon
+
+
+@given(values=st.lists(st.integers(-9, 9), min_size=2, max_size=8))
+def test_sign_flip_counts_all_signs(values: list[int]) -> None:
+    observed = abs(sum(values))
+    signs = itertools.product((-1, 1), repeat=len(values))
+    as_large = [abs(sum(v * s for v, s in zip(values, sign, strict=True))) >= observed for sign in signs]
+    assert sign_flip(np.array(values, dtype=float)) == pytest.approx(np.mean(as_large))
+
+
+def test_many_signs_are_drawn_and_named() -> None:
+    values = np.random.default_rng(1).normal(0.2, 1, 100)
+    assert sign_flip(values) == sign_flip(values)
+    assert sign_flip(values) != sign_flip(values, seed=1)
+    assert sign_flip(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue, abs=0.02)
+
+
+def test_wilcoxon_by_hand() -> None:
+    assert wilcoxon(np.array([1.0, 2, 3, 4, 5])) == 2 / 2**5
+    assert wilcoxon(np.array([-1.0, 2, 3, 4, 5])) == 4 / 2**5
+    assert wilcoxon(np.zeros(5)) == 1.0
+
+
+@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_no_p_value_is_below_what_so_many_differences_can_have(name: str, count: int) -> None:
+    assert TESTS[name](np.arange(1.0, count + 1), 0) == smallest(count)
+
+
+def test_a_test_in_vain_is_refused_with_what_it_would_need() -> None:
+    assert check("sign-flip", 5, 0.05) == "sign-flip over 5 cannot have a p-value below 0.0625; at least 6 for 0.05"
+    assert check("wilcoxon", 8, 0.05 / 7) is not None
+    assert check("wilcoxon", 9, 0.05 / 7) is None
+    assert smallest(8) == pytest.approx(0.0078, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_level_is_kept(name: str) -> None:
+    rng = np.random.default_rng(2)
+    p = np.array([TESTS[name](rng.laplace(0, 1, 9), 0) for _ in range(800)])
+    assert 0.02 <= (p <= 0.05).mean() <= 0.07

@@ -1,0 +1,75 @@
+"""The figure of the comparisons shows each difference, its interval and its verdict, not by colour alone."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import effects
+from analysis.results import read_records
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import plan_of, study_runs, write_records
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    folder, made = tmp_path_factory.mktemp("effects"), study_runs(grid=False)
+    write_records(folder, plan_of(made), made)
+    return analyse(read_records(folder))
+
+
+def _drawn(axis: Any) -> list[tuple[float, tuple[float, float], str]]:
+    """Of each comparison from above: difference, interval, marker."""
+    bars = [line for line in axis.lines if line.get_marker() == "|"]
+    points = [line for line in axis.lines if len(line.get_xdata()) == 1]
+    return [
+        (float(point.get_xdata()[0]), tuple(map(float, bar.get_xdata())), point.get_marker())
+        for point, bar in zip(points, bars, strict=True)
+    ]
+
+
+def test_differences_and_intervals_are_those_of_the_comparisons(analysis: Analysis) -> None:
+    figure = effects.effects(analysis)
+    marker = {"better": "^", "worse": "v", "undecided": "o", "equivalent": "s"}
+    for axis, family in zip(figure.axes, ("variants", "sanity"), strict=True):
+        own = [c for c in analysis.comparisons if c.family == family]
+        assert _drawn(axis) == [(c.difference, c.interval, marker[c.verdict]) for c in own]
+        labels = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axis.get_yticklabels()]
+        assert labels == [f"{c.system} - {c.baseline}" for c in own]
+        assert [text.get_text() for text in axis.texts] == [c.verdict for c in own]
+        zero = [line for line in axis.lines if list(line.get_xdata()) == [0, 0]]
+        assert len(zero) == 1
+
+
+def test_comparisons_stand_with_those_of_their_baseline(analysis: Analysis) -> None:
+    places = list(effects.effects(analysis).axes[0].get_yticks())
+    gaps = [after - before for before, after in pairwise(places)]
+    assert gaps[:3] == [1.0] * 3
+    assert gaps[3] > 1.0
+
+
+def test_every_verdict_has_its_own_marker_and_entry(analysis: Analysis) -> None:
+    verdicts = ["better", "worse", "equivalent", "undecided"]
+    made = [replace(c, verdict=v) for c, v in zip(analysis.comparisons, verdicts * 2, strict=False)]
+    figure = effects.effects(replace(analysis, comparisons=made))  # type: ignore[type-var, unused-ignore]
+    markers = {marker for axis in figure.axes for *_, marker in _drawn(axis)}
+    assert markers == {"^", "v", "s", "o"}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == verdicts
+
+
+def test_an_incomplete_comparison_keeps_its_place(tmp_path: Path) -> None:
+    made = [run for run in study_runs(seeds=(1, 2), grid=False) if (run.variant, run.seed) != ("LS", 2)]
+    write_records(tmp_path, plan_of(made, seeds=[1, 2]), made)
+    axis = effects.effects(analyse(read_records(tmp_path))).axes[0]
+    assert len(axis.get_yticks()) == 5
+    assert axis.texts[0].get_text() == "incomplete"
+    assert len(_drawn(axis)) == 4
+
+
+def test_without_a_complete_comparison_there_is_no_figure(analysis: Analysis) -> None:
+    empty = [replace(c, difference=None, interval=None) for c in analysis.comparisons]
+    assert effects.effects(replace(analysis, comparisons=empty)) is None

@@ -1,0 +1,66 @@
+"""A mean difference, its p-value and its interval: they say the same, whatever its degrees of freedom follow from."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.estimate import Estimate
+
+estimates = st.builds(
+    Estimate,
+    mean=st.floats(-1, 1),
+    error=st.floats(1e-2, 1),
+    df=st.integers(1, 30),
+    share=st.floats(0, 1),
+    df_more=st.integers(30, 5000),
+)
+
+
+@given(found=estimates, confidence=st.floats(0.951, 0.9999))
+def test_an_interval_holds_zero_where_p_is_not_below_its_level(found: Estimate, confidence: float) -> None:
+    test = found.test(confidence)
+    inside = test.low <= 0 <= test.high
+    assert inside == (test.p >= 1 - confidence) or test.p == pytest.approx(1 - confidence, rel=1e-6)
+
+
+@given(mean=st.floats(-1, 1), error=st.floats(1e-2, 1), df=st.integers(1, 100))
+def test_of_one_part_it_is_students_test(mean: float, error: float, df: int) -> None:
+    test = Estimate(mean, error, df).test(0.9)
+    assert test.p == pytest.approx(2 * stats.t.sf(abs(mean) / error, df), rel=1e-9)
+    assert test.high - test.low == pytest.approx(2 * stats.t.ppf(0.95, df) * error)
+    assert test.df == df
+
+
+@given(found=estimates, level=st.floats(1e-6, 0.5), lower=st.floats(0.01, 0.99))
+def test_caution_grows_as_the_level_falls(found: Estimate, level: float, lower: float) -> None:
+    assert found.df * (1 - 1e-12) <= found.df_at(level * lower) <= found.df_at(level) * (1 + 1e-12)
+
+
+@given(found=estimates)
+def test_it_is_never_less_cautious_than_satterthwaite(found: Estimate) -> None:
+    few, more = found.share, 1 - found.share
+    plain = 1 / (few**2 / found.df + more**2 / found.df_more)
+    assert found.df_at(0.05) <= plain * (1 + 1e-9)
+
+
+@given(found=estimates, further=st.floats(0.001, 0.5))
+def test_a_larger_difference_has_a_smaller_p(found: Estimate, further: float) -> None:
+    larger = found._replace(mean=found.mean + math.copysign(further, found.mean))
+    assert larger.test().p < found.test().p or found.test().p == pytest.approx(0, abs=1e-12)
+
+
+def test_p_is_the_level_of_the_test_that_just_rejects() -> None:
+    found = Estimate(0.3, 0.05, 2, 0.6, 999)
+    p = found.test().p
+    assert p < 0.05
+    assert p == pytest.approx(2 * stats.t.sf(6.0, found.df_at(p)), rel=1e-9)
+    assert p > 2 * stats.t.sf(6.0, found.df_at(0.05))
+
+
+def test_without_spread_it_is_certain() -> None:
+    assert Estimate(0.0, 0.0, 3).test() == (test := Estimate(0.0, 0.0, 3).test(0.5))
+    assert (test.p, test.low, test.high) == (1.0, 0.0, 0.0)
+    assert Estimate(0.1, 0.0, 3).test().p == 0.0

@@ -1,0 +1,77 @@
+"""The tables as LaTeX: which there are, that each line has its columns, that nothing of a user is a command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.latex import escape, latex
+from analysis.results import read_records
+from analysis.tables import analyse
+from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.searching import searched
+
+
+def _tables(source: str) -> dict[str, list[str]]:
+    """Label -> the lines of its table, the header first."""
+    found = {}
+    for part in re.findall(r"\\begin\{table\}.*?\\end\{table\}", source, re.DOTALL):
+        assert [part.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+        label = re.search(r"\\label\{tab:([A-Za-z0-9-]+)\}", part)
+        assert label is not None
+        found[label[1]] = [line for line in part.splitlines() if line.endswith(r" \\")]
+    return found
+
+
+def _columns(line: str) -> int:
+    return len(re.findall(r"(?<!\\)&", line)) + 1
+
+
+def _balanced(source: str) -> bool:
+    bare = re.sub(r"\\[\\{}%$&#_]", "", re.sub(r"(?<!\\)%.*", "", source))
+    return bare.count("{") == bare.count("}") and bare.count("$") % 2 == 0
+
+
+def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
+    made = study_runs(seeds=(1, 2, 3, 4, 5))
+    write_records(tmp_path, plan_of(made, seeds=[1, 2, 3, 4, 5]), made)
+    source = latex(analyse(read_records(tmp_path)))
+    tables = _tables(source)
+    assert {label: len(lines) - 1 for label, lines in tables.items()} == {
+        "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2,
+    }  # fmt: skip
+    assert all(len({_columns(line) for line in lines}) == 1 for lines in tables.values())
+    assert _columns(tables["main"][0]) == 5
+    (best,) = [line for line in tables["main"] if line.startswith("T-WSLS")]
+    assert best.endswith(r"$^{\blacktriangle\vartriangle}$ \\")
+    assert _balanced(source)
+    assert source.isascii()
+
+
+def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
+    made = searched(proposals=4, queries=(10, 20))
+    write_records(tmp_path, made.plan, made.runs, made.search)
+    source = latex(analyse(read_records(tmp_path)))
+    tables = _tables(source)
+    assert set(tables) == {"main", "comparisons-variants", "comparisons-sanity", "confirmed", "untuned"}
+    assert len(tables["confirmed"]) - 1 in (3, 4)
+    assert len(tables["untuned"]) - 1 == 5
+    assert _columns(tables["main"][0]) == 6
+    assert _balanced(source)
+
+
+@pytest.mark.parametrize("name", ["a&b", "50%", "$x$", "#1", "x_1", "{", "}", "\\input{x}", "~^", "<|>", "[1]"])
+def test_nothing_that_a_user_wrote_is_a_command(tmp_path: Path, name: str) -> None:
+    made = study_runs(seeds=(1,), grid=False)
+    families = [{"name": name, "comparisons": [["LS", "BERT"]]}]
+    write_records(tmp_path, plan_of(made, seeds=[1], families=families, systems=["BERT", "LS", name]), made)
+    source = latex(analyse(read_records(tmp_path)))
+    assert _balanced(source)
+    assert escape(name) in source
+    assert all(len({_columns(line) for line in lines}) == 1 for lines in _tables(source).values())
+
+
+def test_text_is_escaped_once() -> None:
+    assert escape("a_b & 5 % of \\x") == r"a\_b \& 5 \% of \textbackslash{}x"
+    assert escape("T-LS -0.01\n5e-06") == "T-LS $-$0.01 5e-06"
+    assert escape("ε ± <.0001 ▲") == r"$\epsilon$ $\pm$ $<$.0001 $\blacktriangle$"

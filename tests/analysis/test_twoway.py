@@ -1,0 +1,152 @@
+"""Seeds and queries both as samples: a plain analysis of variance as the oracle, and the levels by simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+
+from analysis.estimate import Estimate
+from analysis.twoway import TwoWay, crossed, floored, two_way
+
+NONE, SMALL, LARGE = 0, 1, 2
+SEED, QUERY, REST = (0, 0.006, 0.02), (0, 0.05, 0.2), (0, 0.05, 0.17)
+"""Standard deviations of a paired difference; small ones are those of a study of half a percent."""
+GRID = [
+    (seeds, queries, *sizes)
+    for seeds, queries in itertools.product((3, 5, 10), (200, 2000))
+    for sizes in itertools.product((NONE, SMALL, LARGE), repeat=3)
+    if any(sizes)
+]
+REPETITIONS = 2000
+
+
+def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> list[TwoWay]:
+    """Mean squares of differences whose mean is 0. Of normal ones they are independent and chi-squared."""
+    seeds, queries, a, b, e = cell
+    rng = np.random.default_rng([seed, *cell])
+    rest, df = REST[e] ** 2, ((seeds - 1), (queries - 1), (seeds - 1) * (queries - 1))
+    truth = rest + queries * SEED[a] ** 2, rest + seeds * QUERY[b] ** 2, rest
+    drawn = [value * rng.chisquare(n, repetitions) / n for value, n in zip(truth, df, strict=True)]
+    means = rng.normal(0, 1, repetitions) * math.sqrt((truth[0] + truth[1] - rest) / (seeds * queries))
+    return [TwoWay(seeds, queries, *map(float, row)) for row in zip(means, *drawn, strict=True)]
+
+
+def level(estimates: list[Estimate], nominal: float = 0.05) -> float:
+    """Share of p-values below the nominal level: of means beyond its interval."""
+    ratios = np.array([abs(one.mean) / one.error for one in estimates])
+    return float((2 * stats.t.sf(ratios, [one.df_at(nominal) for one in estimates]) < nominal).mean())
+
+
+@pytest.mark.parametrize("cell", GRID, ids=str)
+def test_the_level_is_kept_whatever_varies(cell: tuple[int, int, int, int, int]) -> None:
+    """So is the coverage of the 95 % interval, which holds 0 where p is not below .05."""
+    found = level([crossed(one) for one in simulated(cell, REPETITIONS)])
+    assert 0.03 <= found <= 0.07, found
+
+
+@pytest.mark.parametrize("nominal", [0.05 / 7, 0.05 / 45])
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_nor_are_the_low_levels_of_large_families_exceeded(seeds: int, nominal: float) -> None:
+    """Many repetitions of the worst cells of the grid, where the seeds' part is several times the queries'."""
+    for cell in (
+        (seeds, 200, SMALL, SMALL, NONE),
+        (seeds, 2000, SMALL, SMALL, LARGE),
+        (seeds, 2000, LARGE, LARGE, LARGE),
+    ):
+        found = level([crossed(one) for one in simulated(cell, 40_000)], nominal)
+        assert found <= 1.1 * nominal + 3 * math.sqrt(nominal / 40_000), (cell, found)
+
+
+def test_satterthwaites_own_degrees_of_freedom_do_not_keep_it() -> None:
+    levels = {cell: level([floored(one) for one in simulated(cell, REPETITIONS)]) for cell in GRID if cell[0] == 3}
+    assert min(levels.values()) < 0.025
+    assert max(levels.values()) > 0.07
+
+
+def test_simulated_mean_squares_are_those_of_simulated_differences() -> None:
+    cell, rng = (3, 200, SMALL, SMALL, LARGE), np.random.default_rng(3)
+    made = []
+    for _ in range(REPETITIONS):
+        d = rng.normal(0, SEED[SMALL], (3, 1)) + rng.normal(0, QUERY[SMALL], 200) + rng.normal(0, REST[LARGE], (3, 200))
+        made.append(two_way(d))
+    drawn = simulated(cell, REPETITIONS)
+    for name in ("mean", "ms_seed", "ms_query", "ms_residual"):
+        one, other = ([getattr(found, name) for found in sample] for sample in (made, drawn))
+        assert stats.ks_2samp(one, other).pvalue > 0.001, name
+    assert 0.03 <= level([crossed(found) for found in made]) <= 0.07
+
+
+def test_the_test_over_queries_is_too_sure_of_the_method() -> None:
+    """Five seeds, 500 queries, no true difference: residual .12 a run, seed deviation .006, so sqrt(2) of it paired."""
+    rng = np.random.default_rng(1)
+    averaged = rng.normal(0, 0.12 * math.sqrt(2 / 5), (2000, 500)) + rng.normal(0, 0.006 * math.sqrt(2 / 5), (2000, 1))
+    assert (stats.ttest_1samp(averaged, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.20, abs=0.03)
+
+
+@given(seeds=st.integers(2, 5), queries=st.integers(2, 9), seed=st.integers(0, 999))
+@settings(max_examples=25, deadline=None)
+def test_mean_squares_are_statsmodels(seeds: int, queries: int, seed: int) -> None:
+    d = np.random.default_rng(seed).normal(0.1, 1, (seeds, queries))
+    frame = pd.DataFrame([(s, q, d[s, q]) for s in range(seeds) for q in range(queries)], columns=["s", "q", "d"])
+    oracle = anova_lm(ols("d ~ C(s) + C(q)", frame).fit())["mean_sq"]
+    found = two_way(d)
+    assert (found.ms_seed, found.ms_query) == pytest.approx((oracle["C(s)"], oracle["C(q)"]), rel=1e-9)
+    assert found.ms_residual == pytest.approx(oracle["Residual"], rel=1e-9)
+    assert found.mean == pytest.approx(d.mean())
+
+
+def test_both_by_plain_loops() -> None:
+    rng = np.random.default_rng(5)
+    d = rng.normal(0.02, 0.3, (5, 40)) + rng.normal(0, 0.3, 40) + rng.normal(0, 0.05, (5, 1))
+    grand = sum(d[i, j] for i in range(5) for j in range(40)) / 200
+    row = [sum(d[i, j] for j in range(40)) / 40 for i in range(5)]
+    column = [sum(d[i, j] for i in range(5)) / 5 for j in range(40)]
+    ms_seed = 40 * sum((r - grand) ** 2 for r in row) / 4
+    ms_query = 5 * sum((c - grand) ** 2 for c in column) / 39
+    rest = sum((d[i, j] - row[i] - column[j] + grand) ** 2 for i in range(5) for j in range(40)) / (4 * 39)
+    assert ms_query > rest
+    total = ms_seed + ms_query - rest
+    assert crossed(two_way(d)) == pytest.approx((grand, math.sqrt(total / 200), 4, ms_seed / total, 39))
+
+
+def test_where_queries_do_not_differ_it_is_the_test_over_seeds() -> None:
+    found = TwoWay(seeds=4, queries=50, mean=0.3, ms_seed=2.0, ms_query=0.5, ms_residual=1.0)
+    assert crossed(found)[:4] == pytest.approx((0.3, math.sqrt(2.0 / 200), 3, 1.0))
+    assert crossed(found).df_at(0.01) == 3
+
+
+def test_where_seeds_do_not_differ_it_is_the_test_over_queries() -> None:
+    found = TwoWay(seeds=4, queries=50, mean=0.3, ms_seed=0.0, ms_query=2.0, ms_residual=0.0)
+    assert crossed(found)[:2] == pytest.approx((0.3, math.sqrt(2.0 / 200)))
+    assert crossed(found).df_at(0.01) == 49
+
+
+def test_seeds_and_queries_change_places() -> None:
+    d = np.random.default_rng(7).normal(0, 1, (3, 12)) + np.random.default_rng(8).normal(0, 1, 12)
+    assert crossed(two_way(d)) == pytest.approx(crossed(two_way(d.T)))
+
+
+def test_nothing_that_varies() -> None:
+    for found in (crossed, floored):
+        assert found(two_way(np.full((2, 3), 0.5)))[:3] == (0.5, 0.0, 1.0)
+
+
+def test_parts_of_the_variance_are_unbiased() -> None:
+    cell = (5, 200, LARGE, SMALL, LARGE)
+    parts = np.array(
+        [[(o.ms_seed - o.ms_residual) / 200, (o.ms_query - o.ms_residual) / 5] for o in simulated(cell, 9000)]
+    )
+    assert parts.mean(axis=0) == pytest.approx([SEED[LARGE] ** 2, QUERY[SMALL] ** 2], rel=0.05)
+    assert TwoWay(3, 9, 0.0, 1.0, 1.0, 2.0).parts == (0.0, 0.0, 2.0)
+
+
+def test_a_floored_variance_never_falls_below_the_residual() -> None:
+    residual = np.array([[1.0, -1, 0], [-1, 0, 1], [0, 1, -1]]) + 0.5  # rows and columns sum alike: only residual
+    assert floored(two_way(residual)).error == pytest.approx(math.sqrt((6 / 4) / 9))

@@ -1,0 +1,184 @@
+"""Laws of the metrics of ranked lists: ir-measures without ties, the mean over all orders with them."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import permutations
+from statistics import fmean
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from trainables.metrics import average_precision, ndcg_at, position, recall_at, reciprocal_rank
+
+Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
+FUNCTIONS: dict[str, Function] = {
+    "MAP": average_precision,
+    "MRR": reciprocal_rank,
+    "position": position,
+    **{f"nDCG@{k}": partial(ndcg_at, k) for k in (1, 3, 20)},
+}
+ORACLES = {
+    "MAP": ir_measures.AP,
+    "MRR": ir_measures.RR,
+    **{f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 3, 20)},
+}
+
+
+def of_order(name: str, labels: Sequence[int]) -> float:
+    """The definition for one order of the candidates: plain loops."""
+    ranks = [rank for rank, label in enumerate(labels, 1) if label]
+    if name == "MAP":
+        return fmean(sum(bool(label) for label in labels[:rank]) / rank for rank in ranks)
+    if name in ("MRR", "position"):
+        return 1 / ranks[0] if name == "MRR" else float(ranks[0])
+    k = int(name.partition("@")[2])
+    own, best = (
+        sum(gain / math.log2(rank + 1) for rank, gain in enumerate(order[:k], 1))
+        for order in (labels, sorted(labels, reverse=True))
+    )
+    return own / best
+
+
+def expected(name: str, scores: np.ndarray, labels: np.ndarray) -> float:
+    """The mean over every order of the candidates; sorting is stable, so that the order breaks the ties."""
+    orders = [sorted(order, key=lambda i: -scores[i]) for order in permutations(range(len(scores)))]
+    return fmean(of_order(name, labels[order].tolist()) for order in orders)
+
+
+def relevance(size: int, highest: int = 1) -> st.SearchStrategy[np.ndarray]:
+    return arrays(np.int64, size, elements=st.integers(0, highest)).filter(lambda labels: labels.any())
+
+
+@st.composite
+def tied(draw: st.DrawFn, highest: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    size = draw(st.integers(1, 6))
+    return draw(arrays(np.int64, size, elements=st.integers(0, 2))), draw(relevance(size, highest))
+
+
+@st.composite
+def distinct(draw: st.DrawFn, highest: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """(queries, candidates) scores without ties, and relevance."""
+    queries, size = draw(st.integers(1, 4)), draw(st.integers(1, 12))
+    scores = np.array([draw(st.permutations(range(size))) for _ in range(queries)]) / 8 - 0.5
+    return scores, np.stack([draw(relevance(size, highest)) for _ in range(queries)])
+
+
+def by_ir_measures(name: str, scores: np.ndarray, labels: np.ndarray) -> list[float]:
+    pairs = [(q, d) for q in range(len(scores)) for d in range(scores.shape[1])]
+    qrels = [ir_measures.Qrel(str(q), str(d), int(labels[q, d])) for q, d in pairs]
+    run = [ir_measures.ScoredDoc(str(q), str(d), float(scores[q, d])) for q, d in pairs]
+    found = {int(one.query_id): one.value for one in ir_measures.iter_calc([ORACLES[name]], qrels, run)}
+    return [found[q] for q in range(len(scores))]
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@given(lists=distinct())
+@settings(max_examples=40, deadline=None)
+def test_without_ties_equals_ir_measures(name: str, lists: tuple[np.ndarray, np.ndarray]) -> None:
+    np.testing.assert_allclose(FUNCTIONS[name](*lists), by_ir_measures(name, *lists), rtol=0, atol=1e-10)
+
+
+@given(lists=distinct(highest=3), k=st.sampled_from([1, 3, 20]))
+@settings(max_examples=40, deadline=None)
+def test_grades_equal_ir_measures(lists: tuple[np.ndarray, np.ndarray], k: int) -> None:
+    np.testing.assert_allclose(ndcg_at(k, *lists), by_ir_measures(f"nDCG@{k}", *lists), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(one=tied())
+@settings(max_examples=40, deadline=None)
+def test_ties_are_the_mean_over_all_orders(name: str, one: tuple[np.ndarray, np.ndarray]) -> None:
+    scores, labels = one
+    assert FUNCTIONS[name](scores[None], labels[None])[0] == pytest.approx(expected(name, scores, labels), abs=1e-12)
+
+
+@given(one=tied(highest=3), k=st.sampled_from([1, 3, 20]))
+@settings(max_examples=40, deadline=None)
+def test_tied_grades_are_the_mean_over_all_orders(one: tuple[np.ndarray, np.ndarray], k: int) -> None:
+    scores, labels = one
+    value = ndcg_at(k, scores[None], labels[None])[0]
+    assert value == pytest.approx(expected(f"nDCG@{k}", scores, labels), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(
+    lists=st.integers(1, 5).flatmap(lambda n: st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=n))
+)
+@settings(max_examples=40, deadline=None)
+def test_only_the_order_counts(name: str, lists: list[tuple[int, int]]) -> None:
+    scores, labels = np.array([*lists, (0, 1)]).T[:, None]
+    value = FUNCTIONS[name](scores, labels)
+    np.testing.assert_array_equal(FUNCTIONS[name](np.exp(scores / 2.0), labels), value)
+    np.testing.assert_array_equal(FUNCTIONS[name](np.arctan(scores) * 1e-9 - 5, labels), value)
+    np.testing.assert_allclose(FUNCTIONS[name](scores[:, ::-1], labels[:, ::-1]), value, rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", [10, 1000])
+def test_a_constant_scorer_is_worth_a_random_order(size: int) -> None:
+    scores, labels = np.zeros((1, size)), np.eye(1, size)
+    ranks = np.arange(1, size + 1)
+    assert position(scores, labels)[0] == (size + 1) / 2
+    for function in (average_precision, reciprocal_rank):
+        assert function(scores, labels)[0] == pytest.approx(np.mean(1 / ranks), rel=1e-12)
+    assert ndcg_at(10, scores, labels)[0] == pytest.approx(np.sum(1 / np.log2(1 + ranks[:10])) / size, rel=1e-12)
+
+
+@pytest.mark.parametrize("relevant", [1, 3, 100, 999, 1000])
+def test_long_ties_equal_the_count_of_all_their_orders(relevant: int) -> None:
+    """The first of r relevant documents among n stands at place j in C(n - j, r - 1) of C(n, r) choices of places."""
+    size, labels = 1000, np.zeros((1, 1000))
+    labels[0, :relevant] = 1
+    chances = [math.comb(size - j, relevant - 1) / math.comb(size, relevant) for j in range(1, size + 1)]
+    value = sum(chance / j for j, chance in enumerate(chances, 1))
+    assert reciprocal_rank(np.zeros((1, size)), labels)[0] == pytest.approx(value, rel=1e-11)
+    place = sum(chance * j for j, chance in enumerate(chances, 1))
+    assert position(np.zeros((1, size)), labels)[0] == pytest.approx(place, rel=1e-11)
+
+
+def test_one_relevant_document_has_a_precision_of_its_reciprocal_rank() -> None:
+    scores = np.random.default_rng(5).integers(0, 6, (200, 10))
+    labels = np.eye(10)[np.random.default_rng(6).integers(0, 10, 200)]
+    np.testing.assert_allclose(average_precision(scores, labels), reciprocal_rank(scores, labels), rtol=1e-14)
+    cumulated = sum(1 - recall_at(k, scores, labels) for k in range(1, 10))
+    np.testing.assert_allclose(position(scores, labels), 1 + cumulated, rtol=1e-14)
+
+
+def test_the_slides_metric_is_10_minus_the_position() -> None:
+    scores = np.arange(10, 0, -1)[None].repeat(2, axis=0)
+    assert (10 - position(scores, np.eye(10)[[0, 9]])).tolist() == [9, 0]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_infinite_scores_are_ranked(name: str) -> None:
+    finite = FUNCTIONS[name](np.array([[2.0, 1.0, 0.0]]), np.array([[0, 1, 1]]))
+    assert FUNCTIONS[name](np.array([[np.inf, 0.0, -np.inf]]), np.array([[0, 1, 1]])) == finite
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("scores", "relevant", "message"),
+    [
+        ([[np.nan, 1.0]], [[1, 0]], "NaN"),
+        ([[1.0, 2.0]], [[0, 0]], "no relevant"),
+        ([[1.0, 2.0]], [[-1, 1]], "only 0 and 1|at least 0"),
+        ([[1.0, 2.0]], [[np.nan, 1]], "only 0 and 1|finite"),
+        ([1.0, 2.0], [1, 0], "queries, candidates"),
+        ([[1.0, 2.0]], [[1, 0, 0]], "queries, candidates"),
+    ],
+)
+def test_bad_input_is_refused(name: str, scores: list[float], relevant: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FUNCTIONS[name](np.array(scores), np.array(relevant))
+
+
+def test_grades_are_for_ndcg_alone_and_its_cutoff_begins_at_1() -> None:
+    for function in (average_precision, reciprocal_rank, position):
+        with pytest.raises(ValueError, match="only 0 and 1"):
+            function([[1.0, 2.0]], [[2, 0]])
+    with pytest.raises(ValueError, match="at least 1"):
+        ndcg_at(0, [[1.0, 2.0]], [[1, 0]])

@@ -1,0 +1,113 @@
+"""Every metric by its name. What a study's file, the records and the analysis call a metric is a name of these."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.metrics.correlation import spearman
+from trainables.metrics.probabilities import brier_score, expected_calibration_error, negative_log_likelihood
+from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric of scored candidates.
+
+    Attributes:
+        name: with its parameters.
+        function: of scores and relevance, (queries, candidates) both, to (queries,); to one number if not `per_query`.
+        per_query: whether each query has a value, so that differences can be tested.
+        minimised: whether less is better.
+        logits: whether scores must be logits, as a model's are and BM25's are not.
+        candidates: that each query must have; None: any number, and as many as it likes.
+    """
+
+    name: str
+    function: Callable[[Values, Values], Any]
+    per_query: bool = True
+    minimised: bool = False
+    logits: bool = False
+    candidates: int | None = None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it judges every system, query by query, by the order of its candidates alone."""
+        return self.per_query and not self.logits
+
+    def values(self, scores: NDArray[Any], relevant: NDArray[Any], lengths: NDArray[np.int64]) -> Values:
+        """The metric of each query.
+
+        Args:
+            scores: (pairs,), the candidates of a query side by side.
+            relevant: (pairs,) 0 or 1.
+            lengths: (queries,) candidates of each, in the order of the pairs; they may differ where `candidates` is
+                None.
+
+        Returns:
+            (queries,)
+
+        Raises:
+            ValueError: where the function does, a query has other than `candidates`, or it is no metric of queries.
+        """
+        if not self.per_query:
+            raise ValueError(f"{self.name} has no value for a single query")
+        if self.candidates is not None and (lengths != self.candidates).any():
+            raise ValueError(f"queries with other than {self.candidates} candidates")
+        starts = np.cumsum(lengths) - lengths
+        values = np.empty(len(lengths))
+        for length in np.unique(lengths):
+            own = np.flatnonzero(lengths == length)
+            rows = starts[own, None] + np.arange(length)
+            values[own] = self.function(scores[rows], relevant[rows])
+        return values
+
+    def overall(self, scores: NDArray[Any], relevant: NDArray[Any], lengths: NDArray[np.int64]) -> float:
+        """One number: the mean over queries, or what the function makes of all pairs together.
+
+        Raises:
+            ValueError: as for `values`.
+        """
+        if self.per_query:
+            return float(self.values(scores, relevant, lengths).mean())
+        return float(self.function(scores, relevant))
+
+
+_NAMED = {
+    one.name: one
+    for one in (
+        Measure("MAP", average_precision),
+        Measure("MRR", reciprocal_rank),
+        Measure("position", position, minimised=True),
+        Measure("Brier", brier_score, minimised=True, logits=True),
+        Measure("NLL", negative_log_likelihood, minimised=True, logits=True),
+        Measure("ECE", expected_calibration_error, per_query=False, minimised=True, logits=True),
+        Measure("Spearman", spearman, per_query=False),
+    )
+}
+MINIMISED = tuple(name for name, one in _NAMED.items() if one.minimised)
+"""Metrics of which less is better."""
+
+
+@cache
+def measure(name: str) -> Measure:
+    """The metric of this name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE" or "Spearman".
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name in _NAMED:
+        return _NAMED[name]
+    if found := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
+        return Measure(name, partial(ndcg_at, int(found[1])))
+    try:
+        candidates, cutoff = metric(name)
+    except ValueError as error:
+        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_NAMED)}") from None
+    return Measure(name, partial(recall_at, cutoff), candidates=candidates)
