@@ -8,6 +8,7 @@ Without --baseline every system is compared with every other one.
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ def compare(
 
     Args:
         scores: columns system, value and, as far as there are such, seed and query; or what `analysis.cube` made of it.
-        baselines: each other system is compared with each of them; none: every system with every other one.
+        baselines: each other system is compared with each of them, they themselves are not; none: every system with
+            every other one.
         settings: level, correction, margin, further tests.
         where: what an error calls the table.
 
@@ -63,7 +65,7 @@ def compare(
     """
     settings = settings or Settings()
     found = scores if isinstance(scores, Cube) else cube(scores, where)
-    names = list(found.values)
+    names, baselines = list(found.values), list(dict.fromkeys(baselines))
     for name in baselines:
         if name not in found.values:
             raise UserError("baseline", name, f"one of {', '.join(names)}")
@@ -95,10 +97,13 @@ _ASKED = {
 def text(compared: Compared) -> str:
     """The comparisons for a terminal, and what has to be known to read them."""
     settings, made = compared.settings, compared.comparisons
-    title = f"{len(made)} comparisons at {settings.alpha:g}, {settings.correction}; intervals hold for all at once"
+    of_all = "max-T" if settings.correction == "maxt" else "Bonferroni"
+    number = f"{len(made)} comparison{'s' * (len(made) != 1)}"
+    title = f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({of_all})"
     asked = [_ASKED[target] for target in dict.fromkeys(c.target for c in made) if target]
+    over = f" over {len(compared.cube.seeds)} seeds, uncorrected" if len(compared.cube.seeds) > 1 else ", uncorrected"
     free = [
-        f"{c.system} over {c.baseline}, {name}: {value if isinstance(value, str) else p_value(value)}"
+        f"{c.system} over {c.baseline}, {name}{over}: {value if isinstance(value, str) else p_value(value)}"
         for c in made
         for name, value in c.free.items()
     ]
@@ -112,7 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input."""
     parser = argparse.ArgumentParser(prog="python -m analysis.compare", description="Compares systems by their scores.")
     parser.add_argument("scores", type=Path, help="CSV or Parquet: system, value and, if there are such, seed, query")
-    parser.add_argument("--baseline", action="append", default=[], help="compare with this system; may be repeated")
+    parser.add_argument("--baseline", action="append", default=[], help="compare the others with this; may be repeated")
+    parser.add_argument("--less-is-better", action="store_true", help="of these values")
     parser.add_argument("--alpha", type=float, default=0.05, help="level of the family (.05)")
     parser.add_argument("--correction", choices=CORRECTIONS, default="bonferroni", help="the one that decides")
     parser.add_argument("--margin", type=float, help="differences below it do not matter")
@@ -121,21 +127,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     try:
         _check(asked.alpha, asked.margin)
-        settings = Settings(asked.alpha, asked.correction, asked.margin, tuple(asked.test))
+        settings = Settings(asked.alpha, asked.correction, asked.margin, tuple(asked.test), asked.less_is_better)
         compared = compare(read(asked.scores), asked.baseline, settings, str(asked.scores))
         if asked.json:
             write_json(asked.json, [comparison.as_dict() for comparison in compared.comparisons])
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"--json: {asked.json}: {error.strerror}; expected a file that can be written", file=sys.stderr)
+        return 2
     print(text(compared))
     return 0
 
 
 def _check(alpha: float, margin: float | None) -> None:
-    if not 0 < alpha < 1:
-        raise UserError("--alpha", alpha, "a number above 0 and below 1")
-    if margin is not None and not margin > 0:
+    if not 1e-9 <= alpha < 1:
+        raise UserError("--alpha", alpha, "a number below 1, and no less than 1e-9")
+    if margin is not None and not 0 < margin < math.inf:
         raise UserError("--margin", margin, "a number above 0, in units of the values")
 
 

@@ -12,6 +12,8 @@ from trainables.errors import UserError
 
 _SHOWN = 3
 """Names listed of what is missing."""
+_LARGEST, _SMALLEST = 1e100, 1e-6
+"""Values beyond the first overflow when squared; differences are rounded to twelve decimals."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,14 @@ def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
     places = np.ravel_multi_index((systems, seeds + 1, np.maximum(queries, 0)), sizes)
     if "query" in frame and (queries < 0).any():
         raise UserError(
-            f"{where}, row {int(np.argmax(queries < 0)) + 1}", "no query", "a query in every row, or no such column"
+            f"{where}, data row {int(np.argmax(queries < 0)) + 1}",
+            "no query",
+            "one in every row, or no such column",
         )
     held = np.bincount(places, minlength=int(np.prod(sizes)))
     if (held > 1).any():
         row = int(np.flatnonzero(pd.Series(places).duplicated())[0])
-        raise UserError(f"{where}, row {row + 1}", f"{_described(frame, row)} once more", "each score once")
+        raise UserError(f"{where}, data row {row + 1}", f"{_described(frame, row)} once more", "each score once")
     full = np.full(sizes, np.nan)
     full.ravel()[places] = values
     found: dict[str, NDArray[np.float64]] = {}
@@ -106,7 +110,13 @@ def read(path: Path) -> pd.DataFrame:
             text = [name for name in known if name != "value"]
             frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
         else:
-            frame = pd.read_csv(path, dtype={"system": str, "query": str}, skipinitialspace=True)
+            frame = pd.read_csv(
+                path, dtype={"system": str, "query": str}, skipinitialspace=True, keep_default_na=False, na_values=[""]
+            )
+            frame = frame.rename(columns=str.strip)
+            for name in {"system", "seed", "query"} & {*frame}:
+                if not pd.api.types.is_numeric_dtype(frame[name]):
+                    frame[name] = frame[name].str.strip()
     except FileNotFoundError as error:
         raise UserError(str(path), "no such file", "a CSV or Parquet file of scores") from error
     except (OSError, ValueError, pd.errors.ParserError) as error:
@@ -116,13 +126,18 @@ def read(path: Path) -> pd.DataFrame:
 
 def _numbers(frame: pd.DataFrame, where: str) -> NDArray[np.float64]:
     numbers = pd.to_numeric(frame["value"], errors="coerce").to_numpy(dtype=np.float64)
-    bad = ~np.isfinite(numbers)
+    size = np.abs(numbers)
+    bad = ~(size <= _LARGEST)
     if bad.any():
         row = int(np.argmax(bad))
         value = frame["value"].iloc[row]
         shown = repr(value) if isinstance(value, str) else str(value)
         more = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
-        raise UserError(f"{where}, row {row + 1}", f"value {shown}{more}", "a finite number")
+        raise UserError(
+            f"{where}, data row {row + 1}", f"value {shown}{more}", f"a finite number, {_LARGEST:g} at most"
+        )
+    if len(size) and 0 < size.max() < _SMALLEST:
+        raise UserError(where, f"no value beyond {size.max():.3g}", f"values of {_SMALLEST:g} or more, in other units")
     return numbers
 
 
@@ -133,7 +148,7 @@ def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.int
     codes, names = pd.factorize(frame[column])
     listed = [name.item() if isinstance(name, np.generic) else name for name in names]
     if column == "system" and (codes < 0).any():
-        raise UserError(f"{where}, row {int(np.argmax(codes < 0)) + 1}", "no system", "a system in every row")
+        raise UserError(f"{where}, data row {int(np.argmax(codes < 0)) + 1}", "no system", "a system in every row")
     if column == "seed":
         listed = [int(name) if isinstance(name, float) and name.is_integer() else name for name in listed]
     if column == "system":

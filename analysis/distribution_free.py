@@ -14,9 +14,10 @@ from trainables.randomness import generator
 RESAMPLES = 10_000
 
 
-def smallest(count: int) -> float:
-    """The smallest two-sided p-value that `count` differences can have."""
-    return min(1.0, 2.0 ** (1 - count))
+def smallest(count: int, name: str = "wilcoxon") -> float:
+    """The smallest two-sided p-value that `count` differences can have; of drawn signs no less than the draws allow."""
+    least = min(1.0, 2.0 ** (1 - count))
+    return max(least, 2 / (RESAMPLES + 1)) if name == "sign-flip" and 2.0**count > RESAMPLES else least
 
 
 def sign_flip(values: NDArray[np.float64], seed: int = 0) -> float:
@@ -62,7 +63,8 @@ def check(name: str, count: int, level: float) -> str | None:
         count: differences.
         level: that one comparison has to reach.
     """
-    if smallest(count) <= level:
+    if smallest(count, name) <= level:
         return None
-    needed = next(n for n in range(count, 99) if smallest(n) <= level)
-    return f"{name} over {count} cannot have a p-value below {smallest(count):.4g}; at least {needed} for {level:.4g}"
+    needed = next((n for n in range(count, 99) if smallest(n, name) <= level), None)
+    instead = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
+    return f"{name} over {count} cannot have a p-value below {smallest(count, name):.4g}; {instead}"

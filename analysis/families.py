@@ -28,6 +28,7 @@ class Settings:
         correction: the one of CORRECTIONS that decides.
         margin: differences below it do not matter; None: nothing is called equivalent.
         tests: keys of `distribution_free.TESTS`.
+        less_is_better: of a metric that has no name here.
         permutations: of max-T.
         seed: names the draws of the permutations.
     """
@@ -36,6 +37,7 @@ class Settings:
     correction: str = "bonferroni"
     margin: float | None = None
     tests: tuple[str, ...] = ()
+    less_is_better: bool = False
     permutations: int = PERMUTATIONS
     seed: int = 0
 
@@ -127,12 +129,12 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
     targets = [next((name for name in _HEADLINES if one[name]), None) for one in found]
     heads = [one[target] if target else None for one, target in zip(found, targets, strict=True)]
     raw = [head.test().p if head else None for head in heads]
-    permuted = _permuted(pairs, settings)
+    permuted = _permuted(pairs, heads, settings)
     adjusted = {name: adjust(raw, name) for name in FROM_P} | {"maxt": permuted.adjust(raw) if permuted else raw}
     single = settings.alpha / len(pairs)
     if settings.correction == "maxt" and permuted:
         single = permuted.level(settings.alpha)
-    alike, gain = _alike(heads, settings.margin), -1 if family.metric in MINIMISED else 1
+    alike, gain = _alike(heads, settings.margin), -1 if family.metric in MINIMISED or settings.less_is_better else 1
     made = []
     for place, (system, baseline, d) in enumerate(family.pairs):
         head, own = heads[place], {name: adjusted[name][place] for name in CORRECTIONS}
@@ -149,7 +151,7 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
                 target=targets[place],
                 targets={name: one.test(1 - settings.alpha) if one else None for name, one in found[place].items()},
                 adjusted=own,
-                interval=_interval(head, 1 - single),
+                interval=_interval(head, single),
                 each_seed=[one.test().p for one in each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=_free(d, single, settings) if d is not None else {},
                 effect=None if units is None else effect_size(units[None]),
@@ -164,8 +166,8 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
     return made
 
 
-def _interval(head: Estimate | None, confidence: float) -> tuple[float, float] | None:
-    test = head.test(confidence) if head else None
+def _interval(head: Estimate | None, level: float) -> tuple[float, float] | None:
+    test = head.test(1 - level) if head and level > 0 else None
     return (test.low, test.high) if test else None
 
 
@@ -175,11 +177,21 @@ def _units(d: Array) -> Array:
     return averaged
 
 
-def _permuted(pairs: Sequence[Array | None], settings: Settings) -> MaxT | None:
-    known = [_units(d) for d in pairs if d is not None]
-    if not known or len(known[0]) < 2:
+def _permuted(pairs: Sequence[Array | None], heads: Sequence[Estimate | None], settings: Settings) -> MaxT | None:
+    known = [(_units(d), _permutable(d, head)) for d, head in zip(pairs, heads, strict=True) if d is not None and head]
+    most = max((len(units) for units, _ in known), default=0)
+    made = [(units, share) for units, share in known if len(units) == most]
+    if most < 2:
         return None
-    return max_t(np.stack(known), settings.permutations, settings.seed)
+    units, shares = [own for own, _ in made], [share for _, share in made]
+    return max_t(np.stack(units), shares, len(pairs) - len(made), settings.permutations, settings.seed)
+
+
+def _permutable(d: Array, head: Estimate) -> float:
+    """Of the variance of a comparison, what its queries show; all of it where it is about one kind of sample."""
+    if min(d.shape) < 2:
+        return 1.0
+    return head.share if len(d) > d.shape[1] else 1 - head.share
 
 
 def _alike(heads: Sequence[Estimate | None], margin: float | None) -> list[float | None]:

@@ -60,44 +60,75 @@ class MaxT:
         return self._share(len(self.maxima))
 
     def adjust(self, p: Sequence[float | None]) -> list[float | None]:
-        """p-values of one family, of whatever test: each is taken as the t that would have had it."""
+        """p-values of one family, of whatever test: each is taken as the t that would have had it.
+
+        None gets smaller, as it might where there are few permutations.
+        """
         from scipy import stats
 
         known = np.array([1.0 if value is None else value for value in p])
         reached = np.searchsorted(self.maxima, stats.t.isf(known / 2, self.df) * (1 - 1e-9))
-        return [None if value is None else self._share(int(below)) for value, below in zip(p, reached, strict=True)]
+        return [
+            None if value is None else max(value, self._share(int(below)))
+            for value, below in zip(p, reached, strict=True)
+        ]
 
     def level(self, alpha: float) -> float:
-        """The level of a single comparison that gives the family this level; for simultaneous intervals."""
+        """The level of a single comparison that gives the family this level, for simultaneous intervals; 0 where so few
+        permutations cannot reach it."""
         from scipy import stats
 
+        if self.smallest > alpha:
+            return 0.0
         place = int(np.ceil((1 - alpha) * len(self.maxima))) - 1
-        return float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df))
+        return min(alpha, float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df)))
 
     def _share(self, below: int) -> float:
-        """Of the permutations whose maximum is not below; the data itself is one where not all were made."""
+        """Of the permutations whose maximum is not below.
+
+        Where all were made, the data is one of them, and so is its mirror image; else the data is counted in.
+        """
         count, own = len(self.maxima), 0 if self.exact else 1
-        return max(count - below + own, 1) / (count + own)
+        return max(count - below + own, 1 + self.exact) / (count + own)
 
 
-def max_t(units: NDArray[np.float64], permutations: int = PERMUTATIONS, seed: int = 0) -> MaxT:
+def max_t(
+    units: NDArray[np.float64],
+    shares: Sequence[float] | None = None,
+    missing: int = 0,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> MaxT:
     """Permutes a family: where nothing differs, every query may as well have favoured the other side.
+
+    How the comparisons of a family hang together shows in the queries, of which there are many, and not in the few
+    seeds. So of a comparison that is also about new seeds only the queries' share of its variance is permuted; the rest
+    is drawn as if it had nothing to do with that of the others, which is the worst case (Sidak 1967).
 
     Args:
         units: (comparisons, n) differences of each query, averaged over seeds, or of each seed where there are no
             queries; what is permuted is the sign of all comparisons of a unit together.
-        permutations: drawn where there are more.
+        shares: of the variance of each comparison, what is permuted; none: all.
+        missing: further comparisons of the family that could not be made; they count as unrelated ones.
+        permutations: drawn where there are more, or where not all is permuted.
         seed: names the draws.
     """
     count = units.shape[1]
-    exact = count < 63 and 2**count <= permutations
+    share = np.append(np.ones(len(units)) if shares is None else np.asarray(shares), np.zeros(missing))[:, None]
+    exact = bool((share == 1).all()) and count < 63 and 2**count <= permutations
     squares = (units**2).sum(axis=1)[:, None]
-    sums = [units @ signs for signs in _signs(count, permutations, exact, seed)]
-    mean = np.hstack(sums) / count
-    spread = np.maximum(squares / count - mean**2, 0) / (count - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(mean) / np.sqrt(spread)
-    return MaxT(np.sort(np.nan_to_num(t, nan=0.0, posinf=np.inf).max(axis=0)), count - 1, exact)
+    maxima = []
+    for step, signs in enumerate(_signs(count, permutations, exact, seed)):
+        mean = units @ signs / count
+        spread = np.maximum(squares / count - mean**2, 0) / (count - 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.nan_to_num(mean / np.sqrt(spread), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        if not exact:
+            t = np.vstack([t, np.zeros((missing, t.shape[1]))])
+            own = generator(seed, "max-t, unrelated", step).standard_normal(t.shape)
+            t = np.where(share == 1, t, np.sqrt(share) * t + np.sqrt(1 - share) * own)
+        maxima.append(np.abs(t).max(axis=0))
+    return MaxT(np.sort(np.concatenate(maxima)), count - 1, exact)
 
 
 def _signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[NDArray[np.float64]]:

@@ -9,6 +9,8 @@ from analysis.estimate import Estimate
 from analysis.twoway import TwoWay, combined
 
 POWER = 0.8
+_FARTHEST = 1e9
+"""Standard errors beyond which no difference is looked for."""
 _MOST = 10_000_000
 """Queries beyond which no number is named."""
 
@@ -44,11 +46,11 @@ def detectable(estimate: Estimate, level: float, power: float = POWER) -> float 
         power: probability of finding it.
 
     Returns:
-        The difference, in units of the metric; None where there is no spread.
+        The difference, in units of the metric; None where there is no spread, or the level is out of reach.
     """
     from scipy import optimize, stats
 
-    if estimate.error == 0:
+    if estimate.error == 0 or level <= 0:
         return None
     df = estimate.df_at(level)
     critical = stats.t.isf(level / 2, df)
@@ -59,6 +61,8 @@ def detectable(estimate: Estimate, level: float, power: float = POWER) -> float 
 
     upper = 1.0
     while shortfall(upper) < 0:
+        if upper > _FARTHEST:
+            return None
         upper *= 2
     return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-12)) * estimate.error
 

@@ -9,6 +9,7 @@ the rest, a query of one run. Of a score per query that is 0 or 1 the rest is at
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ def pilot(found: Cube, where: str) -> Variance:
     parts = variance([values for values in whole if len(values) == len(found.seeds)])
     if parts is None:
         raise UserError(where, "too little to tell the parts of the variance", "two systems, seeds and queries or more")
+    if not any(parts.of_a_difference()):
+        raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
     return parts
 
 
@@ -74,14 +77,18 @@ def _check(asked: argparse.Namespace) -> None:
         raise UserError("arguments", "neither a pilot nor deviations, or both", "PILOT.csv, or all three of --seed-sd, "
                         "--query-sd, --rest-sd")  # fmt: skip
     for name, wrong, expected in (
-        ("deviations", any(value is not None and value < 0 for value in given), "numbers not below 0"),
-        ("--effect", any(value <= 0 for value in asked.effect), "numbers above 0"),
+        ("deviations", not (asked.pilot or _sensible(given)), "numbers not below 0, one of them above"),
+        ("--effect", any(not 0 < value < math.inf for value in asked.effect), "numbers above 0"),
         ("--seeds", any(value < 2 for value in asked.seeds), "whole numbers from 2 on"),
         ("--comparisons", asked.comparisons < 1, "a whole number above 0"),
-        ("--alpha", not 0 < asked.alpha < 1, "a number above 0 and below 1"),
+        ("--alpha", not 1e-9 <= asked.alpha < 1, "a number below 1, and no less than 1e-9"),
     ):
         if wrong:
             raise UserError(name, "out of range", expected)
+
+
+def _sensible(deviations: Sequence[float]) -> bool:
+    return all(0 <= value < math.inf for value in deviations) and any(deviations)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from analysis.estimate import Estimate
 
+_LEAST = 0.01
+"""Share of the mean square of the rest below which that of the seeds is not believed."""
+
 
 class TwoWay(NamedTuple):
     """Mean squares of differences (seeds, queries), at least two of each."""
@@ -51,12 +54,14 @@ def crossed(found: TwoWay) -> Estimate:
     """The mean as an estimate for new seeds and new queries.
 
     The variance of the mean is (MS_seed + MS_query - MS_residual) / (S Q), where MS_query - MS_residual is no less than
-    0; with more seeds than queries the two change places. For the degrees of freedom see `Estimate.df_at`.
+    0; with more seeds than queries the two change places. MS_seed is no less than a hundredth of MS_residual: seeds of
+    a metric of few values may agree exactly, which is no reason to be certain. For the degrees of freedom see
+    `Estimate.df_at`.
     """
     few, more, levels = found.ms_seed, found.ms_query, (found.seeds, found.queries)
     if found.seeds > found.queries:
         few, more = more, few
-    return combined(found.mean, few, max(more - found.ms_residual, 0.0), levels)
+    return combined(found.mean, max(few, _LEAST * found.ms_residual), max(more - found.ms_residual, 0.0), levels)
 
 
 def combined(mean: float, few: float, more: float, levels: tuple[int, int]) -> Estimate:

@@ -50,9 +50,11 @@ class Checkpoints:
         try:
             with self.storage.read(name) as folder:
                 stage = _read(folder)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, RuntimeError) as error:  # the second: gone when it is mapped
             if not self.storage.exists(name):  # removed meanwhile
                 return None
+            if isinstance(error, RuntimeError):
+                raise
             reason = f"no {Path(error.filename or '').name}"
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             reason = str(error).splitlines()[0]

@@ -12,6 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.compare import compare, main, text
+from analysis.cube import cube, read
 from analysis.families import Settings
 from trainables.errors import UserError
 
@@ -164,13 +165,19 @@ def test_the_command_prints_what_it_found(tmp_path: Path) -> None:
     ("content", "options", "message"),
     [
         ("system,score\na,1\nb,2\n", [], "no column value"),
-        ("system,seed,value\na,1,high\nb,1,2\n", [], "row 1: value 'high'; expected a finite number"),
-        ("system,seed,value\na,1,1\na,1,1\nb,1,2\n", [], "row 2: system a, seed 1 once more"),
+        ("system,seed,value\na,1,high\nb,1,2\n", [], "data row 1: value 'high'; expected a finite number"),
+        ("system,seed,value\na,1,1\na,1,1\nb,1,2\n", [], "data row 2: system a, seed 1 once more"),
         ("system,seed,query,value\na,1,q,1\nb,1,q,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--baseline", "B"], "baseline: B; expected one of a, b"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--alpha", "5"], "--alpha: 5.0; expected"),
-        ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--margin", "0"], "--margin: 0.0; expected"),
+        ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--margin", "inf"], "--margin: inf; expected"),
+        (
+            "system,seed,value\na,1,1e200\nb,1,2\na,2,1\nb,2,2\n",
+            [],
+            "data row 1: value 1e+200; expected a finite number",
+        ),
+        ("system,seed,value\na,1,1e-9\nb,1,2e-9\na,2,0\nb,2,0\n", [], "no value beyond 2e-09; expected values of"),
     ],
 )
 def test_a_mistake_gets_one_line(
@@ -187,3 +194,43 @@ def test_a_mistake_gets_one_line(
 def test_baselines_without_others_are_refused() -> None:
     with pytest.raises(UserError, match="expected a system to compare with them"):
         compare(made(), ["BERT", "LS", "T-LS"])
+
+
+def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
+    rows = [
+        f"{name},{seed},{value}" for name in ("None", "A ", "nan") for seed, value in ((1, 0.1), (2, 0.3), (3, 0.2))
+    ]
+    (tmp_path / "s.csv").write_text("\n".join(["system, seed ,value", *rows]))
+    assert list(cube(read(tmp_path / "s.csv")).values) == ["None", "A", "nan"]
+
+
+def test_a_baseline_named_twice_is_one_and_less_may_be_better() -> None:
+    once, twice = (compare(made(), names).comparisons for names in (["BERT"], ["BERT", "BERT"]))
+    assert once == twice
+    turned = compare(made(), ["BERT"], Settings(less_is_better=True)).comparisons
+    assert [c.verdict for c in once] == ["undecided", "better"]
+    assert [c.verdict for c in turned] == ["undecided", "worse"]
+
+
+def test_what_has_no_spread_at_all_ends(tmp_path: Path) -> None:
+    """Few units and a constant difference: no permutation reaches the level, and nothing is looked for in vain."""
+    frame = made(seeds=4, queries=1)
+    frame.loc[frame["system"] == "LS", "value"] = frame.loc[frame["system"] == "BERT", "value"].to_numpy() + 0.25
+    for c in compare(frame, settings=Settings(correction="maxt", tests=("sign-flip",))).comparisons:
+        assert c.verdict == "undecided"
+        assert c.interval is None
+        assert c.detectable is None
+
+
+def test_systems_without_seeds_and_without_queries_are_not_compared_with_each_other() -> None:
+    rows = [("A", None, 0.1), ("B", None, 0.2), *(("C", seed, 0.3 + seed / 100) for seed in (1, 2, 3))]
+    found = compare(pd.DataFrame(rows, columns=["system", "seed", "value"])).comparisons
+    assert [(c.system, c.baseline, c.target) for c in found] == [
+        ("B", "A", None), ("C", "A", "seeds"), ("C", "B", "seeds"),
+    ]  # fmt: skip
+
+
+def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made().to_csv(tmp_path / "s.csv", index=False)
+    assert main([str(tmp_path / "s.csv"), "--json", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -71,13 +71,13 @@ def test_what_is_missing_is_said_and_not_averaged() -> None:
     [
         (lambda f: f.drop(columns="system"), "s.csv: no column system"),
         (lambda f: f.drop(columns="value"), "s.csv: no column value"),
-        (lambda f: f.assign(value=["x", *f["value"][1:]]), "s.csv, row 1: value 'x'; expected a finite number"),
-        (lambda f: f.assign(value=[*f["value"][:-2], None, np.inf]), "row 35: value nan (and 1 more)"),
-        (lambda f: pd.concat([f, f.iloc[[5]]]), "row 37: system T-WSLS, seed 2, query q2 once more"),
+        (lambda f: f.assign(value=["x", *f["value"][1:]]), "s.csv, data row 1: value 'x'; expected a finite number"),
+        (lambda f: f.assign(value=[*f["value"][:-2], None, np.inf]), "data row 35: value nan (and 1 more)"),
+        (lambda f: pd.concat([f, f.iloc[[5]]]), "data row 37: system T-WSLS, seed 2, query q2 once more"),
         (lambda f: f[f["system"] == "LS"], "one system, 'LS'; expected two systems or more"),
         (lambda f: f.iloc[:0], "no scores; expected two systems or more"),
-        (lambda f: f.assign(system=[None, *f["system"][1:]]), "row 1: no system"),
-        (lambda f: f.assign(query=[*f["query"][:-1], None]), "row 36: no query"),
+        (lambda f: f.assign(system=[None, *f["system"][1:]]), "data row 1: no system"),
+        (lambda f: f.assign(query=[*f["query"][:-1], None]), "data row 36: no query"),
         (lambda f: f.assign(seed=[None, *f["seed"][1:]]), "T-WSLS with and without seeds"),
     ],
 )

@@ -43,6 +43,11 @@ def test_a_test_in_vain_is_refused_with_what_it_would_need() -> None:
     assert check("wilcoxon", 8, 0.05 / 7) is not None
     assert check("wilcoxon", 9, 0.05 / 7) is None
     assert smallest(8) == pytest.approx(0.0078, abs=5e-5)
+    assert (
+        check("sign-flip", 20, 1e-5)
+        == "sign-flip over 20 cannot have a p-value below 0.0002; 1e-05 is out of its reach"
+    )
+    assert check("wilcoxon", 20, 1e-5) is None
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -128,6 +128,15 @@ def test_where_seeds_do_not_differ_it_is_the_test_over_queries() -> None:
     assert crossed(found).df_at(0.01) == 49
 
 
+def test_seeds_that_agree_by_chance_are_not_certain() -> None:
+    """Two seeds of a metric that is 0 or 1 have the same mean in one study of forty."""
+    d = np.array([[1.1, 0.9], [0.9, 1.1]])
+    assert two_way(d).ms_seed == pytest.approx(0)
+    test = crossed(two_way(d)).test()
+    assert test.p > 0.001
+    assert test.low < 1 < test.high
+
+
 def test_seeds_and_queries_change_places() -> None:
     d = np.random.default_rng(7).normal(0, 1, (3, 12)) + np.random.default_rng(8).normal(0, 1, 12)
     assert crossed(two_way(d)) == pytest.approx(crossed(two_way(d.T)))

@@ -74,6 +74,9 @@ def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixtur
         (["none.csv", "--seed-sd", ".1"], "or both"),
         (["--seed-sd", "-1", "--query-sd", "0", "--rest-sd", "1"], "deviations: out of range"),
         (["--seed-sd", "1", "--query-sd", "0", "--rest-sd", "1", "--seeds", "1"], "--seeds: out of range"),
+        (["--seed-sd", "nan", "--query-sd", "0", "--rest-sd", "1"], "deviations: out of range"),
+        (["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "0"], "deviations: out of range"),
+        (["--seed-sd", "1", "--query-sd", "0", "--rest-sd", "1", "--effect", "nan"], "--effect: out of range"),
     ],
 )
 def test_a_mistake_gets_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
+from trainables import checkpoints
 from trainables.checkpoints import Checkpoints
 from trainables.stages import Origin, Stage
 from trainables.storage import SEAL, storage
@@ -91,3 +92,25 @@ def test_where_the_disk_is_full_nothing_is_left_behind(
     with pytest.raises(OSError, match="no space"):
         kept.save("key", stage())
     assert list(tmp_path.iterdir()) == []
+
+
+def mapped(path: Path) -> dict[str, torch.Tensor]:
+    """What safetensors does after it has read the file's header."""
+    return {"a": torch.tensor(torch.UntypedStorage.from_file(str(path), shared=False, nbytes=8))}
+
+
+@pytest.mark.parametrize("read", [checkpoints.load_file, mapped], ids=["open", "map"])
+def test_a_state_that_another_process_removes_while_it_is_read_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], dict[str, torch.Tensor]]
+) -> None:
+    """Between its checksum and its tensors."""
+    kept = Checkpoints(storage(str(tmp_path)))
+    kept.save("key", stage())
+
+    def late(path: Path) -> dict[str, torch.Tensor]:
+        kept.storage.remove("key")
+        return read(path)
+
+    monkeypatch.setattr(checkpoints, "load_file", late)
+    assert kept.load("key") is None
+    assert kept.damaged == []
