@@ -17,7 +17,8 @@ import pandas as pd
 from study import record
 from study.plan import read
 from study.record import Split
-from study.tracking import Tracking, marker_name
+from study.tracking import Tracking
+from study.tracking.markers import name as marker_name
 from trainables.errors import UserError
 from trainables.files import whole_file
 from trainables.specification import digest

@@ -17,7 +17,7 @@ from study.config import Study
 from study.joining import address
 from study.places import places
 from study.searcher import CampaignSearcher, Failures, Report
-from study.tracking import Tracking
+from study.tracking import Scribe
 from study.trial import Trial
 from study.watch import Watch
 
@@ -61,7 +61,7 @@ class _Kept(FIFOScheduler):
 
 def run(
     campaign: Campaign,
-    tracking: Tracking,
+    scribe: Scribe,
     concurrent: int,
     report: Report,
     parts: Callable[[int, int], None],
@@ -71,7 +71,7 @@ def run(
 
     Args:
         campaign: what has to run.
-        tracking: where its runs are mirrored to.
+        scribe: writes its runs to W&B.
         concurrent: trials at once; on a cluster this follows its nodes, unless the study names a number.
         report: told of each errand that ended.
         parts: told how many parts of the frozen layers' outputs are there, and of how many.
@@ -81,7 +81,7 @@ def run(
         return
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a failure is in its record, and reported in one line
     ray._private.worker._worker_logs_enabled = False  # the same, said once more with the addresses of this machine
-    study, scratch = campaign.study, tracking.folder / ".tune"
+    study, scratch = campaign.study, campaign.folder / ".tune"
     shutil.rmtree(scratch, ignore_errors=True)
 
     def resize(room: int) -> None:
@@ -89,7 +89,7 @@ def run(
             limited.max_concurrent = room
 
     watch = Watch(nodes.need(study), say, resize) if address(study) is not None else None
-    searcher = CampaignSearcher(campaign, tracking, report, parts, watch.lost if watch else None)
+    searcher = CampaignSearcher(campaign, scribe, report, parts, watch.lost if watch else None)
     limited = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     taken = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
     tune.Tuner(

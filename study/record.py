@@ -4,6 +4,7 @@ The training curve, one row a batch, lies beside the record: a study reads thous
 curves only to show them.
 """
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -36,19 +37,21 @@ def scores_file(study_folder: Path, run_id: str, split: Split = "dev") -> Path:
 
 
 def write(study_folder: Path, split: Split, record: dict[str, Any], scores: pd.DataFrame | None) -> None:
-    """Writes scores and curve first, then the record that says they are there.
+    """Writes scores and curve first, then the record that says they are there; of the scores it holds the SHA-256.
 
     Args:
         study_folder: the study's folder.
         split: dev for the run itself, test for its test evaluation.
-        record: JSON-able; `id` and `state` among its keys. `history`, the rows of a training's curve, goes into a file
-            of its own.
+        record: JSON-able; `id`, `state` and `summary` among its keys. `history`, the rows of a training's curve, goes
+            into a file of its own.
         scores: columns split, query_id, document_id, relevant, score; None for a failed run.
     """
     place = folder(study_folder, record["id"])
     if scores is not None:
         with whole_file(scores_file(study_folder, record["id"], split)) as temporary:
             scores.to_parquet(temporary, index=False)
+            found = hashlib.sha256(temporary.read_bytes()).hexdigest()
+        record = {**record, "summary": {**record["summary"], f"{split}/scores_sha256": found}}
     if split == "dev" and "history" in record:
         write_json(place / _HISTORY, record["history"])
         record = {key: value for key, value in record.items() if key != "history"}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import ray
 from ray.tune import Callback
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
@@ -16,7 +17,8 @@ from study.archive import collect
 from study.campaign import Campaign
 from study.configuration import Errand
 from study.ends import End, ended
-from study.tracking import Tracking
+from study.provenance import commit, versions
+from study.tracking import Scribe
 from study.trial import failed_entry
 from trainables.last_words import FILE
 from trainables.limits import Limits
@@ -40,7 +42,7 @@ class CampaignSearcher(Searcher):
 
     Args:
         campaign: decides what runs.
-        tracking: where runs are mirrored to.
+        scribe: writes to W&B.
         report: told of each errand that ended.
         parts: told how many parts of the frozen layers' outputs are there, and of how many.
         lost: whether the node of a trial that ended was lost: then it has not failed, however often that happens.
@@ -49,13 +51,15 @@ class CampaignSearcher(Searcher):
     def __init__(
         self,
         campaign: Campaign,
-        tracking: Tracking,
+        scribe: Scribe,
         report: Report,
         parts: Callable[[int, int], None],
         lost: Callable[[Trial], bool] | None = None,
     ) -> None:
         super().__init__(metric="metric", mode="max")
-        self._campaign, self._tracking, self._report, self._parts, self._lost = campaign, tracking, report, parts, lost
+        self._campaign, self._report, self._parts, self._lost = campaign, report, parts, lost
+        self._scribe, self._tracking = scribe, scribe.tracking
+        self._origin = {"commit": commit(), "ray": {"job": ray.get_runtime_context().get_job_id()}}
         self._tries: dict[str, _Try] = {}
         self._signs: dict[str, float] = {}
         self._again: deque[_Try] = deque()
@@ -86,6 +90,7 @@ class CampaignSearcher(Searcher):
             "limits": limits.model_dump_json(),
             "labels": json.dumps(errand.labels),
             "tracking": self._tracking.model_dump_json(),
+            "origin": json.dumps(self._origin),
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
@@ -93,6 +98,9 @@ class CampaignSearcher(Searcher):
         self._signs[trial_id] = time.monotonic()
         if "parts" in result:
             self._parts(result["parts"], result["total"])
+        if "rows" in result:
+            errand = self._tries[trial_id].errand
+            self._scribe.rows(errand.labels, json.loads(result["rows"]), result["start"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """An errand ended well. Of one that failed Tune tells more a moment later: `Failures`."""
@@ -116,13 +124,14 @@ class CampaignSearcher(Searcher):
         entry = record.read(folder, errand.job.specification.id, errand.split)
         if entry is None or entry["state"] != "finished":
             if entry is None or entry == tried.before:
-                entry = failed_entry(errand.job, errand.labels, end.cause)
+                entry = failed_entry(errand.job, errand.labels, end.cause, {"versions": versions(), **self._origin})
                 record.write(folder, errand.split, entry, None)
             if tried.first and end.again:
                 self._again.append(tried._replace(first=False))
                 return
             if end.unwritable is not None:
                 raise end.unwritable
+        self._scribe.evaluation(errand.job.specification.id, errand.split)
         self._campaign.done(errand)
         self._report(errand, entry)
 

@@ -2,8 +2,8 @@
 
 import json
 import time
+from contextlib import closing
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from study import changes, plan, record, searchlog
@@ -18,7 +18,8 @@ from study.places import ready
 from study.preparation import check, described
 from study.progress import Progress, say
 from study.resolution import resolve
-from study.tracking import Tracking, mirror, mirror_plan, mirror_search, mirrored
+from study.tracking import Scribe, Tracking
+from study.tracking.markers import mirrored
 from trainables.errors import UserError
 from trainables.limits import check as check_limits
 
@@ -53,16 +54,19 @@ def conduct(study: Study, started: float) -> None:
     campaign = Campaign(study, resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), searchlog.read(folder))
     if archive:
         archive.publish(folder)
-    tracking = Tracking(mode=study.tracking.mode, project=study.project, folder=folder, records=study.records)
-    mirror_plan(tracking, declared, plan_hash)
-    if not campaign.finished:
-        _execute(study, campaign, tracking, clock)
-    log = campaign.log()
-    searchlog.write(folder, log)
-    mirror_search(tracking, study.name, plan_hash, log)
-    _say_not_done(campaign)
-    _mirror_missing(campaign, tracking)
-    _analyse(study, ledger)
+    with closing(Scribe(_tracking(study), say)) as scribe:
+        scribe.document("plan")
+        if not campaign.finished:
+            _execute(study, campaign, scribe, clock)
+        searchlog.write(folder, campaign.log())
+        scribe.document("search")
+        _say_not_done(campaign)
+        _write_missing(campaign, scribe)
+        if not scribe.live:
+            _settle(scribe)  # the report is made from these files
+        _analyse(study)
+        scribe.document("report")
+        _settle(scribe)
     if archive:
         archive.complete(folder, study.tracking.mode)
         archive.publish(folder)
@@ -118,7 +122,7 @@ def _say_not_done(campaign: Campaign) -> None:
             say(f"{hunt.stopped} is spent: {made} of {hunt.wanted} proposals of {name} were made")
 
 
-def _execute(study: Study, campaign: Campaign, tracking: Tracking, clock: Clock) -> None:
+def _execute(study: Study, campaign: Campaign, scribe: Scribe, clock: Clock) -> None:
     import ray
 
     from study import execute
@@ -139,31 +143,46 @@ def _execute(study: Study, campaign: Campaign, tracking: Tracking, clock: Clock)
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.begin()
-        execute.run(campaign, tracking, concurrent, ended, progress.parts, say)
+        execute.run(campaign, scribe, concurrent, ended, progress.parts, say)
     finally:
         ray.shutdown()
 
 
-def _mirror_missing(campaign: Campaign, tracking: Tracking) -> None:
-    """What was recorded but, after a kill, never reached W&B."""
+def _tracking(study: Study) -> Tracking:
+    return Tracking(
+        mode=study.tracking.mode,
+        project=study.project,
+        entity=study.tracking.entity,
+        folder=study.folder,
+        records=study.records,
+    )
+
+
+def _write_missing(campaign: Campaign, scribe: Scribe) -> None:
+    """What was recorded but, after a kill or while W&B was away, never reached W&B."""
     for run in (run for configuration in campaign.configurations for run in configuration.runs):
         for split in record.SPLITS:
-            if campaign.ledger.state(run.id, split) and not mirrored(tracking, run.id, split):
-                mirror(tracking, run.id, split)
+            state = campaign.ledger.state(run.id, split)
+            if state and (run.id, split) not in scribe.missing and not mirrored(scribe.tracking, run.id, split, state):
+                scribe.evaluation(run.id, split)
 
 
-def _analyse(study: Study, ledger: Ledger) -> None:
+def _settle(scribe: Scribe) -> None:
+    """Waits for W&B's files; a server that is away keeps no study from its end."""
+    if scribe.settle():
+        return
+    if not scribe.live:
+        raise RuntimeError(f"W&B's files cannot be written: {scribe.reason}")
+    what = f"W&B lacks {scribe.evaluations} evaluations ({scribe.reason})"
+    say(f"{what}; python -m study.sync {scribe.tracking.folder} uploads them")
+
+
+def _analyse(study: Study) -> None:
     from analysis import results
     from analysis.report import write_report
 
     folder, offline = study.folder, study.tracking.mode == "offline"
     found = results.read(folder / "wandb") if offline else results.read_records(folder)
     report = write_report(found, folder / "report")
-    finished = (run_id for run_id in ledger.ids() if ledger.finished(run_id))
-    summaries = [summary for run_id in finished if (summary := ledger.summary(run_id))]
     say(report.text)
-    trained, reused = (sum(s.get(f"instances_{key}", 0) for s in summaries) for key in ("trained", "reused"))
-    seconds = [summary["seconds"] for summary in summaries if summary.get("instances_trained")]
-    if seconds:
-        say(f"{trained} instances trained, {trained + reused} without sharing; a run took {fmean(seconds):.0f} s")
     say(f"report: {folder / 'report' / 'report.html'}")

@@ -67,6 +67,8 @@ class TrackingSettings(Settings):
     """WANDB_MODE in the environment overrides it."""
     project: Text | None = None
     """None: the study's name."""
+    entity: Text | None = None
+    """User or team whose project it is; none: the key's own."""
 
 
 class ResourceSettings(Settings):

@@ -13,14 +13,21 @@ Device = Literal["cpu", "cuda"]
 _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 
-def _processor() -> tuple[str, set[str]]:
-    """Vendor and flags of the processor, as far as the system tells."""
+def processor() -> dict[str, str]:
+    """What the system tells of the processor, by the system's names; empty where it tells nothing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
-        return platform.processor() or "unknown", set()
+        return {}
     fields = dict(line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
-    named = {key.strip(): value.strip() for key, value in fields.items()}
+    return {key.strip(): value.strip() for key, value in fields.items()}
+
+
+def _processor() -> tuple[str, set[str]]:
+    """Vendor and flags of the processor, as far as the system tells."""
+    named = processor()
+    if not named:
+        return platform.processor() or "unknown", set()
     return named.get("vendor_id", "unknown"), set((named.get("flags") or named.get("Features", "")).split())
 
 

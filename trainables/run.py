@@ -126,7 +126,21 @@ class Run:
         self.trainer = Trainer(model, self._training, specification.seed, self.data)
         self._chain = Chain(job, self.trainer, waited)
         self._dev_scores: tuple[int, np.ndarray] | None = None
+        self._speeds: dict[int, float] = {}
+        self._trained, self._busy = 0, 0.0  # instances and seconds since the last evaluation
         self._work = self._stretches()
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """The curve, one row a batch or evaluation; evaluations have the instances a second of the training before
+        them, where this process did it."""
+        rows, metric = self.trainer.history, f"dev/{self.job.metric}"
+        return [
+            {**row, "train/instances_per_second": self._speeds[int(row["instances"])]}
+            if metric in row and row["instances"] in self._speeds
+            else row
+            for row in rows
+        ]
 
     def advance(self) -> Outcome | None:
         """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
@@ -162,7 +176,10 @@ class Run:
 
         for segment in run_segments(self.job.specification):
             if segment.start <= self.trainer.seen < min(stop, segment.stop):
+                before, began = self.trainer.seen, time.monotonic()
                 self.trainer.train(segment, min(stop, segment.stop), self._train_pairs, after_step)
+                self._trained += self.trainer.seen - before
+                self._busy += time.monotonic() - began
 
     def _evaluate(self) -> None:
         dev = self.data.pairs("dev")
@@ -170,6 +187,9 @@ class Run:
         self._dev_scores = self.trainer.seen, scores
         value = mean_metric(self.job.metric, scores, dev)
         self.trainer.history.append({"instances": self.trainer.seen, f"dev/{self.job.metric}": value})
+        if self._trained:
+            self._speeds[self.trainer.seen] = round(self._trained / self._busy, 1)
+        self._trained, self._busy = 0, 0.0
 
     def _scores(self, pairs: Pairs, split: str) -> np.ndarray:
         scores = self.trainer.scores(pairs)

@@ -1,0 +1,66 @@
+"""Brings what a study found to a W&B server: python -m study.sync FOLDER [--project NAME] [--entity NAME].
+
+It is made from the records, whether W&B's files were written offline, W&B was away, or it was disabled. A server that
+has a part of it gets the rest; once more, and nothing is sent.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from study import record
+from study.ledger import Ledger
+from study.progress import say
+from study.tracking import Scribe, Tracking
+from study.tracking.content import DOCUMENTS, project_of
+from study.tracking.markers import mirrored
+from trainables.errors import UserError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit status: 0 done, 2 bad input, 1 W&B does not take it."""
+    parser = argparse.ArgumentParser(prog="python -m study.sync", description="Brings a study to a W&B server.")
+    parser.add_argument("folder", type=Path, help="the study's folder, e.g. results/quick")
+    parser.add_argument("--project", help="of W&B (default: the study's own)")
+    parser.add_argument("--entity", help="user or team whose project it is (default: the study's own, else the key's)")
+    arguments = parser.parse_args(argv)
+    try:
+        return sync(arguments.folder.absolute(), arguments.project, arguments.entity)
+    except UserError as error:
+        print(f"study.sync: {error}", file=sys.stderr)
+        return 2
+
+
+def sync(folder: Path, project: str | None, entity: str | None) -> int:
+    """Sends what the server lacks; returns the exit status.
+
+    Raises:
+        UserError: the folder holds no study.
+    """
+    if not (folder / "plan.json").is_file():
+        raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
+    ledger, own = Ledger(folder), project_of(folder)
+    tracking = Tracking(mode="online", project=project or own[0], entity=entity or own[1], folder=folder)
+    runs = ledger.ids()
+    with closing(Scribe(tracking, say)) as scribe:
+        for which in DOCUMENTS:
+            scribe.document(which)
+        for run_id in runs:
+            for split in record.SPLITS:
+                state = ledger.state(run_id, split)
+                if state and not mirrored(tracking, run_id, split, state):
+                    scribe.evaluation(run_id, split)
+        done, lacking = scribe.settle(), scribe.evaluations
+    if not done:
+        print(
+            f"study.sync: W&B lacks {lacking} evaluations ({scribe.reason}); the same command goes on", file=sys.stderr
+        )
+        return 1
+    say(f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.written} evaluations of them new")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""What a W&B run holds, read from the study's folder."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from study import plan, record, searchlog
+from study.labels import run_name
+from trainables.specification import digest
+
+DOCUMENTS = ("plan", "search", "report")
+Document = Literal["plan", "search", "report"]
+FINDINGS = Path("report", "findings.json")
+"""What the report found, in the study's folder."""
+PROVENANCE = ("versions", "commit", "hardware", "ray")
+"""Keys of a record, beside its labels, that W&B's configuration holds."""
+
+
+PROJECT = Path("wandb", ".project.json")
+"""Which project the study belongs to, in the study's folder."""
+
+
+class Content(NamedTuple):
+    """A W&B run, whole.
+
+    Attributes:
+        rows: the curve, one row a batch or evaluation, in the order of training.
+        files: artifacts by name, each one file in the study's folder.
+        of: what of it there is to be noted: the state of an evaluation, the digest of a document.
+    """
+
+    id: str
+    name: str
+    group: str | None
+    kind: str
+    config: dict[str, Any]
+    rows: list[dict[str, Any]]
+    summary: dict[str, Any]
+    files: dict[str, Path]
+    of: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run came to nothing."""
+        return self.summary.get("state") == "failed"
+
+
+def project_of(folder: Path) -> tuple[str, str | None]:
+    """The project of a study that was run, and whose it is, as far as that was said."""
+    try:
+        told = json.loads((folder / PROJECT).read_text(encoding="utf-8"))
+    except FileNotFoundError:  # it was never mirrored
+        return plan.read(folder / "plan.json")["study"], None
+    return told["project"], told["entity"]
+
+
+def begun(labels: dict[str, Any]) -> Content:
+    """A run that trains: what is known of it before there is a record."""
+    run_id, group = labels["specification_id"], labels["configuration_id"]
+    return Content(run_id, run_name(labels), group, labels["role"], labels, [], {}, {}, "running")
+
+
+def evaluation(folder: Path, run_id: str, split: record.Split) -> Content | None:
+    """A run with all that was recorded up to this evaluation; None where nothing was."""
+    main = record.read(folder, run_id)
+    entry = main if split == "dev" else record.read(folder, run_id, split)
+    if main is None or entry is None:
+        return None
+    config = main["config"] | {key: main[key] for key in PROVENANCE if key in main}
+    files = {
+        f"scores-{one}-{run_id}": record.scores_file(folder, run_id, one).relative_to(folder)
+        for one in record.SPLITS[: record.SPLITS.index(split) + 1]
+        if record.finished(folder, run_id, one)
+    }
+    return begun(main["config"])._replace(
+        config=config,
+        rows=record.history(folder, run_id),
+        summary=main["summary"] | entry["summary"],
+        files=files,
+        of=entry["state"],
+    )
+
+
+def document(folder: Path, which: Document) -> Content | None:
+    """What W&B holds beside runs of the table; None where the study has it not yet."""
+    declared = plan.read(folder / "plan.json")
+    plan_hash, summary = digest(declared), {"state": "finished"}
+    config: dict[str, Any] = {"study": declared["study"], "plan_hash": plan_hash}
+    if which == "plan":
+        config["plan"], summary = declared, {}
+    elif which == "search":
+        found = searchlog.read(folder)
+        if not found:
+            return None
+        config["search"] = {"systems": found}
+    else:
+        if not (folder / FINDINGS).is_file():
+            return None
+        summary |= json.loads((folder / FINDINGS).read_text(encoding="utf-8"))
+    of = digest([config, summary])
+    return Content(f"{which}-{plan_hash}", which, None, which, config, [], summary, {}, of)

@@ -1,0 +1,41 @@
+"""One writer a W&B run, among all processes that drive the study or bring it to a server."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+_WITHOUT = (errno.ENOLCK, errno.ENOTSUP)
+"""A file system without locks: then there is one driver, as there should be."""
+
+
+class Lock:
+    """Held from its making to `release`, or to the end of the process, however it ends.
+
+    Args:
+        path: of a file that exists while somebody holds or wants the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._file = path, _locked(path)
+
+    def release(self) -> None:
+        """Lets the next one."""
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    while True:
+        file = path.open("a", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _WITHOUT:
+                raise
+            return file
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+        file.close()  # whoever held it has removed this file; another one is locked by now

@@ -1,0 +1,69 @@
+"""What W&B has already been told, noted beside what it was told of: a mirror that was interrupted has no note.
+
+A note says for W&B's offline files, and for each project of a server, what was last written there: the state of an
+evaluation, the digest of a document.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from study import record
+from study.tracking.settings import Tracking
+from trainables.files import write_json
+
+
+def name(split: record.Split) -> str:
+    """The file beside a record that says where its mirror is made."""
+    return f"mirrored-{split}.json"
+
+
+def of_evaluation(folder: Path, run_id: str, split: record.Split) -> Path:
+    """The note of an evaluation."""
+    return record.folder(folder, run_id) / name(split)
+
+
+def of_document(folder: Path, run_id: str) -> Path:
+    """The note of a W&B run that holds no evaluation: the plan, what the searches did, what the report found."""
+    return folder / "wandb" / f".{run_id}.json"
+
+
+def noted(note: Path, tracking: Tracking, what: str) -> bool:
+    """Whether W&B has this."""
+    return tracking.mode == "disabled" or _read(note).get(_place(tracking)) == what
+
+
+def mirrored(tracking: Tracking, run_id: str, split: record.Split, state: str) -> bool:
+    """Whether W&B has an evaluation that ended in this state."""
+    return noted(of_evaluation(tracking.folder, run_id, split), tracking, state)
+
+
+def url(path: Path) -> str | None:
+    """Where a server shows what was noted."""
+    found: str | None = _read(path).get("url")
+    return found
+
+
+def note(path: Path, tracking: Tracking, what: str, shown: str | None) -> None:
+    """Notes that W&B has it, and where a server shows it."""
+    write_json(path, {**_read(path), _place(tracking): what} | ({"url": shown} if shown else {}))
+
+
+def forget(path: Path, tracking: Tracking) -> None:
+    """What W&B has of it is about to be removed."""
+    left = _read(path)
+    if left.pop(_place(tracking), None):
+        write_json(path, left)
+
+
+def _place(tracking: Tracking) -> str:
+    return tracking.mode if tracking.mode == "offline" else f"{tracking.entity or ''}/{tracking.project}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A note of another form, as there once were, notes nothing."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return content if isinstance(content, dict) else {}

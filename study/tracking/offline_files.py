@@ -1,0 +1,58 @@
+"""W&B's offline files below the study's folder, which is the working folder.
+
+A run is one folder of files, and its test evaluation another, without the curve: `wandb sync` appends to a server's run
+the rows of every folder that it has not seen.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from analysis.wandb_files import is_whole
+
+FILES = Path("wandb")
+_SCORES = FILES / "scores"
+_PATIENCE = 90.0
+"""Seconds for the last record of a run to reach the disk."""
+
+
+def keep(path: Path, name: str) -> Path:
+    """A file under a name of its own below W&B's folder, which can then be moved or uploaded without the records."""
+    _SCORES.mkdir(parents=True, exist_ok=True)
+    target = _SCORES / name
+    target.unlink(missing_ok=True)
+    try:
+        os.link(path, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, target)
+    return target
+
+
+def remove(run_id: str) -> None:
+    """Removes half a mirror, that of a failed attempt, or an earlier version of a document."""
+    for part in _parts(run_id):
+        shutil.rmtree(part)
+
+
+def mark_synced(run_id: str) -> None:
+    """Tells `wandb sync` that a server has what the files of a run hold, as it does itself."""
+    for part in _parts(run_id):
+        (part / f"run-{run_id}.wandb.synced").touch()
+
+
+def await_whole(file: Path) -> None:
+    """The client's `finish` returns before its service has written the last records.
+
+    Raises:
+        TimeoutError: it does not write them.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while not (file.is_file() and is_whole(file)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{file}: wandb did not write the end of the run within {_PATIENCE:.0f} s")
+        time.sleep(0.01)
+
+
+def _parts(run_id: str) -> list[Path]:
+    return sorted(FILES.glob(f"offline-run-*-{run_id}*"))

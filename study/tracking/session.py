@@ -1,0 +1,108 @@
+"""A session of the W&B client. The process's working folder is the study's folder.
+
+Every path that the client writes down is relative to it, and what says who runs the study, or where, is switched off.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import wandb
+
+from study.tracking import offline_files
+from study.tracking.content import PROJECT, Content
+from study.tracking.settings import Tracking
+from trainables.files import write_json
+
+_TIMEOUT = 20.0
+"""Seconds for the server to answer when a run is opened."""
+
+
+def prepare(tracking: Tracking) -> None:
+    """Whatever the client stages or caches goes into the study's wandb folder, and it asks and prints nothing."""
+    offline_files.FILES.mkdir(exist_ok=True)
+    for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
+        os.environ[variable] = str(offline_files.FILES / ".data")
+    write_json(PROJECT, {"project": tracking.project, "entity": tracking.entity})
+    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+
+
+class Session:
+    """A W&B run, open; of one that the server knows it goes on where the server's part ends.
+
+    Raises:
+        wandb.errors.Error: the server cannot be reached, or refuses.
+    """
+
+    def __init__(self, tracking: Tracking, content: Content) -> None:
+        self._online = tracking.mode == "online"
+        settings = wandb.Settings(
+            console="off",
+            disable_git=True,
+            host="study",
+            init_timeout=_TIMEOUT,
+            reinit="create_new",
+            save_code=False,
+            silent=True,
+            x_disable_machine_info=True,
+            x_disable_meta=True,
+            x_disable_stats=True,
+            x_save_requirements=False,
+        )
+        self._run = wandb.init(
+            mode=tracking.mode,
+            project=tracking.project,
+            entity=tracking.entity,
+            dir=".",
+            id=content.id,
+            name=content.name,
+            group=content.group,
+            job_type=content.kind,
+            config=content.config,
+            resume="allow" if self._online else None,
+            settings=settings,
+        )
+        self.logged = self._run.starting_step
+        """Rows that W&B has."""
+        self._run.define_metric("instances")
+        self._run.define_metric("*", step_metric="instances")
+
+    @property
+    def url(self) -> str | None:
+        """Where a server shows the run."""
+        return self._run.url if self._online else None
+
+    def log(self, rows: list[dict[str, Any]], start: int = 0) -> None:
+        """Sends those rows that W&B lacks; none where others before them are missing.
+
+        Args:
+            rows: of the run's curve.
+            start: place of the first of them in the curve.
+        """
+        if start > self.logged:
+            return
+        for row in rows[self.logged - start :]:
+            self._run.log(row)
+            self.logged += 1
+
+    def complete(self, content: Content) -> None:
+        """Sends the rest, and ends the session when W&B has everything."""
+        run, file = self._run, Path(self._run.settings.sync_file)
+        run.config.update(content.config, allow_val_change=True)  # type: ignore[no-untyped-call]
+        self.log(content.rows)
+        for name, path in content.files.items():
+            artifact = wandb.Artifact(name, type="scores")
+            lasting = path if self._online else offline_files.keep(path, f"{name}.parquet")
+            artifact.add_file(str(lasting), name="scores.parquet", skip_cache=True, policy="immutable")
+            run.log_artifact(artifact)
+        stale = {"error"} & set(dict(run.summary)) - content.summary.keys()  # of an attempt that was made good
+        for name in stale:
+            del run.summary[name]  # type: ignore[no-untyped-call]
+        run.summary.update(content.summary)
+        run.finish(exit_code=1 if content.failed else 0)
+        if not self._online:
+            offline_files.await_whole(file)
+
+    def abandon(self) -> None:
+        """Ends the session of a run whose training was stopped; the next start goes on with it."""
+        self._run.finish(exit_code=255)

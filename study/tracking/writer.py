@@ -1,0 +1,116 @@
+"""Writes to W&B what the study's folder holds, and rows of runs that train. The working folder is the study's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from study import record
+from study.tracking import content, markers, offline_files
+from study.tracking.content import Content, Document
+from study.tracking.locks import Lock
+from study.tracking.session import Session
+from study.tracking.settings import Tracking
+
+
+class Writer:
+    """The only one who writes a run to W&B, at any time.
+
+    Args:
+        tracking: where to; online or offline.
+    """
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._tracking, self._offline = tracking, tracking.mode == "offline"
+        self._open: dict[str, Session] = {}
+        self._locks: dict[str, Lock] = {}
+
+    def rows(self, labels: dict[str, Any], rows: list[dict[str, Any]], start: int) -> None:
+        """The next part of the curve of a run that trains.
+
+        Args:
+            labels: the run's.
+            rows: one a batch or evaluation.
+            start: place of the first of them in the curve.
+        """
+        self._session(content.begun(labels)).log(rows, start)
+
+    def evaluation(self, run_id: str, split: record.Split) -> str | None:
+        """A recorded evaluation, whole, unless W&B has it; returns where a server shows the run."""
+        with self._held(run_id):
+            if self._offline and split == "test":
+                self._evaluation(run_id, "dev")
+            url = self._evaluation(run_id, split)
+            if not self._offline and self._complete(run_id):
+                offline_files.mark_synced(run_id)
+            return url
+
+    def document(self, which: Document) -> str | None:
+        """The plan, what the searches did, or what the report found, unless W&B has it as it is; returns where a server
+        shows it."""
+        found = content.document(Path(), which)
+        if found is None:
+            return None
+        with self._held(found.id):
+            note = markers.of_document(Path(), found.id)
+            if markers.noted(note, self._tracking, found.of):
+                return markers.url(note)
+            if self._offline:
+                markers.forget(note, self._tracking)
+                offline_files.remove(found.id)
+            url = self._write(found, note)
+            if not self._offline:
+                offline_files.mark_synced(found.id)
+            return url
+
+    def close(self) -> None:
+        """Ends the sessions of runs whose training was stopped."""
+        while self._open:
+            self._open.popitem()[1].abandon()
+        while self._locks:
+            self._locks.popitem()[1].release()
+
+    def _evaluation(self, run_id: str, split: record.Split) -> str | None:
+        note, found = markers.of_evaluation(Path(), run_id, split), content.evaluation(Path(), run_id, split)
+        assert found is not None
+        if found.of == "finished" and markers.noted(note, self._tracking, found.of):
+            return markers.url(note)
+        if self._offline:
+            if split == "dev":
+                for one in record.SPLITS:  # what is there goes, both parts
+                    markers.forget(markers.of_evaluation(Path(), run_id, one), self._tracking)
+                offline_files.remove(run_id)
+            else:
+                own = {name: path for name, path in found.files.items() if name.startswith("scores-test-")}
+                found = found._replace(rows=[], files=own)
+        return self._write(found, note)
+
+    def _complete(self, run_id: str) -> bool:
+        """Whether W&B has everything that is recorded of a run."""
+        found = [(split, entry) for split in record.SPLITS if (entry := record.read(Path(), run_id, split))]
+        return all(markers.mirrored(self._tracking, run_id, split, entry["state"]) for split, entry in found)
+
+    def _write(self, found: Content, note: Path) -> str | None:
+        session = self._session(found)
+        url = session.url
+        session.complete(found)
+        del self._open[found.id]
+        markers.note(note, self._tracking, found.of, url)
+        return url
+
+    def _session(self, found: Content) -> Session:
+        self._lock(found.id)
+        if found.id not in self._open:
+            self._open[found.id] = Session(self._tracking, found)
+        return self._open[found.id]
+
+    def _lock(self, run_id: str) -> None:
+        """From the first row on, if there are such, to the end of an evaluation."""
+        if run_id not in self._locks:
+            self._locks[run_id] = Lock(offline_files.FILES / ".locks" / run_id)
+
+    @contextmanager
+    def _held(self, run_id: str) -> Iterator[None]:
+        self._lock(run_id)
+        yield
+        self._locks.pop(run_id).release()
