@@ -4,10 +4,10 @@ python -m benchmarks.overhead [REPEATS] [FOLDER]
 
 Machinery is the wall time without the start of Ray (from the line that names the plan to the line that names the
 places, its import included), without preparation (made by a study before), and without the seconds that the runs
-themselves report, divided by the places: what is left is settings, plan, trials' starts and ends, records, W&B, the
-report. FOLDER is a study that was started once and finished, by default results/quick, whose wall time (clock.json) the
-share is of. Of every errand the time from record to mirror is told, and from there to the next errand at the same
-place; where that takes more than 3 seconds, Tune started another process.
+themselves report, divided by the places: what is left is settings, plan, trials' starts and ends, records, the report,
+and W&B, which another process writes meanwhile. FOLDER is a study that was started once and finished, by default
+results/quick, whose wall time (clock.json) the share is of. Of every errand the time from its record to the next errand
+at the same place is told; where that takes more than 3 seconds, Tune started another process.
 """
 
 import json
@@ -41,7 +41,6 @@ class Study(NamedTuple):
     ray: float
     errands: int
     inside: float  # the runs' own
-    mirrors: list[float]
     pauses: list[float]
 
     @property
@@ -63,24 +62,23 @@ def conduct(place: Path, cache: Path, seeds: list[int]) -> Study:
         raise RuntimeError("the study failed")
     errands = sorted(_errands(place))
     free, pauses = [marks["places"]] * _PLACES, []
-    for begun, _, mirrored, _ in errands:
+    for begun, ended, _ in errands:
         last = max((moment for moment in free if moment <= begun + 0.05), default=min(free))
         free.remove(last)
-        free.append(mirrored)
+        free.append(ended)
         pauses.append(begun - last)
-    mirrors = [mirrored - ended for _, ended, mirrored, _ in errands]
     inside = sum(seconds for *_, seconds in errands)
-    return Study(time.time() - started, marks["places"] - marks["plan"], len(errands), inside, mirrors, pauses)
+    return Study(time.time() - started, marks["places"] - marks["plan"], len(errands), inside, pauses)
 
 
-def _errands(place: Path) -> list[tuple[float, float, float, float]]:
-    """Of every errand when it began, was recorded, was mirrored, and its own seconds."""
+def _errands(place: Path) -> list[tuple[float, float, float]]:
+    """Of every errand when it began, when it was recorded, and its own seconds."""
     found = []
-    for split, name, key in (("dev", "record.json", "seconds"), ("test", "test.json", "test/seconds")):
+    for name, key in (("record.json", "seconds"), ("test.json", "test/seconds")):
         for path in place.glob(f"runs/*/{name}"):
             seconds = json.loads(path.read_bytes())["summary"][key]
             ended = path.stat().st_mtime
-            found.append((ended - seconds, ended, path.with_name(f"mirrored-{split}.json").stat().st_mtime, seconds))
+            found.append((ended - seconds, ended, seconds))
     return found
 
 
@@ -97,7 +95,7 @@ def main(repeats: int, reference: Path) -> None:
             rest = [pause for pause in one.pauses if pause <= _RESTART]
             print(
                 f"{one.errands} errands: wall {one.wall:.0f} s, start of Ray {one.ray:.0f} s, runs {one.inside:.0f} s "
-                f"on {_PLACES} places; {one.machinery:.2f} s of machinery a run; W&B {median(one.mirrors):.2f} s, "
+                f"on {_PLACES} places; {one.machinery:.2f} s of machinery a run; "
                 f"between errands {median(rest):.2f} s, processes started {len(restarts)} in {sum(restarts):.0f} s",
                 flush=True,
             )

@@ -7,12 +7,13 @@ curves only to show them.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from trainables.errors import UserError
 from trainables.files import whole_file, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd  # which is not loaded in an instant
 
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
@@ -36,7 +37,7 @@ def scores_file(study_folder: Path, run_id: str, split: Split = "dev") -> Path:
     return folder(study_folder, run_id) / _FILES[split][1]
 
 
-def write(study_folder: Path, split: Split, record: dict[str, Any], scores: pd.DataFrame | None) -> None:
+def write(study_folder: Path, split: Split, record: dict[str, Any], scores: "pd.DataFrame | None") -> None:
     """Writes scores and curve first, then the record that says they are there; of the scores it holds the SHA-256.
 
     Args:
@@ -99,8 +100,10 @@ def history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
     return rows
 
 
-def read_scores(study_folder: Path, run_id: str, split: Split = "dev") -> pd.DataFrame:
+def read_scores(study_folder: Path, run_id: str, split: Split = "dev") -> "pd.DataFrame":
     """A finished run's scores."""
+    import pandas as pd
+
     return pd.read_parquet(scores_file(study_folder, run_id, split))
 
 

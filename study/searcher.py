@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import ray
 from ray.tune import Callback
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
@@ -59,7 +58,6 @@ class CampaignSearcher(Searcher):
         super().__init__(metric="metric", mode="max")
         self._campaign, self._report, self._parts, self._lost = campaign, report, parts, lost
         self._scribe, self._tracking = scribe, scribe.tracking
-        self._origin = {"commit": commit(), "ray": {"job": ray.get_runtime_context().get_job_id()}}
         self._tries: dict[str, _Try] = {}
         self._signs: dict[str, float] = {}
         self._again: deque[_Try] = deque()
@@ -90,7 +88,7 @@ class CampaignSearcher(Searcher):
             "limits": limits.model_dump_json(),
             "labels": json.dumps(errand.labels),
             "tracking": self._tracking.model_dump_json(),
-            "origin": json.dumps(self._origin),
+            "commit": json.dumps(commit()),
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
@@ -124,7 +122,7 @@ class CampaignSearcher(Searcher):
         entry = record.read(folder, errand.job.specification.id, errand.split)
         if entry is None or entry["state"] != "finished":
             if entry is None or entry == tried.before:
-                entry = failed_entry(errand.job, errand.labels, end.cause, {"versions": versions(), **self._origin})
+                entry = failed_entry(errand.job, errand.labels, end.cause, {"versions": versions(), "commit": commit()})
                 record.write(folder, errand.split, entry, None)
             if tried.first and end.again:
                 self._again.append(tried._replace(first=False))

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pandas as pd
+import ray
 
 from study import record
 from study.archive import keep
@@ -17,15 +18,15 @@ from trainables.ranker import Ranker
 
 
 class Trial(Ranker):
-    """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`, and `origin`,
-    what the driver knows of where the run comes from."""
+    """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`, and `commit`,
+    the driver's."""
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes up a job."""
         super().setup(config)
         self._labels: dict[str, Any] = json.loads(config["labels"])
         self._tracking = Tracking.model_validate_json(config["tracking"])
-        self._origin: dict[str, Any] = json.loads(config.get("origin", "{}"))
+        self._commit: str | None = json.loads(config.get("commit", "null"))
         self._sent = 0
 
     def step(self) -> dict[str, Any]:
@@ -77,7 +78,9 @@ class Trial(Ranker):
 
     @property
     def _made(self) -> dict[str, Any]:
-        return {"versions": versions(), "hardware": hardware(), **self._origin}
+        """What the run is made with; its Ray job, where it is one's, leads to Ray's logs of it."""
+        job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
+        return {"versions": versions(), "hardware": hardware(), "commit": self._commit, **job}
 
 
 def failed_entry(job: Job, labels: dict[str, Any], cause: str, made: dict[str, Any]) -> dict[str, Any]:

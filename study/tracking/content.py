@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from study import plan, record, searchlog
 from study.labels import run_name
 from trainables.specification import digest
 
-DOCUMENTS = ("plan", "search", "report")
 Document = Literal["plan", "search", "report"]
+DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FINDINGS = Path("report", "findings.json")
 """What the report found, in the study's folder."""
 PROVENANCE = ("versions", "commit", "hardware", "ray")
@@ -61,22 +61,19 @@ def begun(labels: dict[str, Any]) -> Content:
 
 
 def evaluation(folder: Path, run_id: str, split: record.Split) -> Content | None:
-    """A run with all that was recorded up to this evaluation; None where nothing was."""
+    """A run with what this evaluation adds to it; None where nothing is recorded. The summary is that of the whole run:
+    of several sessions of a run W&B keeps the last one's."""
     main = record.read(folder, run_id)
     entry = main if split == "dev" else record.read(folder, run_id, split)
     if main is None or entry is None:
         return None
     config = main["config"] | {key: main[key] for key in PROVENANCE if key in main}
-    files = {
-        f"scores-{one}-{run_id}": record.scores_file(folder, run_id, one).relative_to(folder)
-        for one in record.SPLITS[: record.SPLITS.index(split) + 1]
-        if record.finished(folder, run_id, one)
-    }
+    scores = record.scores_file(folder, run_id, split).relative_to(folder)
     return begun(main["config"])._replace(
         config=config,
-        rows=record.history(folder, run_id),
+        rows=record.history(folder, run_id) if split == "dev" else [],
         summary=main["summary"] | entry["summary"],
-        files=files,
+        files={f"scores-{split}-{run_id}": scores} if entry["state"] == "finished" else {},
         of=entry["state"],
     )
 

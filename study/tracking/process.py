@@ -14,7 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from study.causes import public, story, unwritable
 from study.tracking.session import prepare
@@ -29,7 +29,14 @@ _LOG = Path("wandb", "scribe.log")
 
 
 def main() -> int:
-    """Writes until the input ends."""
+    """Writes until the input ends; returns the exit status."""
+    try:
+        return _write()
+    except Exception as error:
+        _fail(error)
+
+
+def _write() -> int:
     tracking = Tracking.model_validate_json(sys.stdin.readline())
     prepare(tracking)
     writers = [_Worker(tracking) for _ in range(_WRITERS[tracking.mode])]
@@ -74,7 +81,7 @@ class _Worker(threading.Thread):
         _say({"done": order["run"], "split": order.get("split"), "number": order["number"], "url": url})
 
 
-def _fail(error: BaseException) -> None:
+def _fail(error: BaseException) -> NoReturn:
     """Says why, and ends the process with whatever else it does."""
     reason = public((str(error).strip().splitlines() or [""])[0])
     with suppress(OSError):  # a full disk, which the reason names

@@ -179,7 +179,7 @@ class Scribe:
             self._process = None
             if process.returncode:
                 self._full = bool(failure and failure["full"])
-                self._failed(failure["failed"] if failure else self._overdue or f"signal {-process.returncode}")
+                self._failed(failure["failed"] if failure else self._overdue or _ended(process.returncode))
 
     def _done(self, told: dict[str, Any]) -> None:
         with self._lock:
@@ -203,3 +203,7 @@ class Scribe:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _ended(status: int) -> str:
+    return f"its process was ended by signal {-status}" if status < 0 else f"its process ended with status {status}"

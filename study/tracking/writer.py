@@ -38,7 +38,7 @@ class Writer:
     def evaluation(self, run_id: str, split: record.Split) -> str | None:
         """A recorded evaluation, whole, unless W&B has it; returns where a server shows the run."""
         with self._held(run_id):
-            if self._offline and split == "test":
+            if split == "test":  # it goes on with the run of its training
                 self._evaluation(run_id, "dev")
             url = self._evaluation(run_id, split)
             if not self._offline and self._complete(run_id):
@@ -75,14 +75,10 @@ class Writer:
         assert found is not None
         if found.of == "finished" and markers.noted(note, self._tracking, found.of):
             return markers.url(note)
-        if self._offline:
-            if split == "dev":
-                for one in record.SPLITS:  # what is there goes, both parts
-                    markers.forget(markers.of_evaluation(Path(), run_id, one), self._tracking)
-                offline_files.remove(run_id)
-            else:
-                own = {name: path for name, path in found.files.items() if name.startswith("scores-test-")}
-                found = found._replace(rows=[], files=own)
+        if self._offline and split == "dev":
+            for one in record.SPLITS:  # both parts go
+                markers.forget(markers.of_evaluation(Path(), run_id, one), self._tracking)
+            offline_files.remove(run_id)
         return self._write(found, note)
 
     def _complete(self, run_id: str) -> bool:

@@ -15,7 +15,8 @@ import pytest
 from study import record
 from study.archive import Archive, collect, keep
 from study.config import load
-from study.tracking import Tracking, marker_name
+from study.tracking import Tracking
+from study.tracking.markers import name as marker_name
 from study.trial import Trial
 from tests.study.driving import campaign, drive, names
 from tests.study.small import campaign as real_campaign

@@ -12,7 +12,7 @@ from ray.exceptions import RayTaskError
 from study import record
 from study.configuration import Errand
 from study.searcher import CampaignSearcher, Failures
-from study.tracking import Tracking
+from study.tracking import Scribe, Tracking
 from tests.study.driving import STUDY, campaign, quality, record_end
 from trainables.job import Job
 from trainables.last_words import heading
@@ -31,7 +31,7 @@ class Tune:
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.campaign = campaign(folder, LIMITED)
         tracking = Tracking(mode="disabled", project="small", folder=folder)
-        self.searcher = CampaignSearcher(self.campaign, tracking, self._report, self._parts)
+        self.searcher = CampaignSearcher(self.campaign, Scribe(tracking, print), self._report, self._parts)
         self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
         monkeypatch.setattr("study.searcher.time.monotonic", lambda: self.now)
 
@@ -47,7 +47,7 @@ class Tune:
         self.count += 1
         found = self.searcher.suggest(str(self.count))
         assert isinstance(found, dict)
-        assert set(found) == {"job", "limits", "labels", "tracking"}
+        assert set(found) == {"job", "limits", "labels", "tracking", "commit"}
         return str(self.count), Job.model_validate_json(found["job"]), Limits.model_validate_json(found["limits"])
 
     def finish(self, name: str, job: Job) -> None:

@@ -1,5 +1,7 @@
-"""Mirrors interrupted at any point are made whole again from the records, with the real client, offline."""
+"""What the scribe writes offline, with the real client in its real process; mirrors that were interrupted are made
+whole again from the records."""
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,91 +11,224 @@ import pytest
 
 from analysis.wandb_files import is_whole, read_folder
 from study import record
-from study.tracking import Tracking, _await_whole, mirror, mirror_search, mirrored
+from study.tracking import Scribe, Tracking, offline_files
+from study.tracking.content import FINDINGS
+from study.tracking.markers import mirrored, of_evaluation
+from trainables.files import write_json
+from trainables.specification import digest
 
-CONFIG: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2, "specification_id": "abc"}
+LABELS: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2} | {
+    "specification_id": "abc",
+    "configuration_id": "group",
+}
 SPLITS: tuple[record.Split, record.Split] = ("dev", "test")
+PLAN = {"study": "small", "version": 1, "families": []}
+CURVE = [{"instances": count, "train/loss": 1 / count} for count in (16, 32)]
+
+
+def recorded(folder: Path, split: record.Split, state: str = "finished", run_id: str = "abc") -> None:
+    """An evaluation, as a trial records it."""
+    entry = {"id": run_id, "configuration_id": "group", "state": state, "config": LABELS | {"specification_id": run_id}}
+    made = {"versions": {"torch": "2"}, "commit": "0123", "hardware": {"cores": 2}}
+    outcome = {f"{split}/R10@1": 0.5} if state == "finished" else {"error": "the loss is nan"}
+    history = {"history": CURVE if state == "finished" else []} if split == "dev" else {}
+    row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
+    scores = pd.DataFrame([row]) if state == "finished" else None
+    record.write(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 
 @pytest.fixture
 def tracking(tmp_path: Path) -> Tracking:
-    for split in SPLITS:
-        entry = {"id": "abc", "configuration_id": "group", "state": "finished", "config": CONFIG}
-        history = [{"instances": count, "train/loss": 1 / count} for count in (16, 32)] if split == "dev" else []
-        entry |= {"summary": {"state": "finished", f"{split}/R10@1": 0.5}, "history": history}
-        row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
-        record.write(tmp_path, split, entry, pd.DataFrame([row]))
+    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
-def summary(tracking: Tracking) -> dict[str, Any]:
+def write(tracking: Tracking, *evaluations: record.Split) -> None:
+    """What a driver does, from its start to its end."""
+    scribe, said = Scribe(tracking, print), False
+    for split in evaluations:
+        scribe.evaluation("abc", split)
+    said = scribe.settle()
+    scribe.close()
+    assert said, scribe.reason
+
+
+def done(tracking: Tracking, split: record.Split) -> bool:
+    return mirrored(tracking, "abc", split, "finished")
+
+
+def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
+    for split in SPLITS:
+        recorded(tracking.folder, split)
+    write(tracking, *SPLITS)
     (run,) = read_folder(tracking.folder / "wandb")
-    return run.summary
+    entries = [record.read(tracking.folder, "abc", split) for split in SPLITS]
+    assert entries[0] is not None
+    assert (run.id, run.group, run.job_type) == ("abc", "group", "search")
+    assert run.config == LABELS | {key: entries[0][key] for key in ("versions", "commit", "hardware")}
+    assert run.history == CURVE
+    wanted = {key: value for entry in entries if entry for key, value in entry["summary"].items()}
+    assert {key: run.summary[key] for key in wanted} == wanted
+    assert sorted(run.artifacts) == ["scores-dev-abc", "scores-test-abc"]
+    assert all(done(tracking, split) for split in SPLITS)
 
 
-def test_a_test_evaluation_joins_the_run_of_its_training(tracking):
+def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking: Tracking) -> None:
     for split in SPLITS:
-        mirror(tracking, "abc", split)
-        assert mirrored(tracking, "abc", split)
-    assert {"dev/R10@1", "test/R10@1"} <= summary(tracking).keys()
+        recorded(tracking.folder, split)
+    write(tracking, "test")
+    assert all(done(tracking, split) for split in SPLITS)
+    write(tracking, *SPLITS)
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert run.history == CURVE
+    assert {"dev/R10@1", "test/R10@1"} <= run.summary.keys()
+    assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
 
 
-def test_a_training_mirrored_after_its_test_does_not_cost_the_test(tracking):
-    mirror(tracking, "abc", "test")
+def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
+    of_evaluation(tracking.folder, "abc", "dev").unlink()
+    write(tracking, "dev")
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert run.history == CURVE
+    assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
+
+
+def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev", "failed")
+    write(tracking, "dev")
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert (run.summary["state"], run.summary["error"]) == ("failed", "the loss is nan")
+    assert not done(tracking, "dev")
+    assert mirrored(tracking, "abc", "dev", "failed")
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert (run.summary["state"], "error" in run.summary) == ("finished", False)
+    assert done(tracking, "dev")
+
+
+def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking: Tracking) -> None:
+    logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
+    for number, log in enumerate([logs[0], logs[1], logs[1]]):
+        write_json(tracking.folder / "search.json", {"systems": log})
+        write_json(tracking.folder / FINDINGS, {"failed_runs": min(number, 1)})
+        scribe = Scribe(tracking, print)
+        scribe.document("plan")
+        scribe.document("search")
+        scribe.document("report")
+        assert scribe.settle()
+        scribe.close()
+    key = digest(PLAN)
+    found = {run.id: run for run in read_folder(tracking.folder / "wandb")}
+    assert {name: run.job_type for name, run in found.items()} == {
+        f"{name}-{key}": name for name in ("plan", "search", "report")
+    }
+    about = {"study": "small", "plan_hash": key}
+    assert found[f"plan-{key}"].config == {**about, "plan": PLAN}
+    assert found[f"search-{key}"].config == {**about, "search": {"systems": logs[1]}}
+    assert found[f"report-{key}"].config == about
+    assert found[f"report-{key}"].summary == {"state": "finished", "failed_runs": 1}
+    assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 3
+
+
+def test_what_is_said_to_be_written_is_on_disk(tracking: Tracking) -> None:
     for split in SPLITS:
-        if not mirrored(tracking, "abc", split):
-            mirror(tracking, "abc", split)
-    assert {"dev/R10@1", "test/R10@1"} <= summary(tracking).keys()
-    assert all(mirrored(tracking, "abc", split) for split in SPLITS)
-
-
-def test_a_mirror_that_is_said_to_be_made_is_on_disk(tracking):
-    for split in SPLITS:
-        mirror(tracking, "abc", split)
+        recorded(tracking.folder, split)
+        write(tracking, split)
         files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
         assert files
         assert all(is_whole(file) for file in files)
-    half = files[0].read_bytes()[:-20]
-    files[0].write_bytes(half)
-    assert not is_whole(files[0])
 
 
-def test_a_mirror_waits_until_the_end_of_the_run_is_on_disk(tracking, monkeypatch):
-    mirror(tracking, "abc")
+def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
     (file,) = (tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb")
     content = file.read_bytes()
     file.write_bytes(content[:-20])
+    assert not is_whole(file)
     writer = threading.Timer(0.3, file.write_bytes, [content])
     writer.start()
-    _await_whole(file)
+    offline_files.await_whole(file)
     assert file.read_bytes() == content
     writer.join()
     file.write_bytes(content[:-20])
-    monkeypatch.setattr("study.tracking._PATIENCE", 0.1)
+    monkeypatch.setattr("study.tracking.offline_files._PATIENCE", 0.1)
     with pytest.raises(TimeoutError, match="did not write the end of the run"):
-        _await_whole(file)
+        offline_files.await_whole(file)
 
 
-def test_half_a_mirror_is_replaced(tracking):
-    mirror(tracking, "abc")
-    (tracking.folder / "runs" / "abc" / "mirrored-dev.json").unlink()
-    mirror(tracking, "abc")
+def test_another_mode_or_project_is_another_mirror(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
+    online = tracking.model_copy(update={"mode": "online"})
+    assert not done(online, "dev")
+    assert done(tracking.model_copy(update={"mode": "disabled"}), "dev")
+    note = of_evaluation(tracking.folder, "abc", "dev")
+    write_json(note, json.loads(note.read_text("utf-8")) | {"/p": "finished"})
+    assert done(online, "dev")
+    assert not done(online.model_copy(update={"project": "q"}), "dev")
+    assert not done(online.model_copy(update={"entity": "team"}), "dev")
+
+
+def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking.model_copy(update={"mode": "disabled"}), "dev")
+    assert not (tracking.folder / "wandb").exists()
+
+
+def test_a_folder_that_was_moved_still_has_its_scores(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
+    place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
+    assert place.read_bytes() == record.scores_file(tracking.folder, "abc").read_bytes()
     (run,) = read_folder(tracking.folder / "wandb")
-    assert [row["instances"] for row in run.history] == [16, 32]
+    assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
-def test_another_mode_is_another_mirror(tracking):
-    mirror(tracking, "abc")
-    assert not mirrored(tracking.model_copy(update={"mode": "online"}), "abc")
-    assert mirrored(tracking.model_copy(update={"mode": "disabled"}), "abc")
+def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
+    for split in SPLITS:
+        recorded(tracking.folder, split)
+    scribes = [Scribe(tracking, print) for _ in range(2)]
+    for split in SPLITS:
+        for scribe in scribes:
+            scribe.evaluation("abc", split)
+    for scribe in scribes:
+        assert scribe.settle()
+        scribe.close()
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert run.history == CURVE
+    assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
+    assert not list((tracking.folder / "wandb" / ".locks").iterdir())
 
 
-def test_what_the_searches_did_is_a_run_of_its_own_and_the_latest_counts(tmp_path: Path) -> None:
-    tracking = Tracking(mode="offline", project="small", folder=tmp_path)
-    logs = [{"systems": {"LS": {"proposed": count, "proposals": []}}} for count in (1, 2)]
-    for log in (logs[0], logs[1], logs[1]):
-        mirror_search(tracking, "small", "0123", log)
-    (found,) = read_folder(tmp_path / "wandb")
-    assert (found.id, found.job_type) == ("search-0123", "search")
-    assert found.config == {"study": "small", "plan_hash": "0123", "search": logs[1]}
-    assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 1
+def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
+    said: list[str] = []
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, said.append)
+    scribe.document("plan")
+    assert scribe.settle()
+    process = scribe._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    scribe.evaluation("abc", "dev")
+    assert scribe.settle()
+    scribe.close()
+    assert done(tracking, "dev")
+    assert said == ["W&B: its process was ended by signal 9; the study goes on"]
+
+
+def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:
+    (tracking.folder / "wandb").write_text("a file where a folder should be", encoding="utf-8")
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, print)
+    scribe.evaluation("abc", "dev")
+    assert not scribe.settle()
+    scribe.close()
+    assert "FileExistsError" in scribe.reason
+    assert not done(tracking, "dev")
