@@ -89,6 +89,7 @@ class CampaignSearcher(Searcher):
             "labels": json.dumps(errand.labels),
             "tracking": self._tracking.model_dump_json(),
             "commit": json.dumps(commit()),
+            "shown": self._scribe.shown(run_id) or "",
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import ray
 from study import record
 from study.archive import keep
 from study.causes import cause, story
+from study.labels import run_name
 from study.provenance import hardware, versions
 from study.tracking import Tracking
 from trainables.data.prepared import Prepared
@@ -18,8 +19,8 @@ from trainables.ranker import Ranker
 
 
 class Trial(Ranker):
-    """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`, and `commit`,
-    the driver's."""
+    """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`,
+    `commit`, the driver's, and `shown`, where W&B shows the run, which Ray's log of the trial names."""
 
     def setup(self, config: dict[str, Any]) -> None:
         """Takes up a job."""
@@ -27,6 +28,8 @@ class Trial(Ranker):
         self._labels: dict[str, Any] = json.loads(config["labels"])
         self._tracking = Tracking.model_validate_json(config["tracking"])
         self._commit: str | None = json.loads(config.get("commit", "null"))
+        shown = config.get("shown") or f"W&B {self._tracking.mode}, project {self._tracking.project}"
+        print(f"{self.job.action} {self.job.specification.id} {run_name(self._labels)}: {shown}", flush=True)
         self._sent = 0
 
     def step(self) -> dict[str, Any]:

@@ -64,6 +64,10 @@ class Scribe:
         """Whether runs are shown while they train."""
         return self.tracking.mode == "online"
 
+    def shown(self, run_id: str) -> str | None:
+        """Where a server shows a run; None while that is not known."""
+        return f"{self.project}/runs/{run_id}" if self.project else None
+
     def rows(self, labels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], start: int) -> None:
         """The next part of the curve of a run that trains; lost where W&B is away, since the record will have it.
 

@@ -47,7 +47,7 @@ class Tune:
         self.count += 1
         found = self.searcher.suggest(str(self.count))
         assert isinstance(found, dict)
-        assert set(found) == {"job", "limits", "labels", "tracking", "commit"}
+        assert set(found) == {"job", "limits", "labels", "tracking", "commit", "shown"}
         return str(self.count), Job.model_validate_json(found["job"]), Limits.model_validate_json(found["limits"])
 
     def finish(self, name: str, job: Job) -> None:
