@@ -68,11 +68,13 @@ def evaluation(folder: Path, run_id: str, split: record.Split) -> Content | None
     if main is None or entry is None:
         return None
     config = main["config"] | {key: main[key] for key in PROVENANCE if key in main}
+    curve = record.history(folder, run_id)
+    last = {key: value for row in curve for key, value in row.items()}  # as W&B itself adds them
     scores = record.scores_file(folder, run_id, split).relative_to(folder)
     return begun(main["config"])._replace(
         config=config,
-        rows=record.history(folder, run_id) if split == "dev" else [],
-        summary=main["summary"] | entry["summary"],
+        rows=curve if split == "dev" else [],
+        summary=last | main["summary"] | entry["summary"],
         files={f"scores-{split}-{run_id}": scores} if entry["state"] == "finished" else {},
         of=entry["state"],
     )

@@ -9,6 +9,7 @@ that goes wrong: the client's service cannot go on with a run after a failure, a
 import json
 import os
 import queue
+import re
 import signal
 import sys
 import threading
@@ -26,17 +27,19 @@ _WRITERS = {"offline": 1, "online": 4}
 _PATIENCE = 120.0
 """Seconds for what is left when the input has ended."""
 _LOG = Path("wandb", "scribe.log")
+_SERVER = re.compile(r"https?://[^\s\"']+")
 
 
-def main() -> int:
-    """Writes until the input ends; returns the exit status."""
+def main() -> NoReturn:
+    """Writes until the input ends."""
     try:
-        return _write()
+        _write()
     except Exception as error:
         _fail(error)
+    os._exit(0)  # the client would say of open runs that they are finished
 
 
-def _write() -> int:
+def _write() -> None:
     tracking = Tracking.model_validate_json(sys.stdin.readline())
     prepare(tracking)
     writers = [_Worker(tracking) for _ in range(_WRITERS[tracking.mode])]
@@ -49,7 +52,6 @@ def _write() -> int:
         writer.join(_PATIENCE)
     if any(writer.is_alive() for writer in writers):  # W&B is away, and nobody waits for this process any more
         os.killpg(os.getpgrp(), signal.SIGKILL)
-    return 0
 
 
 class _Worker(threading.Thread):
@@ -83,9 +85,10 @@ class _Worker(threading.Thread):
 
 def _fail(error: BaseException) -> NoReturn:
     """Says why, and ends the process with whatever else it does."""
-    reason = public((str(error).strip().splitlines() or [""])[0])
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reason = public(_SERVER.sub("the server", ": ".join(lines)))
     with suppress(OSError):  # a full disk, which the reason names
-        _LOG.write_text("".join(story(error)), encoding="utf-8")
+        _LOG.write_text(_SERVER.sub("the server", "".join(story(error))), encoding="utf-8")
     _say({"failed": f"{type(error).__name__}: {reason}"[:300], "full": unwritable(error)})
     os._exit(3)
 
@@ -100,4 +103,4 @@ def _say(what: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -102,7 +102,3 @@ class Session:
         run.finish(exit_code=1 if content.failed else 0)
         if not self._online:
             offline_files.await_whole(file)
-
-    def abandon(self) -> None:
-        """Ends the session of a run whose training was stopped; the next start goes on with it."""
-        self._run.finish(exit_code=255)

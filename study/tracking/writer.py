@@ -64,9 +64,7 @@ class Writer:
             return url
 
     def close(self) -> None:
-        """Ends the sessions of runs whose training was stopped."""
-        while self._open:
-            self._open.popitem()[1].abandon()
+        """Lets others write the runs whose training was stopped. W&B will call them crashed, until one does."""
         while self._locks:
             self._locks.popitem()[1].release()
 
