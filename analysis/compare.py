@@ -22,7 +22,7 @@ from analysis.cube import Cube, cube, read
 from analysis.distribution_free import TESTS
 from analysis.families import Comparison, Family, Settings, judge
 from analysis.multiplicity import CORRECTIONS
-from analysis.significance import differences
+from analysis.significance import paired
 from analysis.tables import p_value
 from analysis.variance import Variance, deviations, variance
 from trainables.errors import UserError
@@ -78,12 +78,9 @@ def compare(
     if max(len(found.seeds), len(found.queries)) < 2:
         raise UserError(where, "one seed and one query", "several seeds or several queries: their spread is the test's")
     complete = {name: found.complete(name) for name in names}
-    paired = [
-        (one, other, None if (a := complete[one]) is None or (b := complete[other]) is None else differences(a, b))
-        for one, other in pairs
-    ]
+    judging = [(one, other, paired(complete[one], complete[other])) for one, other in pairs]
     whole = [values for values in complete.values() if values is not None and len(values) == len(found.seeds)]
-    judged = judge(Family("scores", "", "value", paired), settings)
+    judged = judge(Family("scores", "", "value", judging), settings)
     return Compared(found, settings, judged, found.faults(), variance(whole))
 
 

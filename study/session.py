@@ -3,7 +3,6 @@
 import json
 import time
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from study import changes, plan, record, searchlog
@@ -62,7 +61,7 @@ def conduct(study: Study, started: float) -> None:
     mirror_search(tracking, study.name, plan_hash, log)
     _say_not_done(campaign)
     _mirror_missing(campaign, tracking)
-    _analyse(study, ledger)
+    _analyse(study)
     if archive:
         archive.complete(folder, study.tracking.mode)
         archive.publish(folder)
@@ -152,18 +151,12 @@ def _mirror_missing(campaign: Campaign, tracking: Tracking) -> None:
                 mirror(tracking, run.id, split)
 
 
-def _analyse(study: Study, ledger: Ledger) -> None:
+def _analyse(study: Study) -> None:
     from analysis import results
     from analysis.report import write_report
 
     folder, offline = study.folder, study.tracking.mode == "offline"
     found = results.read(folder / "wandb") if offline else results.read_records(folder)
     report = write_report(found, folder / "report")
-    finished = (run_id for run_id in ledger.ids() if ledger.finished(run_id))
-    summaries = [summary for run_id in finished if (summary := ledger.summary(run_id))]
     say(report.text)
-    trained, reused = (sum(s.get(f"instances_{key}", 0) for s in summaries) for key in ("trained", "reused"))
-    seconds = [summary["seconds"] for summary in summaries if summary.get("instances_trained")]
-    if seconds:
-        say(f"{trained} instances trained, {trained + reused} without sharing; a run took {fmean(seconds):.0f} s")
     say(f"report: {folder / 'report' / 'report.html'}")
