@@ -7,7 +7,6 @@ SCORES is a CSV or Parquet file with columns system, value and, as far as there 
 Without --baseline every system is compared with every other one.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from analysis.multiplicity import CORRECTIONS
 from analysis.significance import paired
 from analysis.tables import p_value
 from analysis.variance import Variance, deviations, variance
+from trainables.command_line import Parser
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -112,7 +112,7 @@ def text(compared: Compared) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.compare", description="Compares systems by their scores.")
+    parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
     parser.add_argument("scores", type=Path, help="CSV or Parquet: system, value and, if there are such, seed, query")
     parser.add_argument("--baseline", action="append", default=[], help="compare the others with this; may be repeated")
     parser.add_argument("--less-is-better", action="store_true", help="of these values")
