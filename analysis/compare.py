@@ -7,7 +7,6 @@ SCORES is a CSV or Parquet file with columns system, value and, as far as there 
 Without --baseline every system is compared with every other one.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Sequence
@@ -22,9 +21,10 @@ from analysis.cube import Cube, cube, read
 from analysis.distribution_free import TESTS
 from analysis.families import Comparison, Family, Settings, judge
 from analysis.multiplicity import CORRECTIONS
-from analysis.significance import differences
+from analysis.significance import paired
 from analysis.tables import p_value
 from analysis.variance import Variance, deviations, variance
+from trainables.command_line import Parser
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -78,12 +78,9 @@ def compare(
     if max(len(found.seeds), len(found.queries)) < 2:
         raise UserError(where, "one seed and one query", "several seeds or several queries: their spread is the test's")
     complete = {name: found.complete(name) for name in names}
-    paired = [
-        (one, other, None if (a := complete[one]) is None or (b := complete[other]) is None else differences(a, b))
-        for one, other in pairs
-    ]
+    judging = [(one, other, paired(complete[one], complete[other])) for one, other in pairs]
     whole = [values for values in complete.values() if values is not None and len(values) == len(found.seeds)]
-    judged = judge(Family("scores", "", "value", paired), settings)
+    judged = judge(Family("scores", "", "value", judging), settings)
     return Compared(found, settings, judged, found.faults(), variance(whole))
 
 
@@ -115,7 +112,7 @@ def text(compared: Compared) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.compare", description="Compares systems by their scores.")
+    parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
     parser.add_argument("scores", type=Path, help="CSV or Parquet: system, value and, if there are such, seed, query")
     parser.add_argument("--baseline", action="append", default=[], help="compare the others with this; may be repeated")
     parser.add_argument("--less-is-better", action="store_true", help="of these values")

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from analysis.plan import Phase, Plan
 from analysis.results import Results, Run, same_queries
-from analysis.significance import differences
 from trainables.errors import UserError
 
 FURTHER = ("schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives")
@@ -153,11 +152,6 @@ def mean(values: NDArray[np.float64] | None) -> Score | None:
         return None
     seeds = values.mean(axis=1)
     return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
-
-
-def paired(system: NDArray[np.float64] | None, baseline: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """(seeds, queries) differences of two configurations' values; None where one is incomplete."""
-    return None if system is None or baseline is None else differences(system, baseline)
 
 
 def score_text(score: Score | None) -> str:

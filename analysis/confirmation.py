@@ -9,11 +9,11 @@ is luck.
 from dataclasses import dataclass
 from typing import get_args
 
-from analysis import significance
-from analysis.configurations import Configuration, Score, mean, paired, score_text
+from analysis.configurations import Configuration, Score, mean, score_text
 from analysis.estimate import Test
 from analysis.plan import Phase, Plan
 from analysis.results import Results
+from analysis.significance import Array, paired, targets
 
 HEADER = ["system", "configuration", "search", "confirmed", "test", "gain: search", "gain: fresh seeds", "luck"]
 LEGEND = (
@@ -82,7 +82,7 @@ def legend(plan: Plan) -> str:
 def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None) -> list[Confirmed]:
     scored = [{phase: c.values(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, untuned)]
     gain, fresh = (paired(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
-    interval = None if fresh is None else significance.targets(fresh, 1 - plan.alpha)["both"]
+    interval = None if fresh is None else targets(fresh, 1 - plan.alpha)["both"]
     first, second = (_scores(values) for values in scored)
     tuned = Confirmed(
         system,
@@ -99,7 +99,7 @@ def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Config
     return [tuned, Confirmed(system, False, label, *second)]
 
 
-def _scores(values: dict[Phase, significance.Array | None]) -> tuple[Score | None, Score | None, Score | None]:
+def _scores(values: dict[Phase, Array | None]) -> tuple[Score | None, Score | None, Score | None]:
     return mean(values["search"]), mean(values["confirmed"]), mean(values["test"])
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainables.errors import UserError
 
+_READ = ("system", "seed", "query", "value")
 _SHOWN = 3
 """Names listed of what is missing."""
 _LARGEST, _SMALLEST = 1e100, 1e-6
@@ -84,7 +85,9 @@ def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
     held = np.bincount(places, minlength=int(np.prod(sizes)))
     if (held > 1).any():
         row = int(np.flatnonzero(pd.Series(places).duplicated())[0])
-        raise UserError(f"{where}, data row {row + 1}", f"{_described(frame, row)} once more", "each score once")
+        unread = [str(name) for name in frame.columns if name not in _READ]
+        expected = "each score once" + (f"; not read: {', '.join(unread)}" if unread else "")
+        raise UserError(f"{where}, data row {row + 1}", f"{_described(frame, row)} once more", expected)
     full = np.full(sizes, np.nan)
     full.ravel()[places] = values
     found: dict[str, NDArray[np.float64]] = {}
@@ -106,7 +109,7 @@ def read(path: Path) -> pd.DataFrame:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            known = [name for name in ("system", "seed", "query", "value") if name in pq.read_schema(path).names]
+            known = [name for name in _READ if name in pq.read_schema(path).names]
             text = [name for name in known if name != "value"]
             frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
         else:
@@ -150,7 +153,7 @@ def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.int
     if column == "system" and (codes < 0).any():
         raise UserError(f"{where}, data row {int(np.argmax(codes < 0)) + 1}", "no system", "a system in every row")
     if column == "seed":
-        listed = [int(name) if isinstance(name, float) and name.is_integer() else name for name in listed]
+        listed = [_whole(name) for name in listed]
     if column == "system":
         return codes, listed  # in the order of the file
     order = sorted(range(len(listed)), key=lambda place: (str(type(listed[place])), listed[place]))
@@ -161,7 +164,12 @@ def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.int
 
 def _described(frame: pd.DataFrame, row: int) -> str:
     named = [name for name in ("system", "seed", "query") if name in frame]
-    return ", ".join(f"{name} {frame[name].iloc[row]}" for name in named)
+    return ", ".join(f"{name} {_whole(frame[name].iloc[row])}" for name in named)
+
+
+def _whole(seed: Any) -> Any:
+    """Seeds are floats where a system without any stands among them."""
+    return int(seed) if isinstance(seed, float) and seed.is_integer() else seed
 
 
 def _listed(names: list[str]) -> str:

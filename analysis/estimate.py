@@ -8,6 +8,8 @@ from typing import NamedTuple
 _CAUTION, _LEVEL, _POWER = 0.3, 0.05, 0.6
 """At the level .05 a mean square of few degrees of freedom is supposed to have come out at its .3 quantile, and at
 lower levels at lower ones; see `Estimate.df_at`."""
+_LOG_OF_NOTHING = -746.0
+"""Stands for the logarithm of a p-value too small for a number: its exponential is 0."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,24 @@ class Estimate(NamedTuple):
 
         if self.error == 0:
             return 0.0 if distance > 0 else 1.0
-        t = distance / self.error
-        plain = float(stats.t.sf(t, self.df_at(_LEVEL)))
-        low, high = float(stats.t.logsf(t, self.df_at(_LEVEL))), float(stats.t.logsf(t, self.df))
-        if 2 * plain >= _LEVEL or low >= high:
-            return plain
+
+        def plain(df: float) -> float:
+            return float(stats.t.sf(distance / self.error, df))
 
         def excess(log_p: float) -> float:
-            return float(stats.t.logsf(t, self.df_at(2 * math.exp(log_p)))) - log_p
+            return _log(plain(self.df_at(2 * math.exp(log_p)))) - log_p
 
+        least, most = plain(self.df_at(_LEVEL)), plain(self.df)
+        low, high = _log(least), _log(most)
+        if 2 * least >= _LEVEL or least >= most or excess(low) <= 0:
+            return least
+        if excess(high) >= 0:  # at so low a level the caution is whole, or rounding alone parts the two
+            return most
         return math.exp(optimize.brentq(excess, low, high, xtol=1e-12))
+
+
+def _log(p: float) -> float:
+    return math.log(p) if p > 0 else _LOG_OF_NOTHING
 
 
 @lru_cache(maxsize=256)

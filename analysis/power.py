@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.estimate import Estimate
-from analysis.twoway import TwoWay, combined
+from analysis.twoway import combined
 
 POWER = 0.8
-_FARTHEST = 1e9
-"""Standard errors beyond which no difference is looked for."""
+_FARTHEST = 1e5
+"""Standard errors beyond which no difference is looked for: the non-central t distribution takes minutes there."""
 _MOST = 10_000_000
 """Queries beyond which no number is named."""
 
@@ -28,11 +28,6 @@ class Parts(NamedTuple):
         if seeds > queries:
             few, more = self.rest + seeds * self.query, queries * self.seed
         return combined(mean, few, more, (seeds, queries))
-
-
-def parts(found: TwoWay) -> Parts:
-    """The parts as a comparison has found them."""
-    return Parts(*found.parts)
 
 
 def detectable(estimate: Estimate, level: float, power: float = POWER) -> float | None:
@@ -54,6 +49,8 @@ def detectable(estimate: Estimate, level: float, power: float = POWER) -> float 
         return None
     df = estimate.df_at(level)
     critical = stats.t.isf(level / 2, df)
+    if critical > _FARTHEST:
+        return None
 
     def shortfall(shift: float) -> float:
         tails = stats.nct.sf(critical, df, shift), stats.nct.sf(critical, df, -shift)
@@ -75,8 +72,9 @@ def queries_needed(spread: Parts, difference: float, seeds: int, level: float, p
     """
 
     def enough(queries: int) -> bool:
-        found = detectable(spread.estimate(seeds, queries), level, power)
-        return found is None or found <= difference
+        estimate = spread.estimate(seeds, queries)
+        found = detectable(estimate, level, power)
+        return estimate.error == 0 or (found is not None and found <= difference)
 
     if not enough(_MOST):
         return None

@@ -5,7 +5,6 @@
 FOLDER is a study's folder or its wandb folder; without W&B files in it, the study's records are read.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ import pandas as pd
 from analysis import figures, latex, optuna_file, pages
 from analysis.results import Results, read, read_records
 from analysis.tables import Analysis, analyse
+from trainables.command_line import Parser
 from trainables.errors import UserError
 
 
@@ -69,7 +69,7 @@ def write_report(results: Results, folder: Path) -> Report:
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
+    parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
     parser.add_argument("folder", type=Path, help="a study's folder or its wandb folder")
     parser.add_argument("--output", type=Path, help="where the report goes (default: FOLDER/report)")
     arguments = parser.parse_args(argv)

@@ -18,7 +18,11 @@ from analysis import render
 from analysis.cube import Cube, cube, read
 from analysis.power import POWER, table
 from analysis.variance import Variance, deviations, variance
+from trainables.command_line import Parser
 from trainables.errors import UserError
+
+_LARGEST = 1e100
+"""Deviations beyond it overflow when squared."""
 
 
 def pilot(found: Cube, where: str) -> Variance:
@@ -42,13 +46,14 @@ def text(parts: Variance, effects: Sequence[float], seeds: Sequence[int], compar
         [f"{effect:g}", *(f"{count:,}" if count else "never" for count in counts)]
         for effect, counts in table(parts.of_a_difference(), effects, seeds, alpha / comparisons)
     ]
-    title = f"queries needed to see a true difference with {POWER:.0%} power, {comparisons} comparisons at {alpha:g}"
+    family = f"{comparisons} comparison{'s' * (comparisons != 1)} at {alpha:g}"
+    title = f"queries needed to see a true difference with {POWER:.0%} power, {family}"
     return render.terminal(title, ["difference", *(f"{number} seeds" for number in seeds)], rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.sample_size", description="Seeds and queries needed.")
+    parser = Parser(prog="python -m analysis.sample_size", description="Seeds and queries needed.")
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of two systems or more, as analysis.compare reads")
     for name in ("seed", "query", "rest"):
         parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation, {name}")
@@ -72,23 +77,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check(asked: argparse.Namespace) -> None:
-    given = [getattr(asked, f"{name}_sd") for name in ("seed", "query", "rest")]
-    if (asked.pilot is None) == (None in given) or (asked.pilot and any(value is not None for value in given)):
-        raise UserError("arguments", "neither a pilot nor deviations, or both", "PILOT.csv, or all three of --seed-sd, "
-                        "--query-sd, --rest-sd")  # fmt: skip
-    for name, wrong, expected in (
-        ("deviations", not (asked.pilot or _sensible(given)), "numbers not below 0, one of them above"),
-        ("--effect", any(not 0 < value < math.inf for value in asked.effect), "numbers above 0"),
-        ("--seeds", any(value < 2 for value in asked.seeds), "whole numbers from 2 on"),
-        ("--comparisons", asked.comparisons < 1, "a whole number above 0"),
-        ("--alpha", not 1e-9 <= asked.alpha < 1, "a number below 1, and no less than 1e-9"),
+    given = {f"--{name}-sd": getattr(asked, f"{name}_sd") for name in ("seed", "query", "rest")}
+    options, there = ", ".join(given), [name for name, value in given.items() if value is not None]
+    if (asked.pilot is None and len(there) < len(given)) or (asked.pilot is not None and there):
+        found = f"{'no' if asked.pilot is None else 'a'} pilot and {', '.join(there) or 'no deviations'}"
+        raise UserError("command line", found, f"PILOT.csv, or all three of {options}")
+    sizes = [given[name] for name in there]
+    for name, values, right, expected in (
+        (
+            options,
+            sizes,
+            asked.pilot or (all(0 <= value <= _LARGEST for value in sizes) and any(sizes)),
+            f"numbers from 0 to {_LARGEST:g}, one of them above 0",
+        ),
+        ("--effect", asked.effect, all(0 < value < math.inf for value in asked.effect), "numbers above 0"),
+        ("--seeds", asked.seeds, min(asked.seeds) >= 2, "whole numbers from 2 on"),
+        ("--comparisons", [asked.comparisons], asked.comparisons >= 1, "a whole number above 0"),
+        ("--alpha", [asked.alpha], 1e-9 <= asked.alpha < 1, "a number below 1, and no less than 1e-9"),
     ):
-        if wrong:
-            raise UserError(name, "out of range", expected)
-
-
-def _sensible(deviations: Sequence[float]) -> bool:
-    return all(0 <= value < math.inf for value in deviations) and any(deviations)
+        if not right:
+            raise UserError(name, ", ".join(map(str, values)), expected)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,13 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Array:
     first, second = np.atleast_2d(np.asarray(system, float)), np.atleast_2d(np.asarray(baseline, float))
     if first.shape[1] != second.shape[1] or (first.shape[0] != second.shape[0] and 1 not in (len(first), len(second))):
         raise ValueError(f"system {first.shape} and baseline {second.shape} are not paired")
-    paired: Array = np.round(first - second, _DECIMALS)
-    return paired
+    rounded: Array = np.round(first - second, _DECIMALS)
+    return rounded
+
+
+def paired(system: ArrayLike | None, baseline: ArrayLike | None) -> Array | None:
+    """`differences`, (seeds, queries); None where a side is incomplete."""
+    return None if system is None or baseline is None else differences(system, baseline)
 
 
 def targets(d: ArrayLike, confidence: float = 0.95) -> dict[str, Test | None]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean, paired
+from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean
 from analysis.confirmation import Confirmed, confirm
 from analysis.families import Comparison, Family, Settings, Target, judge
 from analysis.importance import Importance, importances
@@ -10,6 +10,7 @@ from analysis.marks import marks
 from analysis.next_study import Needed, needed
 from analysis.plan import Phase, Plan
 from analysis.results import Results
+from analysis.significance import paired
 from analysis.untuned import Untuned, untuned
 from trainables.metrics import MINIMISED
 

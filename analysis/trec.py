@@ -34,14 +34,18 @@ def export(results: Results, folder: Path) -> list[Path]:
         The files, in sorted order.
 
     Raises:
-        UserError: the folder holds something, nothing is finished, a candidate has no score or no id, or two runs say
-            otherwise of a candidate's relevance.
+        UserError: the folder holds something or cannot be made, nothing is finished, a candidate has no score or no
+            id, or two runs say otherwise of a candidate's relevance.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(str(folder), "something is there", "a new or an empty folder")
     runs = [run for run in results.runs if run.finished and run.files]
     if not runs:
         raise UserError("--trec", "no finished run with scores", "a study that has been run")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(str(folder), error.strerror, "a folder that can be made") from error
     with whole_folder(folder) as temporary:
         for split in sorted({split for run in runs for split in run.files}):
             (temporary / split).mkdir()

@@ -26,13 +26,6 @@ class TwoWay(NamedTuple):
     ms_query: float
     ms_residual: float
 
-    @property
-    def parts(self) -> tuple[float, float, float]:
-        """Variance between seeds, between queries, and of the rest; what comes out negative is 0."""
-        seed = (self.ms_seed - self.ms_residual) / self.queries
-        query = (self.ms_query - self.ms_residual) / self.seeds
-        return max(seed, 0.0), max(query, 0.0), self.ms_residual
-
 
 def two_way(d: NDArray[np.float64]) -> TwoWay:
     """The mean squares of d (seeds, queries)."""

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis.configurations import Configuration, Score, mean, paired, score_text
+from analysis.configurations import Configuration, Score, mean, score_text
 from analysis.families import Family, Settings, judge
 from analysis.marks import legend as marks_legend
 from analysis.marks import marks
 from analysis.plan import Phase, Plan
 from analysis.results import Results
+from analysis.significance import paired
 
 _LEGEND = (
     "{metric} on {dev}, mean ± standard deviation over {seeds} {kind}seed{s}, every searched system with its untuned "

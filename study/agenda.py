@@ -43,11 +43,6 @@ class Agenda:
         """Runs that are queued or running."""
         return len(self._queue) + len(self._running)
 
-    @property
-    def waiting(self) -> list[Errand]:
-        """Queued, and not running yet."""
-        return [entry.errand for entry in self._queue.values()]
-
     def add(self, errand: Errand) -> None:
         """Queues it."""
         trains = errand.job.action == "train"

@@ -107,13 +107,13 @@ def _hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
 
 
 def _detectable(study: Study) -> float | None:
-    """With 80 % power and the corrections of the plan, from the report of what is there."""
+    """With 80 % power and the corrections of the plan, over the first baseline, from the report of what is there."""
     path = study.folder / "report" / "comparisons.json"
     if not path.is_file():
         return None
     rows = json.loads(path.read_text(encoding="utf-8"))
-    found = [row["detectable"] for row in rows if row["family"] == "variants" and row["detectable"] is not None]
-    return max(found, default=None)
+    own = [row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])]
+    return max((row["detectable"] for row in own if row["detectable"] is not None), default=None)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

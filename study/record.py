@@ -100,13 +100,6 @@ def history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
     return rows
 
 
-def read_scores(study_folder: Path, run_id: str, split: Split = "dev") -> "pd.DataFrame":
-    """A finished run's scores."""
-    import pandas as pd
-
-    return pd.read_parquet(scores_file(study_folder, run_id, split))
-
-
 def finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
     """Whether this evaluation is done and recorded."""
     record = read(study_folder, run_id, split)

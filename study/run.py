@@ -14,6 +14,7 @@ from pathlib import Path
 
 from study.causes import story, unwritable
 from study.config import load, shipped
+from trainables.command_line import Parser
 from trainables.errors import UserError
 
 
@@ -23,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     folder: Path | None = None
     try:
+        _check(options)
         if options.list:
             _list()
             sys.stdout.flush()
@@ -32,10 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
         folder = study.folder
-        if (options.calibrate or options.json) and not options.plan:
-            raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
-        if options.trec is not None and (options.plan or options.prepare):
-            raise UserError("command line", "--trec", f"no --{'plan' if options.plan else 'prepare'} beside it")
         if options.trec is not None:
             _trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
@@ -66,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m study.run",
         description="Trains rankers with every label-smoothing variant, searches their settings over seeds, tests the "
         "chosen ones and writes a report. Without arguments: the quick study. The same command again resumes.",
@@ -83,6 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
     return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses what would be ignored."""
+    given = {"--list": options.list, "--plan": options.plan, "--prepare": options.prepare, "--trec": options.trec}
+    asked = [name for name, value in given.items() if value not in (None, False)]
+    if len(asked) > 1:
+        raise UserError("command line", " and ".join(asked), "one of them")
+    if options.list and options.arguments:
+        raise UserError("command line", repr(options.arguments[0]), "nothing beside --list")
+    if (options.calibrate or options.json) and not options.plan:
+        raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
 
 
 def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

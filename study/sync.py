@@ -4,7 +4,6 @@ It is made from the records, whether W&B's files were written offline, W&B was a
 has a part of it gets the rest; once more, and nothing is sent.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,12 +15,13 @@ from study.progress import say
 from study.tracking import Scribe, Tracking
 from study.tracking.content import DOCUMENTS, project_of
 from study.tracking.markers import mirrored
+from trainables.command_line import Parser
 from trainables.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit status: 0 done, 2 bad input, 1 W&B does not take it."""
-    parser = argparse.ArgumentParser(prog="python -m study.sync", description="Brings a study to a W&B server.")
+    parser = Parser(prog="python -m study.sync", description="Brings a study to a W&B server.")
     parser.add_argument("folder", type=Path, help="the study's folder, e.g. results/quick")
     parser.add_argument("--project", help="of W&B (default: the study's own)")
     parser.add_argument("--entity", help="user or team whose project it is (default: the study's own, else the key's)")

@@ -230,6 +230,28 @@ def test_systems_without_seeds_and_without_queries_are_not_compared_with_each_ot
     ]  # fmt: skip
 
 
+def test_what_the_command_line_does_not_know_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["s.csv", "--correction", "none"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith("analysis.compare: command line: argument --correction: invalid choice: 'none'")
+    assert told.count("\n") == 1
+
+
+def test_systems_that_are_surely_apart_are_told_apart() -> None:
+    """So surely that Satterthwaite's p is too small for a number: queries differ, seeds agree."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"seed": np.repeat(range(10), 2000), "query": np.tile(range(2000), 10)})
+    worse, better = (
+        frame.assign(system=name, value=mean + np.tile(rng.normal(0, 0.2, 2000), 10) + rng.normal(0, 0.01, len(frame)))
+        for name, mean in (("A", 0.2), ("B", 0.7))
+    )
+    (found,) = compare(pd.concat([worse, better]), ["A"]).comparisons
+    assert found.verdict == "better"
+    assert found.targets["both"].p < 1e-15  # type: ignore[union-attr]
+
+
 def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made().to_csv(tmp_path / "s.csv", index=False)
     assert main([str(tmp_path / "s.csv"), "--json", str(tmp_path)]) == 2

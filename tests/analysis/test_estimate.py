@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -58,6 +58,25 @@ def test_p_is_the_level_of_the_test_that_just_rejects() -> None:
     assert p < 0.05
     assert p == pytest.approx(2 * stats.t.sf(6.0, found.df_at(p)), rel=1e-9)
     assert p > 2 * stats.t.sf(6.0, found.df_at(0.05))
+
+
+@given(
+    found=st.builds(
+        Estimate,
+        mean=st.just(1.0),
+        error=st.floats(1e-6, 0.1),
+        df=st.integers(1, 100),
+        share=st.floats(1e-12, 1, exclude_max=True),
+        df_more=st.integers(2, 50_000),
+    )
+)
+@example(Estimate(0.5, 0.005, 9, 0.05, 49_999))  # where Satterthwaite's p is too small for a number
+@example(Estimate(1.0, 9.4e-05, 99, 0.9999999999999993, 2))  # where rounding alone tells the two bounds apart
+def test_the_surest_difference_has_a_p_between_that_of_all_degrees_of_freedom_and_that_of_the_fewest(
+    found: Estimate,
+) -> None:
+    bounds = [2 * float(stats.t.sf(found.mean / found.error, df)) for df in (found.df_at(0.05), found.df)]
+    assert min(bounds) * (1 - 1e-9) <= found.test().p <= max(bounds) * (1 + 1e-9)
 
 
 def test_without_spread_it_is_certain() -> None:

@@ -8,7 +8,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.estimate import Estimate
-from analysis.power import Parts, detectable, parts, queries_needed, table
+from analysis.power import Parts, detectable, queries_needed, table
 from analysis.significance import over_both, over_queries
 from analysis.twoway import crossed, two_way
 
@@ -45,7 +45,9 @@ def test_parts_give_the_estimate_back() -> None:
     d = np.random.default_rng(3).normal(0, 0.2, (4, 90)) + np.random.default_rng(4).normal(0, 0.3, 90)
     d += np.random.default_rng(5).normal(0, 0.1, (4, 1))
     found = two_way(d)
-    assert parts(found).estimate(4, 90, found.mean) == pytest.approx(crossed(found))
+    rest = found.ms_residual
+    parts = Parts((found.ms_seed - rest) / 90, (found.ms_query - rest) / 4, rest)
+    assert parts.estimate(4, 90, found.mean) == pytest.approx(crossed(found))
 
 
 @pytest.mark.parametrize(("seeds", "difference"), [(3, 0.06), (5, 0.03), (10, 0.03)])
@@ -66,6 +68,18 @@ def test_no_number_of_queries_makes_up_for_seeds() -> None:
     assert least is not None
     assert queries_needed(SPREAD, least * 1.02, 3, 0.05) is not None
     assert queries_needed(SPREAD, least * 0.98, 3, 0.05) is None
+
+
+def test_a_level_out_of_reach_is_not_taken_for_no_spread() -> None:
+    """Two queries have one degree of freedom, which knows no level of 1e-10; that says nothing of more queries."""
+    assert detectable(SPREAD.estimate(20, 2), 1e-10) is None
+    queries = queries_needed(SPREAD, 0.05, 20, 1e-10)
+    assert queries is not None
+    enough, short = (detectable(SPREAD.estimate(20, count), 1e-10) for count in (queries, queries - 1))
+    assert enough is not None
+    assert short is not None
+    assert enough <= 0.05 < short
+    assert queries_needed(Parts(0.0, 0.0, 0.0), 0.05, 20, 1e-10) == 2
 
 
 def test_more_seeds_and_larger_effects_need_fewer_queries() -> None:

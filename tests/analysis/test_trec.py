@@ -1,8 +1,6 @@
 """A study as TREC files: ir-measures reads there what the product computes, and nothing is written by halves."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,7 +13,7 @@ from analysis.results import Results, read_records
 from analysis.trec import escaped, export
 from study.run import main
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
-from tests.study.command import environment
+from tests.study.command import light
 from trainables.errors import UserError
 
 ORACLES = {
@@ -128,21 +126,7 @@ def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
 
 
 def test_the_command_writes_them_without_torch_or_ray(results: Results, tmp_path: Path) -> None:
-    code = (
-        "import sys; from study.run import main\n"
-        f"status = main(['quick', 'output.folder={tmp_path / 'study'}', '--trec', 'trec'])\n"
-        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
-        "assert not heavy, heavy\nsys.exit(status)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
-        timeout=60,
-        check=False,
-    )
+    done = light(tmp_path, "quick", f"output.folder={tmp_path / 'study'}", "--trec", "trec")
     assert done.returncode == 0, done.stderr
     assert f"{2 * len(results.runs)} rankings and 2 files of relevance in trec" in done.stdout
     assert (tmp_path / "trec" / "test.qrels").is_file()
@@ -153,8 +137,9 @@ def test_mistakes_of_the_command_are_one_line(
 ) -> None:
     place, folder = f"output.folder={tmp_path / 'study'}", str(tmp_path / "trec")
     for arguments, part in [
-        ([place, "--trec", folder, "--plan"], "no --plan beside it"),
+        ([place, "--trec", folder, "--plan"], "--plan and --trec; expected one of them"),
         ([place, "--trec", str(tmp_path)], "a new or an empty folder"),
+        ([place, "--trec", str(tmp_path / "study" / "plan.json" / "trec")], "expected a folder that can be made"),
         ([f"output.folder={tmp_path / 'nowhere'}", "--trec", folder], "a study that has been run"),
     ]:
         assert main(["quick", *arguments]) == 2

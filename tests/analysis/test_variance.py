@@ -9,6 +9,8 @@ from statsmodels.stats.anova import anova_lm
 from analysis.sample_size import main
 from analysis.variance import Variance, variance
 
+DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
+
 
 def scores(systems: int, seeds: int, queries: int, sizes: Variance, seed: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
@@ -68,15 +70,18 @@ def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "neither a pilot nor deviations"),
-        (["--seed-sd", ".1"], "neither a pilot nor deviations"),
+        ([], "no pilot and no deviations; expected PILOT.csv, or all three of --seed-sd"),
+        (["--seed-sd", ".1"], "no pilot and --seed-sd; expected"),
         (["none.csv"], "no such file"),
-        (["none.csv", "--seed-sd", ".1"], "or both"),
-        (["--seed-sd", "-1", "--query-sd", "0", "--rest-sd", "1"], "deviations: out of range"),
-        (["--seed-sd", "1", "--query-sd", "0", "--rest-sd", "1", "--seeds", "1"], "--seeds: out of range"),
-        (["--seed-sd", "nan", "--query-sd", "0", "--rest-sd", "1"], "deviations: out of range"),
-        (["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "0"], "deviations: out of range"),
-        (["--seed-sd", "1", "--query-sd", "0", "--rest-sd", "1", "--effect", "nan"], "--effect: out of range"),
+        (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected PILOT.csv, or all three"),
+        ([*DEVIATIONS, "--seed-sd", "-1"], "--seed-sd, --query-sd, --rest-sd: -1.0, 0.0, 1.0; expected numbers from 0"),
+        ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
+        ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),
+        ([*DEVIATIONS, "--rest-sd", "0"], "--rest-sd: 0.0, 0.0, 0.0; expected"),
+        ([*DEVIATIONS, "--seeds", "5", "1"], "--seeds: 5, 1; expected whole numbers from 2 on"),
+        ([*DEVIATIONS, "--effect", "nan"], "--effect: nan; expected numbers above 0"),
+        ([*DEVIATIONS, "--comparisons", "0"], "--comparisons: 0; expected a whole number above 0"),
+        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number below 1"),
     ],
 )
 def test_a_mistake_gets_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

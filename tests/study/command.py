@@ -40,6 +40,25 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
+def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a folder; it fails where it loads what only training or a search needs."""
+    code = (
+        "import sys; from study.run import main\n"
+        f"try: status = main({list(arguments)!r})\nexcept SystemExit as end: status = end.code\n"
+        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
+        "assert not heavy, heavy\nsys.exit(status)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        timeout=60,
+        check=False,
+    )
+
+
 def copy_cache(reference: Path, place: Path, stages: bool = False) -> None:
     """Lets a study under `place` begin with what another one has prepared, and maybe trained."""
     left_out = shutil.ignore_patterns() if stages else shutil.ignore_patterns("stages")

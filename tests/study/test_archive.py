@@ -191,7 +191,7 @@ def test_a_trial_that_does_not_see_the_folder_keeps_its_record_at_the_place(worl
     driver = tracking.model_copy(update={"folder": tmp_path / "driver"})
     collect(driver, errand.job.specification.id, "dev")
     assert record.finished(driver.folder, errand.job.specification.id)
-    assert len(record.read_scores(driver.folder, errand.job.specification.id)) > 0
+    assert len(pd.read_parquet(record.scores_file(driver.folder, errand.job.specification.id))) > 0
 
 
 def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:

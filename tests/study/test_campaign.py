@@ -280,6 +280,6 @@ def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> 
     def watch(running: list[Errand]) -> None:
         stages = [first_stage(errand) for errand in running]
         if None not in stages and len(set(stages)) < len(stages):
-            assert all(first_stage(errand) in stages for errand in made._agenda.waiting)
+            assert all(first_stage(entry.errand) in stages for entry in made._agenda._queue.values())
 
     drive(made, concurrent=2, watch=watch)

@@ -85,7 +85,7 @@ def agree(ledger: Ledger, folder: Path) -> None:
             took = finished["summary"]["seconds" if split == "dev" else "test/seconds"]
             device = (finished["config"]["specification"]["environment"] or {"device": "cpu"})["device"]
             gpu += took if device == "cuda:H200" else 0
-            frame = record.read_scores(folder, run_id, split)
+            frame = pd.read_parquet(record.scores_file(folder, run_id, split))
             groups = [group for _, group in sorted(frame.groupby("query_id"))]
             expected = [recall_at(1, [group["score"]], [group["relevant"]])[0] for group in groups]
             np.testing.assert_allclose(ledger.per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)

@@ -132,8 +132,8 @@ def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
     """(seeds, queries) hits, straight from the files."""
     rows = []
     for run in item.runs[:seeds]:
-        table = record.read_scores(folder, run.id)["score"].to_numpy().reshape(QUERIES, CANDIDATES)
-        rows.append((table.argmax(axis=1) == 0).astype(float))
+        table = pd.read_parquet(record.scores_file(folder, run.id))["score"].to_numpy()
+        rows.append((table.reshape(QUERIES, CANDIDATES).argmax(axis=1) == 0).astype(float))
     return np.stack(rows)
 
 

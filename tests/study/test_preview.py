@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,11 @@ from study.estimate import Cost, calibrated, recorded
 from study.places import places
 from study.preview import preview
 from study.settings import Study
-from tests.study.command import SMALL, environment
+from tests.study.command import SMALL, light, run
 from tests.study.driving import STUDY, campaign, drive
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
+from trainables.files import write_json
 
 
 def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
@@ -77,40 +76,32 @@ def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() 
     assert recorded([(0, 5.0)], [1.0]) is None
 
 
-def command(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
-    return subprocess.run(
-        [sys.executable, "-m", "study.run", "quick", *SMALL, *places, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=250,
-        check=False,
-    )
-
-
 def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
-    result = command(tmp_path, "--plan", "--json")
+    settings = (*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
+    result = light(tmp_path, "quick", *settings, "--plan", "--json")
     assert result.returncode == 0, result.stderr
-    study = load("quick", [*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}"])
-    assert json.loads(result.stdout) == preview(study)
-    code = f"import sys; from study.run import main; main(['--plan', 'cache.folder={tmp_path}']); "
-    code += "print([m for m in ('torch', 'ray', 'optuna', 'wandb') if m in sys.modules])"
-    root = str(Path(__file__).parents[2])
-    light = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=root),
-    )
-    assert light.stdout.splitlines()[-1] == "[]"
+    assert json.loads(result.stdout) == preview(load("quick", settings))
+
+
+def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_path: Path) -> None:
+    """Not that of a comparison among the variants, nor of another family."""
+    rows = [
+        {"family": family, "baseline": baseline, "detectable": detectable}
+        for family, baseline, detectable in [
+            ("variants", "BERT", 0.01),
+            ("variants", "BERT", 0.03),
+            ("variants", "BERT", None),
+            ("variants", "T-LS", 0.05),
+            ("sanity", "BERT", 0.07),
+        ]
+    ]
+    write_json(tmp_path / "report" / "comparisons.json", rows)
+    assert planned(tmp_path)[1]["detectable"] == 0.03
 
 
 @pytest.mark.parametrize("option", ["--json", "--calibrate"])
 def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
-    result = command(tmp_path, option)
+    result = run(tmp_path, option)
     assert result.returncode == 2
     assert result.stderr == f"study.run: command line: {option}; expected --plan beside it\n"
 

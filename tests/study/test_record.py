@@ -47,7 +47,8 @@ def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
     record.write(tmp_path, split, ENTRY, SCORES)
     assert record.read(tmp_path, "abc", split) == written(tmp_path, split)
     assert record.finished(tmp_path, "abc", split)
-    pd.testing.assert_frame_equal(record.read_scores(tmp_path, "abc", split), SCORES, check_exact=True)
+    kept = pd.read_parquet(record.scores_file(tmp_path, "abc", split))
+    pd.testing.assert_frame_equal(kept, SCORES, check_exact=True)
     other = SPLITS[1 - SPLITS.index(split)]
     assert record.read(tmp_path, "abc", other) is None
     assert len(files(tmp_path)) == 2
@@ -150,4 +151,4 @@ record.write(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, pd.DataFr
     assert (tmp_path / "runs/abc/history.json").exists() == (at == "record.json")
     record.write(tmp_path, "dev", ENTRY, SCORES)
     assert record.finished(tmp_path, "abc")
-    pd.testing.assert_frame_equal(record.read_scores(tmp_path, "abc"), SCORES)
+    pd.testing.assert_frame_equal(pd.read_parquet(record.scores_file(tmp_path, "abc")), SCORES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import environment
+from tests.study.command import environment, light
 
 
 def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -42,6 +42,9 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["broken.toml"], ["broken.toml", "not TOML"]),
         (["missing.toml"], ["missing.toml", "no such file"]),
         (["quick", "another"], ["another"]),
+        (["--jsn"], ["command line", "--jsn", "--help"]),
+        (["--list", "quick"], ["command line", "'quick'", "nothing beside --list"]),
+        (["--list", "--prepare"], ["command line", "--list and --prepare", "one of them"]),
         ([f"output.folder={Path(__file__).parent}"], ["other things"]),
     ],
 )
@@ -69,21 +72,7 @@ def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
     ("option", "part"), [("--help", "usage"), ("--list", "T-WSLS"), ("--plan", "unknown until"), ("--list", "quick")]
 )
 def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
-    code = (
-        "import sys; from study.run import main\n"
-        f"try: status = main([{option!r}])\nexcept SystemExit as end: status = end.code\n"
-        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
-        "assert not heavy, heavy\nsys.exit(status)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
-        timeout=60,
-        check=False,
-    )
+    result = light(tmp_path, option)
     assert result.returncode == 0, result.stderr
     assert part in result.stdout
 
