@@ -4,6 +4,7 @@ The seeds' runs are runs of the study under their own ids; this one holds the sw
 the mean of what they found.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -72,7 +73,7 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
             project=where.project,
             entity=where.entity,
             job_type="sweep",
-            config=dict(parameters),
+            config={name: _value(text) for name, text in parameters.items()},
             dir=os.path.relpath(where.folder or "."),
             settings=wandb.Settings(
                 console="off",
@@ -94,3 +95,11 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
         cause = public(" ".join(str(error).split()))
         say(f"the sweep's own run cannot be opened ({type(error).__name__}: {cause}); the configuration runs without")
         return None
+
+
+def _value(text: str) -> Any:
+    """As the sweep has it: numbers are none of text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

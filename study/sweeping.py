@@ -107,9 +107,8 @@ def sweep(study: Study, given: Mapping[str, str]) -> None:
         told.about(label, {"study": study.name, **ids})
         with Claims(storage(str(study.folder / swept.FOLDER))).held(item.id, _patience()):
             found = _run(begun, item)
-        values = {"objective": next(iter(found.values()))} | {
-            f"objective/{name}": value for name, value in found.items()
-        }
+        values = {"objective": next(iter(found.values()))}
+        values |= {f"objective/{name}": value for name, value in found.items()}
         told.found(values)
     about = {"variant": item.name, **item.point.values, "configuration_id": item.id, "seeds": list(study.seeds)}
     say(json.dumps(about | values))
