@@ -62,7 +62,8 @@ def parent(
 
 
 def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callable[[str], None]) -> Any:
-    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+    # Runs of the study that this process may write beside it are runs of their own.
+    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "WANDB_REINIT": "create_new"}
     import wandb
 
     kind: Literal["online", "offline"] = "online" if mode == "online" else "offline"
@@ -81,7 +82,6 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
                 finish_timeout=_TIMEOUT,
                 host="study",
                 init_timeout=_TIMEOUT,
-                reinit="create_new",  # the study's own runs are nothing to this one
                 save_code=False,
                 silent=True,
                 sweep_id=where.sweep,
