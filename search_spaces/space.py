@@ -3,7 +3,7 @@
 The same function serves a sampler, which answers by what it has learnt, and `points`, which answers in every way.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 Grid = Mapping[str, Sequence[Any]]
@@ -83,3 +83,20 @@ def points(space: Space) -> Iterator[Point]:
         while taken and taken[-1] == sizes[len(taken) - 1] - 1:
             taken.pop()
         following = [*taken[:-1], taken[-1] + 1] if taken else None
+
+
+def values(found: Iterable[Point]) -> dict[str, list[Any]]:
+    """The values that each hyperparameter takes among some points, by name, in the order in which they come."""
+    taken: dict[str, dict[Any, None]] = {}
+    for point in found:
+        for name, value in point.values.items():
+            taken.setdefault(name, {})[value] = None
+    return {name: list(own) for name, own in taken.items()}
+
+
+def branches(found: Iterable[Point]) -> list[list[Point]]:
+    """Points parted by which hyperparameters they have: within a branch all values can be combined."""
+    parted: dict[tuple[str, ...], list[Point]] = {}
+    for point in found:
+        parted.setdefault(tuple(point.values), []).append(point)
+    return list(parted.values())

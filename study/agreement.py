@@ -5,6 +5,7 @@ from math import prod
 
 from study.searches import size
 from study.settings import Study
+from trainables.specification import TaskSettings, TrainingSettings
 
 Disagreement = tuple[str, object, str, tuple[str, ...]]
 _LARGEST = 100_000
@@ -14,26 +15,11 @@ _LARGEST = 100_000
 def disagreements(study: Study) -> Iterator[Disagreement]:
     """Key, value, what was expected, and the other keys that a user may have meant to change."""
     training, task = study.training, study.task
-    group = 1 + training.negatives
-    if training.batch_size % group:
-        expected = f"a multiple of 1 + training.negatives = {group}; {_nearest(training.batch_size, group)} works"
-        yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
-    if training.negatives >= task.candidates_of("train"):
-        key = "task.train_candidates" if task.train_candidates else "task.candidates"
-        expected = f"fewer than {key} = {task.candidates_of('train')}"
-        yield "training.negatives", training.negatives, expected, (key,)
+    yield from of_training(training, task)
     weak = [name for name in study.variants if name.endswith("WSLS")]
     if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
         expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
-    batches, rest = divmod(training.instances, training.batch_size)
-    if rest or not batches:
-        works = _nearest(training.instances, training.batch_size)
-        expected = f"a positive multiple of training.batch_size = {training.batch_size}; {works} works"
-        yield "training.instances", training.instances, expected, ("training.batch_size",)
-    if training.evaluations > batches:
-        expected = f"at most one for each of the {batches} batches"
-        yield "training.evaluations", training.evaluations, expected, ("training.instances", "training.batch_size")
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
@@ -42,6 +28,26 @@ def disagreements(study: Study) -> Iterator[Disagreement]:
     if not _fits(study.analysis.metric, task.candidates):
         expected = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
         yield "analysis.metric", study.analysis.metric, expected, ("task.candidates",)
+
+
+def of_training(training: TrainingSettings, task: TaskSettings) -> Iterator[Disagreement]:
+    """What must hold between settings of training, and between them and the task."""
+    group = 1 + training.negatives
+    if training.batch_size % group:
+        expected = f"a multiple of 1 + training.negatives = {group}; {_nearest(training.batch_size, group)} works"
+        yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
+    if training.negatives >= task.candidates_of("train"):
+        key = "task.train_candidates" if task.train_candidates else "task.candidates"
+        expected = f"fewer than {key} = {task.candidates_of('train')}"
+        yield "training.negatives", training.negatives, expected, (key,)
+    batches, rest = divmod(training.instances, training.batch_size)
+    if rest or not batches:
+        works = _nearest(training.instances, training.batch_size)
+        expected = f"a positive multiple of training.batch_size = {training.batch_size}; {works} works"
+        yield "training.instances", training.instances, expected, ("training.batch_size",)
+    if training.evaluations > batches:
+        expected = f"at most one for each of the {batches} batches"
+        yield "training.evaluations", training.evaluations, expected, ("training.instances", "training.batch_size")
 
 
 def _fits(metric: str, candidates: int) -> bool:

@@ -4,27 +4,26 @@ Everything it decides follows from the study file and from finished records, so 
 exactly the decisions of the first; but for budgets of time, which say so.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from search_spaces.replicates import Search
 from search_spaces.space import Point
-from study import record
-from study.agenda import Agenda, Stops
-from study.configuration import Configuration, Errand, Maker, Resolved, Role
+from study import swept
+from study.configuration import Configuration, Errand, Resolved, role
 from study.hunt import Hunt
 from study.ledger import Ledger
-from study.objectives import directions, gains, means, objectives
+from study.objectives import best, directions
 from study.searches import family, searched
 from study.settings import Study
+from study.work import Work
 from trainables.specification import RunSpecification
-from trainables.stages import remembered, stage_key
 from trainables.storage import RESUME
 
 Phase = Literal["search", "confirm", "test"]
 
 
-class Campaign:
+class Campaign(Work):
     """The study in progress.
 
     Args:
@@ -34,6 +33,8 @@ class Campaign:
         plan_hash: goes into every run's labels.
         spent: the budget of time that is spent, if one is; asked before a round of proposals begins.
         before: by system, what an earlier start wrote of its searches (`study.searchlog`).
+        others: variants and points that sweeps have run or begun (`study.swept`): they get all their seeds, and are
+            chosen from like what the searches propose. Once test scores exist, only those count that were chosen from.
     """
 
     def __init__(
@@ -44,22 +45,20 @@ class Campaign:
         plan_hash: str,
         spent: Callable[[], str | None] = lambda: None,
         before: dict[str, Any] | None = None,
+        others: Sequence[tuple[str, Point]] = (),
     ) -> None:
-        self.study, self.resolved, self.ledger, self.folder = study, resolved, ledger, ledger.folder
-        self.objectives = objectives(study)
-        self._make = Maker(study, resolved, plan_hash)
+        super().__init__(study, resolved, ledger, plan_hash, self._rounds_left)
         self._phase: Phase = "search"
         self._seen_test = any(ledger.folder.glob("runs/*/test.json"))
         self._confirming: list[Configuration] = []
-        self._known_stops: dict[str, Stops] = {}
-        self._agenda = Agenda(self._stops, self._rounds_left)
         self.hunts: dict[str, Hunt] = {}
         self._fixed = [self._make.untrained(study.seeds, "baseline"), self._make.sampler()]
         counts = searched(study)
         if "BERT" not in counts:
             self._fixed.insert(0, self._make.system("BERT", Point(), study.seeds, "baseline"))
         self.hunts = {name: self._hunt(name, count, spent, (before or {}).get(name)) for name, count in counts.items()}
-        self._enqueue(((item, run) for item in self._fixed for run in item.runs), "train")
+        self._swept = self._candidates(others)
+        self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
         for hunt in self.hunts.values():
             hunt.begin()
             self._enqueue(hunt.due(), "train")
@@ -67,9 +66,9 @@ class Campaign:
 
     @property
     def configurations(self) -> list[Configuration]:
-        """All so far: the fixed systems, what was proposed, and what is confirmed."""
+        """All so far: the fixed systems, what was proposed, what else was swept, and what is confirmed."""
         proposed = [item for hunt in self.hunts.values() for item in hunt.configurations]
-        return [*self._fixed, *proposed, *self._confirming]
+        return [*self._fixed, *proposed, *self._only_swept(), *self._confirming]
 
     @property
     def runs_planned(self) -> int:
@@ -77,6 +76,7 @@ class Campaign:
         seeds, confirm = len(self.study.seeds), len(self.study.confirm.seeds)
         systems = len({*self.hunts, "BERT", "untrained"})
         trials = sum(hunt.search.proposals for hunt in self.hunts.values()) + len(self._fixed) - 1
+        trials += len(self._only_swept())
         confirmed = (len(self._confirming) if self._confirming else systems + len(self.hunts)) if confirm else 0
         return trials * seeds + confirmed * confirm + systems * (confirm or seeds) + 2
 
@@ -85,16 +85,9 @@ class Campaign:
         """Nothing is running and nothing is left to start."""
         return self._phase == "test" and not len(self._agenda)
 
-    def next(self) -> Errand | None:
-        """The next errand to start, or None while others must finish first."""
-        return self._agenda.take()
-
     def done(self, errand: Errand) -> None:
-        """The errand ended, well or not: its record says which."""
-        run = errand.job.specification
-        self._agenda.end(run.id)
-        if self.ledger.refresh(run.id, errand.split) == "finished":
-            self._agenda.finish(run)
+        """The errand ended, well or not; whatever its record allows is started."""
+        super().done(errand)
         self._settle()
 
     def chosen(self) -> dict[str, Configuration]:
@@ -102,15 +95,9 @@ class Campaign:
 
         Of several objectives the first decides, and the others in their order where it does not.
         """
-        best: dict[str, tuple[tuple[float, ...], Configuration]] = {}
         dropped = {key for hunt in self.hunts.values() for key in hunt.dropped}
-        for item in [item for item in self.configurations if item.role != "confirm" and item.id not in dropped]:
-            found = means(item, self.ledger, self._judged_by(item))
-            if found is not None:
-                worth = gains(found, self._judged_by(item))
-                if item.name not in best or worth > best[item.name][0]:
-                    best[item.name] = worth, item
-        return {name: item for name, (_, item) in best.items()}
+        items = [item for item in self.configurations if item.role != "confirm" and item.id not in dropped]
+        return best(items, self.ledger, self.objectives)
 
     def tested(self) -> dict[str, Configuration]:
         """By system, the runs that the test set judges: the chosen configuration's, with fresh seeds if there are."""
@@ -121,14 +108,15 @@ class Campaign:
         """The default of a searched system, whether or not it was proposed."""
         return self._make.system(name, self.hunts[name].search.family.defaults()[0], self.study.seeds, "search")
 
-    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
-        """The W&B config of a run."""
-        return self._make.labels(configuration, run)
-
     def log(self) -> dict[str, Any]:
         """What the searches did, for the report."""
-        chosen = self.chosen()
-        return {"systems": {name: hunt.log(chosen.get(name), self.untuned(name)) for name, hunt in self.hunts.items()}}
+        chosen, swept_too = self.chosen(), self._only_swept()
+        return {
+            "systems": {
+                name: hunt.log(chosen.get(name), self.untuned(name), [item for item in swept_too if item.name == name])
+                for name, hunt in self.hunts.items()
+            }
+        }
 
     def needed(self) -> set[str]:
         """Names, in the storage of stages, of all that this study may still read: the stages and slots of runs that are
@@ -145,25 +133,11 @@ class Campaign:
                     names |= set(self.stages(run)[-1:])
         return names
 
-    def stages(self, run: RunSpecification) -> tuple[str, ...]:
-        """Keys of the stages that are kept of a run, in the order of training."""
-        return tuple(key for _, key in self._stops(run))
-
-    def _stops(self, run: RunSpecification) -> Stops:
-        """Instances and keys of the states that are kept of a run."""
-        if run.training is None:
-            return ()
-        if run.id not in self._known_stops:
-            stops = remembered(run, self._make.cuts(run))
-            self._known_stops[run.id] = tuple((stop, stage_key(run, stop)) for stop in stops)
-        return self._known_stops[run.id]
-
     def _rounds_left(self, name: str) -> int:
         return self.hunts[name].rounds_left if name in self.hunts else 0
 
     def _hunt(self, name: str, count: int, spent: Callable[[], str | None], before: dict[str, Any] | None) -> Hunt:
-        settings, seeds = self.study.search, self.study.seeds
-        role: Role = "baseline" if name == "BERT" else "search"
+        settings, seeds, kind = self.study.search, self.study.seeds, role(name)
         search = Search(
             family(self.study, name),
             count,
@@ -174,7 +148,7 @@ class Campaign:
         )
         return Hunt(
             search,
-            lambda point: self._make.system(name, point, seeds, role),
+            lambda point: self._make.system(name, point, seeds, kind),
             self.ledger,
             self.objectives,
             settings.pruning == "race",
@@ -182,9 +156,22 @@ class Campaign:
             before,
         )
 
-    def _judged_by(self, item: Configuration) -> tuple[str, ...]:
-        """BM25's scores are no logits, and cannot be calibrated."""
-        return self.objectives if item.runs[0].training is not None else self.objectives[:1]
+    def _candidates(self, others: Sequence[tuple[str, Point]]) -> list[Configuration]:
+        """What was swept, beside the fixed systems, and may be chosen."""
+        made = [
+            self._make.system(name, point, self.study.seeds, role(name))
+            for name, point in others
+            if name in self.study.variants
+        ]
+        distinct = {item.id: item for item in made}
+        known = {item.id for item in self._fixed}
+        counted = swept.closed(self.folder) if self._seen_test else set(distinct)
+        return [item for key, item in distinct.items() if key in counted - known]
+
+    def _only_swept(self) -> list[Configuration]:
+        """What was swept and is not among the proposals so far."""
+        proposed = {item.id for hunt in self.hunts.values() for item in hunt.configurations} if self._swept else set()
+        return [item for item in self._swept if item.id not in proposed]
 
     def _settle(self) -> None:
         """Starts whatever the finished records allow: more seeds, next rounds, the confirmation, then the test set."""
@@ -201,6 +188,8 @@ class Campaign:
             self._settle()
         elif self._phase == "confirm":
             self._phase = "test"
+            if self._swept and not self._seen_test:
+                swept.close(self.folder, [item.id for item in self._swept])
             self._enqueue(((item, run) for item in self.tested().values() for run in item.runs), "test")
 
     def _to_confirm(self) -> list[Configuration]:
@@ -217,15 +206,7 @@ class Campaign:
         proposed = any(item in hunt.open for hunt in self.hunts.values())
         return proposed or any(run.id in self._agenda for run in item.runs)
 
-    def _enqueue(self, runs: Iterable[tuple[Configuration, RunSpecification]], action: str) -> None:
-        split: record.Split = "dev" if action == "train" else "test"
-        for item, run in runs:
-            if self.ledger.finished(run.id, split):
-                self._agenda.finish(run)
-            elif run.id not in self._agenda and not self._settled(item, run):
-                self._agenda.add(self._make.errand(item, run, action))
-
     def _settled(self, item: Configuration, run: RunSpecification) -> bool:
         """A failed run of the search is tried again, but not once test scores exist: they fixed the choice."""
-        searched_run = item.name in self.hunts and item.role != "confirm" and self._seen_test
+        searched_run = (item.name in self.hunts or item in self._swept) and item.role != "confirm" and self._seen_test
         return searched_run and self.ledger.state(run.id, "dev") == "failed"

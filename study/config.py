@@ -23,7 +23,7 @@ from study.settings import VARIANTS, Study
 from trainables.errors import UserError
 from trainables.specification import Settings
 
-__all__ = ["VARIANTS", "Study", "load", "shipped"]
+__all__ = ["VARIANTS", "Study", "known_keys", "load", "shipped"]
 
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
@@ -34,6 +34,11 @@ def shipped() -> list[tuple[str, str]]:
     """Name and first comment line of every shipped study, by name."""
     files = sorted(STUDIES.glob("*.toml"))
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
+
+
+def known_keys() -> set[str]:
+    """Every dotted key of a study."""
+    return set(_known())
 
 
 def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:

@@ -22,6 +22,11 @@ from trainables.specification import (
 Role = Literal["baseline", "search", "confirm"]
 
 
+def role(name: str) -> Role:
+    """Of a system's configurations while they are searched."""
+    return "baseline" if name == "BERT" else "search"
+
+
 class Resolved(NamedTuple):
     """What the study's names stand for on this machine."""
 

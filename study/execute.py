@@ -12,7 +12,6 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter
 
 from study import nodes
-from study.campaign import Campaign
 from study.config import Study
 from study.joining import address
 from study.places import places
@@ -20,6 +19,8 @@ from study.searcher import CampaignSearcher, Failures, Report
 from study.tracking import Scribe
 from study.trial import Trial
 from study.watch import Watch
+from study.work import Work
+from trainables.files import temporary_name
 
 _OBJECT_STORE_BYTES = 200_000_000
 """Data travels through files; Ray's own share of the memory can be small."""
@@ -60,7 +61,7 @@ class _Kept(FIFOScheduler):
 
 
 def run(
-    campaign: Campaign,
+    campaign: Work,
     scribe: Scribe,
     concurrent: int,
     report: Report,
@@ -81,8 +82,8 @@ def run(
         return
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a failure is in its record, and reported in one line
     ray._private.worker._worker_logs_enabled = False  # the same, said once more with the addresses of this machine
-    study, scratch = campaign.study, campaign.folder / ".tune"
-    shutil.rmtree(scratch, ignore_errors=True)
+    study = campaign.study
+    scratch = temporary_name(campaign.folder / "tune")  # others may be at work on the same study
 
     def resize(room: int) -> None:
         if study.resources.concurrent is None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryFile
 
-from study.campaign import Campaign
 from study.config import Study
+from study.work import Work
 from trainables.eviction import evict
 from trainables.files import sweep
 from trainables.last_words import FILE
@@ -17,13 +17,18 @@ _FORGOTTEN = 7 * 24 * 3600.0
 """Seconds."""
 
 
-def clean(study: Study) -> None:
+def clean(study: Study, alone: bool = True) -> None:
     """Removes the temporaries of dead processes, in the study's folder and in what it shares with others, the last
     words of trials that were killed with their driver, and preparations that were stopped and nobody has taken up again
-    for a week."""
+    for a week.
+
+    Args:
+        study: whose folders.
+        alone: whether no other process may be running trials of the study; else their last words stay.
+    """
     for folder in {study.folder, study.cache}:
         sweep(folder, deep=True)
-    for words in study.folder.glob(f"runs/*/{FILE}"):
+    for words in study.folder.glob(f"runs/*/{FILE}") if alone else ():
         words.unlink(missing_ok=True)
     for work in (study.cache / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
@@ -51,7 +56,7 @@ class Budget:
         say: told once if that alone exceeds the budget.
     """
 
-    def __init__(self, campaign: Campaign, say: Callable[[str], None]) -> None:
+    def __init__(self, campaign: Work, say: Callable[[str], None]) -> None:
         self._campaign, self._say, self._told = campaign, say, False
         self._limit = campaign.study.caching.bytes
         self._storage = storage(campaign.study.stages)

@@ -50,7 +50,8 @@ class Hunt:
         self.entries: list[Entry] = []
         self.dropped: dict[str, int] = {}
         self._round: Round | None = None
-        self._before = before["proposals"] if before and before["key"] == self._key else []
+        rows = before["proposals"] if before and before["key"] == self._key else []
+        self._before = [row for row in rows if not row.get("swept")]
 
     @property
     def over(self) -> bool:
@@ -100,10 +101,10 @@ class Hunt:
             return "complete"
         return "incomplete" if "failed" in states else "unknown"
 
-    def complete(self) -> dict[str, tuple[float, ...]]:
+    def complete(self, swept: Sequence[Configuration] = ()) -> dict[str, tuple[float, ...]]:
         """By configuration, what its objectives are worth, more being better; of the complete ones, in their order."""
         found = {}
-        for item in self.configurations:
+        for item in [*self.configurations, *swept]:
             values = means(item, self._ledger, self._objectives) if item.id not in self.dropped else None
             if values is not None:
                 found[item.id] = gains(values, self._objectives)
@@ -157,8 +158,16 @@ class Hunt:
         found = [named.get(tuple(sorted(row["values"].items()))) for row in rows]
         return [point for point in found if point is not None]
 
-    def log(self, winner: Configuration | None, untuned: Configuration) -> dict[str, Any]:
-        """What the search did, as it is written down and reported."""
+    def log(
+        self, winner: Configuration | None, untuned: Configuration, swept: Sequence[Configuration] = ()
+    ) -> dict[str, Any]:
+        """What the search did, as it is written down and reported; beside its proposals what was swept and they lack.
+
+        Args:
+            winner: the configuration chosen, if there is one.
+            untuned: the default of the system.
+            swept: configurations that sweeps brought.
+        """
         told = {entry.configuration.id: entry.told for entry in self.entries}
         return {
             "key": self._key,
@@ -178,10 +187,11 @@ class Hunt:
                     "objectives": of_finished(item, self._ledger, self._objectives),
                     "told": told.get(item.id),
                     "untuned": item.id == untuned.id,
+                    **({"swept": True} if item in swept else {}),
                 }
-                for number, item in enumerate(self.configurations)
+                for number, item in enumerate([*self.configurations, *swept])
             ],
             "winner": winner.id if winner else None,
-            "front": front(self.complete()),
+            "front": front(self.complete(swept)),
             "untuned": untuned.id,
         }

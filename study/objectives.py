@@ -46,6 +46,27 @@ def gains(values: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
     return tuple(-value if name in MINIMISED else value for value, name in zip(values, names, strict=True))
 
 
+def judged_by(item: Configuration, names: Sequence[str]) -> Sequence[str]:
+    """BM25's scores are no logits, and cannot be calibrated."""
+    return names if item.runs[0].training is not None else names[:1]
+
+
+def best(items: Iterable[Configuration], ledger: Ledger, names: Sequence[str]) -> dict[str, Configuration]:
+    """By system, the complete configuration that is best on the development set, the first on a tie.
+
+    Of several objectives the first decides, and the others in their order where it does not.
+    """
+    found: dict[str, tuple[tuple[float, ...], Configuration]] = {}
+    for item in items:
+        judges = judged_by(item, names)
+        values = means(item, ledger, judges)
+        if values is not None:
+            worth = gains(values, judges)
+            if item.name not in found or worth > found[item.name][0]:
+                found[item.name] = worth, item
+    return {name: item for name, (_, item) in found.items()}
+
+
 def front(found: dict[str, tuple[float, ...]]) -> list[str]:
     """The keys of the Pareto front of gains: those that no other is at least as good as in all, and better in one."""
     return [

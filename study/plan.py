@@ -10,6 +10,8 @@ from trainables.errors import UserError
 from trainables.files import write_json
 from trainables.specification import digest
 
+NAME = "plan.json"
+"""In the study's folder."""
 _AGAINST_T_LS = [["T-WSLS", "T-LS"]]
 _SANITY = [["BERT", "BM25"], ["BERT", "untrained"]]
 
@@ -63,8 +65,8 @@ def check_folder(study: Study, folder: Path) -> None:
     Raises:
         UserError: the folder holds another study's results, or something else.
     """
-    if (folder / "plan.json").is_file():
-        earlier = read(folder / "plan.json")
+    if (folder / NAME).is_file():
+        earlier = read(folder / NAME)
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
     elif folder.is_dir() and any(not _own(path, study) for path in folder.iterdir()):
@@ -108,8 +110,8 @@ def settle(
     """
     check_folder(study, folder)
     plan = declared(study, model_digest, data)
-    if (folder / "plan.json").is_file():
-        earlier = read(folder / "plan.json")
+    if (folder / NAME).is_file():
+        earlier = read(folder / NAME)
         plan["version"] = earlier["version"]
         added = earlier.get("exploratory", [])
         if added:
@@ -122,7 +124,7 @@ def settle(
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
         if new:
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
-    write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
+    write_json(folder / NAME, {"plan": plan, "hash": digest(plan)})
     return plan, digest(plan)
 
 

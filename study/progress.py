@@ -4,9 +4,9 @@ import time
 from typing import Any
 
 from study import record
-from study.campaign import Campaign
 from study.configuration import Errand
 from study.labels import run_name
+from study.work import Work
 
 
 def say(line: str) -> None:
@@ -17,7 +17,7 @@ def say(line: str) -> None:
 class Progress:
     """Prints a line an ended errand, with an estimate of the time left."""
 
-    def __init__(self, campaign: Campaign, metric: str) -> None:
+    def __init__(self, campaign: Work, metric: str) -> None:
         self._metric, self._done, self._told = metric, 0, 0
         runs = [run for configuration in campaign.configurations for run in configuration.runs]
         before = sum(campaign.ledger.finished(run.id, split) for run in runs for split in record.SPLITS)

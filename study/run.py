@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study.causes import story, unwritable
-from study.config import load, shipped
+from study.config import Study, known_keys, load, shipped
 from trainables.command_line import Parser
 from trainables.errors import UserError
 
@@ -29,12 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             _list()
             sys.stdout.flush()
             return 0
-        name, overrides = _split(options.arguments)
+        name, overrides, given = _split(options.arguments, options.sweep)
         if options.address:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
         folder = study.folder
-        if options.trec is not None:
+        if options.export_sweep is not None:
+            _export(study, name, overrides, options.export_sweep, options.engine)
+        elif options.sweep:
+            from study.sweeping import sweep
+
+            sweep(study, given)
+        elif options.trec is not None:
             _trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
             from study.preview import show
@@ -78,6 +84,22 @@ def _parser() -> Parser:
     parser.add_argument(
         "--trec", metavar="FOLDER", help="write the evaluated candidates as TREC files, and run nothing"
     )
+    parser.add_argument(
+        "--sweep",
+        action="store_true",
+        help="run one configuration, named by variant=NAME and its hyperparameters (epsilon=0.2 ...), with all seeds; "
+        "no test scores",
+    )
+    parser.add_argument(
+        "--export-sweep",
+        nargs="?",
+        const="sweeps",
+        metavar="FOLDER",
+        help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (sweeps), and run nothing",
+    )
+    parser.add_argument(
+        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not W&B's server"
+    )
     parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
     parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
     return parser
@@ -85,7 +107,14 @@ def _parser() -> Parser:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuses what would be ignored."""
-    given = {"--list": options.list, "--plan": options.plan, "--prepare": options.prepare, "--trec": options.trec}
+    given = {
+        "--list": options.list,
+        "--plan": options.plan,
+        "--prepare": options.prepare,
+        "--trec": options.trec,
+        "--sweep": options.sweep,
+        "--export-sweep": options.export_sweep,
+    }
     asked = [name for name, value in given.items() if value not in (None, False)]
     if len(asked) > 1:
         raise UserError("command line", " and ".join(asked), "one of them")
@@ -93,13 +122,36 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("command line", repr(options.arguments[0]), "nothing beside --list")
     if (options.calibrate or options.json) and not options.plan:
         raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
+    if options.engine and options.export_sweep is None:
+        raise UserError("command line", "--engine", "--export-sweep beside it")
 
 
-def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+def _split(arguments: Sequence[str], sweep: bool) -> tuple[str | None, list[str], dict[str, str]]:
+    """The study, the overrides, and for a sweep the values of one configuration: keys without a dot that are no key of
+    a study."""
     names = [argument for argument in arguments if "=" not in argument]
     if len(names) > 1:
         raise UserError("command line", repr(names[1]), f"one study, after {names[0]!r} only KEY=VALUE")
-    return (names[0] if names else None), [argument for argument in arguments if "=" in argument]
+    overrides, given = [], {}
+    for argument in (argument for argument in arguments if "=" in argument):
+        key, _, value = argument.partition("=")
+        if sweep and "." not in key and key.strip() not in known_keys():
+            given[key.strip()] = value.strip()
+        else:
+            overrides.append(argument)
+    return (names[0] if names else None), overrides, given
+
+
+def _export(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
+    from study.sweep_files import Engine, Source, export
+
+    if "=" in folder or Path(folder).is_file() or folder in dict(shipped()):
+        raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
+    proposes: Engine | None = None
+    if engine == "optuna":
+        from study.sweep_scheduler import engine as proposes  # it loads optuna
+    for path in export(study, Source(name or "quick", overrides), Path(folder).expanduser(), proposes):
+        print(path)
 
 
 def _trec(results: Path, folder: Path) -> None:

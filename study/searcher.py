@@ -13,12 +13,12 @@ from ray.tune.search import Searcher
 
 from study import record
 from study.archive import collect
-from study.campaign import Campaign
 from study.configuration import Errand
 from study.ends import End, ended
 from study.provenance import commit, versions
 from study.tracking import Scribe
 from study.trial import failed_entry
+from study.work import Work
 from trainables.last_words import FILE
 from trainables.limits import Limits
 
@@ -49,7 +49,7 @@ class CampaignSearcher(Searcher):
 
     def __init__(
         self,
-        campaign: Campaign,
+        campaign: Work,
         scribe: Scribe,
         report: Report,
         parts: Callable[[int, int], None],

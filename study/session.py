@@ -1,27 +1,22 @@
 """One invocation of a study, from its settings to the printed table."""
 
-import json
 import time
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from study import changes, plan, record, searchlog
-from study.archive import Archive
+from study import record, searchlog, swept
 from study.budgets import Clock, spent
 from study.campaign import Campaign
 from study.config import Study
-from study.configuration import Errand, Resolved
-from study.housekeeping import Budget, check_writable, clean
+from study.configuration import Errand
+from study.housekeeping import Budget
 from study.ledger import Ledger
-from study.places import ready
-from study.preparation import check, described
+from study.opening import opened
 from study.progress import Progress, say
-from study.resolution import resolve
 from study.tracking import Scribe, Tracking
 from study.tracking.markers import mirrored
-from trainables.errors import UserError
-from trainables.limits import check as check_limits
+from study.work import Work
 
 
 def conduct(study: Study, started: float) -> None:
@@ -34,72 +29,42 @@ def conduct(study: Study, started: float) -> None:
     Raises:
         UserError: the model, the task or the folder is not what the study says.
     """
+    begun = opened(study)
+    study, plan_hash, archive = begun.study, begun.plan_hash, begun.archive
     folder = study.folder
-    plan.check_folder(study, folder)
-    check_limits(study.trial.memory)
-    ready(study)
-    check_writable(study)
-    clean(study)
-    archive = Archive(study.records) if study.records else None
-    if archive:
-        say(f"{len(archive.join(folder, study.name))} runs taken from {study.records}")
-    study, resolved, prepared = resolve(study, say)
-    _check_recorded(folder, resolved)
-    check(study, prepared)
-    study = study.model_copy(update={"task": prepared.settings})  # from here on without paths
-    declared, plan_hash = _settled(study, resolved.model_digest, folder, described(prepared))
-    say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
     clock = Clock(folder, started)
     ledger = Ledger(folder)
-    campaign = Campaign(study, resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), searchlog.read(folder))
+    before, others = searchlog.read(folder), swept.read(study, say)
+    campaign = Campaign(study, begun.resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), before, others)
     if archive:
         archive.publish(folder)
-    with closing(Scribe(_tracking(study), say)) as scribe:
+    proposed = 0
+
+    def ended() -> None:
+        nonlocal proposed
+        clock.keep()
+        if len(campaign.configurations) > proposed:
+            proposed = len(campaign.configurations)
+            searchlog.write(folder, campaign.log())
+
+    with closing(Scribe(tracking(study), say)) as scribe:
         scribe.document("plan")
-        if not campaign.finished:
-            _execute(study, campaign, scribe, clock)
+        carry_out(campaign, scribe, ended)
         searchlog.write(folder, campaign.log())
         scribe.document("search")
         _say_not_done(campaign)
-        _write_missing(campaign, scribe)
+        write_missing(campaign, scribe)
         if not scribe.live:
-            _settle(scribe)  # the report is made from these files
+            settle(scribe)  # the report is made from these files
         _analyse(study)
         scribe.document("report")
-        _settle(scribe)
+        settle(scribe)
     if archive:
         archive.complete(folder, study.tracking.mode)
         archive.publish(folder)
     clock.keep()
     _refuse_incomplete(campaign)
     say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
-
-
-def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The plan in force; says what is new about it, or why it cannot be new."""
-    differences = changes.since(folder, plan.declared(study, digest, data))
-    try:
-        declared, plan_hash = plan.settle(study, digest, folder, data)
-    except UserError as error:
-        found = f"test scores of this study as it was before: {'; '.join(differences)}"
-        raise UserError(
-            str(folder), found, "the earlier values, or another output.folder for the changed study"
-        ) from error
-    if differences:
-        say(f"plan version {declared['version']}: {'; '.join(differences)}; finished runs are kept")
-    return declared, plan_hash
-
-
-def _check_recorded(folder: Path, resolved: Resolved) -> None:
-    """Refuses to add to test scores that came from other data, another model or another environment."""
-    for path in folder.glob("runs/*/test.json"):
-        specification = json.loads(path.read_text(encoding="utf-8"))["config"]["specification"]
-        if specification["system"] == "cross-encoder":
-            found = (specification["data"], specification["model"]["name"], specification["environment"])
-            here = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
-            if found != here:
-                what = "test scores from other data, another model, other libraries or another processor"
-                raise UserError(str(folder), what, "another output.folder, or what they were made with")
 
 
 def _refuse_incomplete(campaign: Campaign) -> None:
@@ -122,33 +87,8 @@ def _say_not_done(campaign: Campaign) -> None:
             say(f"{hunt.stopped} is spent: {made} of {hunt.wanted} proposals of {name} were made")
 
 
-def _execute(study: Study, campaign: Campaign, scribe: Scribe, clock: Clock) -> None:
-    import ray
-
-    from study import execute
-
-    progress, budget, proposed = Progress(campaign, study.analysis.metric), Budget(campaign, say), 0
-
-    def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
-        nonlocal proposed
-        progress.errand(errand, entry)
-        budget.keep()
-        clock.keep()
-        if len(campaign.configurations) > proposed:
-            proposed = len(campaign.configurations)
-            searchlog.write(campaign.folder, campaign.log())
-
-    concurrent = execute.start(study)
-    try:
-        threads = study.training.threads
-        say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
-        progress.begin()
-        execute.run(campaign, scribe, concurrent, ended, progress.parts, say)
-    finally:
-        ray.shutdown()
-
-
-def _tracking(study: Study) -> Tracking:
+def tracking(study: Study) -> Tracking:
+    """Where the study's runs are shown."""
     return Tracking(
         mode=study.tracking.mode,
         project=study.project,
@@ -158,17 +98,53 @@ def _tracking(study: Study) -> Tracking:
     )
 
 
-def _write_missing(campaign: Campaign, scribe: Scribe) -> None:
+def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: None) -> None:
+    """Runs what is left of some work on Ray, with a line of progress an errand.
+
+    Args:
+        work: what has to run.
+        scribe: writes its runs to W&B.
+        after: called after each errand.
+    """
+    if work.finished:
+        return
+    import ray
+
+    from study import execute
+
+    study = work.study
+    progress, budget = Progress(work, study.analysis.metric), Budget(work, say)
+
+    def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
+        progress.errand(errand, entry)
+        budget.keep()
+        after()
+
+    concurrent = execute.start(study)
+    try:
+        threads = study.training.threads
+        say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
+        progress.begin()
+        execute.run(work, scribe, concurrent, ended, progress.parts, say)
+    finally:
+        ray.shutdown()
+
+
+def write_missing(work: Work, scribe: Scribe) -> None:
     """What was recorded but, after a kill or while W&B was away, never reached W&B."""
-    for run in (run for configuration in campaign.configurations for run in configuration.runs):
+    for run in (run for configuration in work.configurations for run in configuration.runs):
         for split in record.SPLITS:
-            state = campaign.ledger.state(run.id, split)
+            state = work.ledger.state(run.id, split)
             if state and (run.id, split) not in scribe.missing and not mirrored(scribe.tracking, run.id, split, state):
                 scribe.evaluation(run.id, split)
 
 
-def _settle(scribe: Scribe) -> None:
-    """Waits for W&B's files; a server that is away keeps no study from its end."""
+def settle(scribe: Scribe) -> None:
+    """Waits for W&B; a server that is away keeps no study from its end.
+
+    Raises:
+        RuntimeError: W&B's files cannot be written.
+    """
     if scribe.settle():
         return
     if not scribe.live:

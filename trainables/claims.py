@@ -53,6 +53,17 @@ class Claims:
             beats.join()
             self._storage.drop(note, mine)
 
+    @contextmanager
+    def held(self, name: str, waited: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Holds the claim of `name` for the block; until nobody else does, waits and calls `waited` again and again."""
+        while True:
+            with self.attempt(name) as claimed:
+                if claimed:
+                    yield
+                    return
+            time.sleep(self._storage.patience)
+            waited()
+
     def once(
         self, name: str, there: Callable[[], bool], make: Callable[[], object], waited: Callable[[], None]
     ) -> None:

@@ -1,0 +1,131 @@
+"""One configuration named by its values, as text: on the command line, by a W&B sweep, in a file of `study.swept`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from search_spaces.family import Family
+from search_spaces.optimisation import NAMES as OPTIMISATION
+from search_spaces.space import Grid, Point
+from study.agreement import of_training
+from study.searches import family
+from study.searching import Above0, EndingName
+from study.settings import Study
+from trainables.errors import UserError
+from trainables.specification import Positive, Settings
+
+WHERE = "--sweep"
+_LISTED = 6
+"""Most values that a message names."""
+
+
+class _Values(Settings):
+    """Every hyperparameter that a variant may have, and its range; None: not named."""
+
+    epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
+    schedule: EndingName | None = None
+    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
+    end: Annotated[float, Field(gt=0, le=1)] | None = None
+    rate: Above0 | None = None
+    a: Above0 | None = None
+    b: Above0 | None = None
+    learning_rate: Above0 | None = None
+    batch_size: Positive | None = None
+    negatives: Positive | None = None
+
+
+NAMES = ("variant", *_Values.model_fields)
+
+
+class Named(NamedTuple):
+    """A configuration of a study."""
+
+    variant: str
+    point: Point
+    ignored: tuple[str, ...]
+    """Names of the values that were given, and that the variant does not take with this schedule."""
+
+
+def read(study: Study, given: Mapping[str, str]) -> Named:
+    """The configuration that these values name.
+
+    A value may be any in its range, whether or not the study's grid has it; one that equals the grid's but for rounding
+    is the grid's. Of a hyperparameter that is not named, the grid must have one value.
+
+    Args:
+        study: whose variants, grid and training.
+        given: some of NAMES -> value.
+
+    Raises:
+        UserError: a name or a value is none, a value is missing, or no run can have this combination.
+    """
+    if unknown := [name for name in given if name not in NAMES]:
+        raise UserError(f"{WHERE} {unknown[0]}", repr(given[unknown[0]]), f"a name out of {', '.join(NAMES)}")
+    variant = given.get("variant", "none")
+    if variant not in study.variants:
+        raise UserError(f"{WHERE} variant", variant, f"one of the study's variants: {', '.join(study.variants)}")
+    values = _values(study, {name: text for name, text in given.items() if name != "variant"})
+    space = _space(study, variant, values)
+    point = space(_Asked({**space.smoothing, **space.optimisation}))
+    training = study.training.model_copy(update=dict(point.optimisation))
+    for key, found, expected, others in of_training(training, study.task):
+        own = (name for name in (key, *others) if name.removeprefix("training.") in values)
+        name = next(own, key).removeprefix("training.")
+        told = found if key.endswith(name) else f"{values[name]}, while {key} is {found}"
+        raise UserError(f"{WHERE} {name}", told, expected)
+    return Named(variant, point, tuple(name for name in values if name not in point.values))
+
+
+def _values(study: Study, given: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        parsed = _Values.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise UserError(f"{WHERE} {name}", repr(given[name]), _expected(first)) from None
+    grid = {**study.search.smoothing, **study.search.optimisation}
+    found = parsed.model_dump(exclude_none=True)
+    return {name: _snapped(value, grid.get(name, ())) for name, value in found.items()}
+
+
+def _expected(error: ErrorDetails) -> str:
+    known = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
+    if error.get("ctx", {}).get("lt") == math.inf:
+        return "a finite number"
+    return known.get(error["type"], error["msg"].removeprefix("Input should be "))
+
+
+def _snapped(value: Any, grid: Sequence[Any]) -> Any:
+    """W&B and the shell may have rounded it on the way."""
+    if not isinstance(value, float):
+        return value
+    return next((known for known in grid if math.isclose(value, known, rel_tol=1e-9)), value)
+
+
+def _space(study: Study, variant: str, values: Mapping[str, Any]) -> Family:
+    """The variant's space, with one value only for every hyperparameter that is named."""
+    own = family(study, variant)
+    smoothing = {name: (values[name],) if name in values else grid for name, grid in own.smoothing.items()}
+    named = {name: (values[name],) for name in OPTIMISATION if name in values}
+    return Family(variant, smoothing, {**own.optimisation, **named}, own.untuned)
+
+
+class _Asked:
+    """Answers nothing: what the space still asks for is missing."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def suggest_int(self, name: str, low: int, high: int) -> int:
+        raise self._missing(name)
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
+        raise self._missing(name)
+
+    def _missing(self, name: str) -> UserError:
+        listed = ", ".join(map(str, self._grid[name][:_LISTED]))
+        more = ", ..." if len(self._grid[name]) > _LISTED else ""
+        return UserError(f"{WHERE} {name}", "missing", f"a value, such as the grid's {listed}{more}")

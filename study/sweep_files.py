@@ -1,0 +1,162 @@
+"""W&B sweeps of a study: a YAML file for each searched variant, made from the search space that the study itself has.
+
+python -m study.run quick --export-sweep study/sweeps        # what is shipped there
+wandb sweep study/sweeps/t-ls.yaml                           # then `wandb agent` with what it prints
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from search_spaces.space import Point, branches, points, values
+from study.objectives import directions, objectives
+from study.searches import family, searched
+from study.settings import Study
+from trainables.errors import UserError
+from trainables.schedules import SCHEDULE_SETTINGS
+
+DEFAULT = "sweeps"
+"""Folder, in the working folder, for the files of whoever names no other."""
+METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
+"""The study's sampler -> what W&B's server has that is most like it."""
+
+
+class Source(NamedTuple):
+    """The study as the command line named it."""
+
+    name: str
+    overrides: Sequence[str]
+
+    @property
+    def arguments(self) -> list[str]:
+        """What names it on any machine: W&B's server will show it, so that the home folder is written ~."""
+        home = re.compile(rf"{re.escape(str(Path.home()))}(?=/|$)")
+        return [home.sub("~", part) for part in (self.name, *self.overrides)]
+
+
+class Proposer(NamedTuple):
+    """Who proposes configurations where W&B's server does not."""
+
+    settings: dict[str, Any]
+    """Of the sweep, beside its method, which is `custom`."""
+    code: tuple[Path, str]
+    """The Python file that they name, and what is in it."""
+
+
+Engine = Callable[[Source, str, Path], Proposer]
+"""(source, variant, folder for files) -> who proposes its configurations."""
+
+
+class _Part(NamedTuple):
+    """A sweep: of a variant, or of a branch of its space."""
+
+    variant: str
+    ending: str | None
+    points: Sequence[Point]
+    runs: int
+
+    @property
+    def name(self) -> str:
+        return self.variant if self.ending is None else f"{self.variant} {self.ending}"
+
+    @property
+    def file(self) -> str:
+        return f"{self.name.lower().replace(' ', '-')}.yaml"
+
+
+def export(study: Study, source: Source, folder: Path, engine: Engine | None = None) -> list[Path]:
+    """Writes the sweeps of a study, over those that are there; returns the YAML files.
+
+    Args:
+        study: whose searches.
+        source: how commands name the study.
+        folder: made if need be.
+        engine: none: W&B's server proposes.
+
+    Raises:
+        UserError: the study has nothing to search, or the folder is none.
+    """
+    parts = [part for variant, runs in searched(study).items() for part in _parts(study, variant, runs)]
+    if not parts:
+        raise UserError("--export-sweep", "a study that searches nothing", "variants beside the baseline")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError("--export-sweep", repr(str(folder)), "a folder") from None
+    written = []
+    for part in parts:
+        chosen = engine(source, part.variant, folder) if engine else None
+        path = folder / part.file
+        path.write_text(_comment(study, source, part, chosen) + _yaml(study, source, part, chosen), encoding="utf-8")
+        if chosen:
+            chosen.code[0].write_text(chosen.code[1], encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _parts(study: Study, variant: str, runs: int) -> Iterator[_Part]:
+    """W&B's grid runs every combination of all values. Where some schedules have settings that others have not, most
+    combinations would be the same configuration, so that each schedule gets a sweep of its own."""
+    found = list(points(family(study, variant)))
+    parted = branches(found) if study.search.sampler == "grid" else [found]
+    for branch in parted:
+        ending = str(branch[0].values["schedule"]) if len(parted) > 1 else None
+        yield _Part(variant, ending, branch, len(branch) if len(parted) > 1 else runs)
+
+
+def _yaml(study: Study, source: Source, part: _Part, proposer: Proposer | None) -> str:
+    import yaml
+
+    name, *overrides = source.arguments
+    command = ["${env}", "${interpreter}", "-m", "study.run", name, "tracking.mode=online", *overrides]
+    goals = [
+        {"name": f"objective/{objective}", "goal": direction}
+        for objective, direction in zip(objectives(study), directions(objectives(study)), strict=True)
+    ]
+    alone = {"metric": {"name": "objective", "goal": goals[0]["goal"]}}
+    content = {
+        "name": f"{study.name} {part.name}",
+        "project": study.project,
+        "program": "study/run.py",
+        "method": "custom" if proposer else METHODS[study.search.sampler],
+        **({"metrics": goals} if proposer and len(goals) > 1 else alone),
+        "run_cap": part.runs,
+        **(proposer.settings if proposer else {}),
+        "command": [*command, "--sweep", "${args_no_hyphens}"],
+        "parameters": {
+            "variant": {"value": part.variant},
+            **{key: {"values": found} for key, found in values(part.points).items()},
+        },
+    }
+    return str(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110))
+
+
+def _comment(study: Study, source: Source, part: _Part, proposer: Proposer | None) -> str:
+    made = [
+        "python",
+        "-m",
+        "study.run",
+        *source.arguments,
+        "--export-sweep",
+        *(["--engine", "optuna"] if proposer else []),
+    ]
+    lines = [
+        f"{part.name} of the study {study.name}, made from its own search space by",
+        f"    {shlex.join(made)}",
+        "To run it, in the folder in which the study is run:",
+        f"    wandb sweep {part.file}",
+        f"    wandb agent ENTITY/{study.project}/ID",
+        *([f"    wandb sweep-scheduler ENTITY/{study.project}/ID        # one, beside the agents"] if proposer else []),
+        "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
+    ]
+    drawn = values(part.points)
+    taken = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in drawn.get("schedule", [])}
+    if len(branches(part.points)) > 1 and not proposer:
+        told = "; ".join(f"{name}: {', '.join(own) or 'none'}" for name, own in taken.items())
+        lines += [
+            "W&B draws a value for every hyperparameter. Those that the schedule does not take are ignored:",
+            f"    {told}",
+        ]
+    return "".join(f"# {line}\n" for line in lines)

@@ -1,0 +1,147 @@
+"""One configuration of a study with all its seeds, judged on the development set: what a W&B sweep asks for.
+
+It takes the path of a study: the same runs, recorded in the same folder, and those that are there are not run again.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+
+from study import hyperparameters, swept
+from study.config import Study
+from study.configuration import Configuration, Maker, Resolved, role
+from study.labels import run_name
+from study.ledger import Ledger
+from study.objectives import best, means
+from study.opening import Opened, opened
+from study.progress import say
+from study.session import carry_out, settle, tracking, write_missing
+from study.sweep_environment import place, without_sweep
+from study.sweep_parent import parent
+from study.tracking import Scribe
+from study.work import Work
+from trainables.claims import Claims
+from trainables.storage import RESUME, storage
+
+
+class Single(Work):
+    """The runs of one configuration.
+
+    Args:
+        study: its training settings already resolved.
+        resolved: data, model and environment.
+        ledger: of the study's records.
+        plan_hash: goes into every run's labels.
+        configuration: whose runs.
+    """
+
+    def __init__(
+        self, study: Study, resolved: Resolved, ledger: Ledger, plan_hash: str, configuration: Configuration
+    ) -> None:
+        super().__init__(study, resolved, ledger, plan_hash)
+        self.configuration = configuration
+        self._enqueue(((self.configuration, run) for run in self.configuration.runs), "train")
+
+    @property
+    def configurations(self) -> list[Configuration]:
+        """The one."""
+        return [self.configuration]
+
+    @property
+    def runs_planned(self) -> int:
+        """One a seed."""
+        return len(self.configuration.runs)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is running and nothing is left to start."""
+        return not len(self._agenda)
+
+    def needed(self) -> set[str]:
+        """The states of its own runs, and the final weights of the best of each variant that was swept: the study may
+        test those."""
+        waiting = [run for run in self.configuration.runs if not self.ledger.finished(run.id)]
+        found = swept.read(self.study, lambda line: None)
+        others = [self._make.system(name, point, self.study.seeds, role(name)) for name, point in found]
+        likely = best([self.configuration, *others], self.ledger, self.objectives)
+        final = {key for item in likely.values() for run in item.runs for key in self.stages(run)[-1:]}
+        return final | {key for run in waiting for key in self.stages(run)} | {f"{RESUME}/{run.id}" for run in waiting}
+
+    @property
+    def result(self) -> dict[str, float] | None:
+        """The study's objectives, the one that decides first, as means over the seeds; None where a seed failed."""
+        found = means(self.configuration, self.ledger, self.objectives)
+        return None if found is None else dict(zip(self.objectives, found, strict=True))
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each seed that came to nothing."""
+        item = self.configuration
+        ended = [(run, self.ledger.summary(run.id) or {}) for run in item.runs if not self.ledger.finished(run.id)]
+        return [f"{run_name(self.labels(item, run))}: {found.get('error', 'no record')}" for run, found in ended]
+
+
+def sweep(study: Study, given: Mapping[str, str]) -> None:
+    """Runs the configuration, under the agent of a W&B sweep or without one, and prints what it found.
+
+    Args:
+        study: what was asked for.
+        given: `variant` and hyperparameters, as text.
+
+    Raises:
+        UserError: there is no such configuration, or the study is not what it says.
+        RuntimeError: a seed failed.
+    """
+    where = place(os.environ)
+    for name in os.environ.keys() - without_sweep(os.environ).keys():
+        del os.environ[name]  # else every W&B run of this process and of its trials would be taken for the sweep's own
+    with parent(where, study.tracking.mode, given, say) as told:
+        named = hyperparameters.read(study, given)
+        if named.ignored:
+            say(f"{named.variant} does not take {', '.join(named.ignored)} here: left aside")
+        begun = opened(study, alone=False)
+        maker = Maker(begun.study, begun.resolved, begun.plan_hash)
+        item = maker.system(named.variant, named.point, study.seeds, role(named.variant))
+        label = run_name({**maker.labels(item, item.runs[0]), "seed": None})
+        ids = {"configuration_id": item.id, "specification_ids": [run.id for run in item.runs]}
+        told.about(label, {"study": study.name, **ids})
+        with Claims(storage(str(study.folder / swept.FOLDER))).held(item.id, _patience()):
+            found = _run(begun, item)
+        values = {"objective": next(iter(found.values()))}
+        values |= {f"objective/{name}": value for name, value in found.items()}
+        told.found(values)
+    about = {"variant": item.name, **item.point.values, "configuration_id": item.id, "seeds": list(study.seeds)}
+    say(json.dumps(about | values))
+
+
+def _run(begun: Opened, item: Configuration) -> dict[str, float]:
+    """The objectives by name, the one that decides first."""
+    study, archive = begun.study, begun.archive
+    if any(study.folder.glob("runs/*/test.json")):
+        say("test scores exist: this configuration is recorded, and the study's choice stands")
+    swept.keep(study.folder, item)
+    made = Single(study, begun.resolved, Ledger(study.folder), begun.plan_hash, item)
+    with closing(Scribe(tracking(study), say)) as scribe:
+        scribe.document("plan")
+        carry_out(made, scribe)
+        write_missing(made, scribe)
+        settle(scribe)
+    if archive:
+        archive.complete(study.folder, study.tracking.mode)
+        archive.publish(study.folder)
+    if made.result is None:
+        raise RuntimeError("; ".join(made.failures))
+    return made.result
+
+
+def _patience() -> Callable[[], None]:
+    said = False
+
+    def waited() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            say("another process runs this configuration: waiting for its runs")
+
+    return waited

@@ -1,0 +1,99 @@
+"""What a study still has to run, errand by errand: what all kinds of such work have in common. Knows nothing of Ray."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from study import record
+from study.agenda import Agenda, Stops
+from study.configuration import Configuration, Errand, Maker, Resolved
+from study.ledger import Ledger
+from study.objectives import objectives
+from study.settings import Study
+from trainables.specification import RunSpecification
+from trainables.stages import remembered, stage_key
+
+
+class Work(ABC):
+    """Configurations whose runs become errands.
+
+    Args:
+        study: what was asked for; its training settings already resolved.
+        resolved: data, model and environment.
+        ledger: of the study's records.
+        plan_hash: goes into every run's labels.
+        rounds_left: how many rounds the search of a variant still has to go, by the variant's name.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        resolved: Resolved,
+        ledger: Ledger,
+        plan_hash: str,
+        rounds_left: Callable[[str], int] = lambda name: 0,
+    ) -> None:
+        self.study, self.resolved, self.ledger, self.folder = study, resolved, ledger, ledger.folder
+        self.objectives = objectives(study)
+        self._make = Maker(study, resolved, plan_hash)
+        self._known_stops: dict[str, Stops] = {}
+        self._agenda = Agenda(self._stops, rounds_left)
+
+    @property
+    @abstractmethod
+    def configurations(self) -> list[Configuration]:
+        """All so far."""
+
+    @property
+    @abstractmethod
+    def runs_planned(self) -> int:
+        """Errands of the whole work, those already done included."""
+
+    @property
+    @abstractmethod
+    def finished(self) -> bool:
+        """Nothing is running and nothing is left to start."""
+
+    @abstractmethod
+    def needed(self) -> set[str]:
+        """Names, in the storage of stages, of all that may still be read."""
+
+    def next(self) -> Errand | None:
+        """The next errand to start, or None while others must finish first."""
+        return self._agenda.take()
+
+    def done(self, errand: Errand) -> None:
+        """The errand ended, well or not: its record says which."""
+        run = errand.job.specification
+        self._agenda.end(run.id)
+        if self.ledger.refresh(run.id, errand.split) == "finished":
+            self._agenda.finish(run)
+
+    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
+        """The W&B config of a run."""
+        return self._make.labels(configuration, run)
+
+    def stages(self, run: RunSpecification) -> tuple[str, ...]:
+        """Keys of the stages that are kept of a run, in the order of training."""
+        return tuple(key for _, key in self._stops(run))
+
+    def _stops(self, run: RunSpecification) -> Stops:
+        """Instances and keys of the states that are kept of a run."""
+        if run.training is None:
+            return ()
+        if run.id not in self._known_stops:
+            stops = remembered(run, self._make.cuts(run))
+            self._known_stops[run.id] = tuple((stop, stage_key(run, stop)) for stop in stops)
+        return self._known_stops[run.id]
+
+    def _enqueue(self, runs: Iterable[tuple[Configuration, RunSpecification]], action: str) -> None:
+        split: record.Split = "dev" if action == "train" else "test"
+        for item, run in runs:
+            if self.ledger.finished(run.id, split):
+                self._agenda.finish(run)
+            elif run.id not in self._agenda and not self._settled(item, run):
+                self._agenda.add(self._make.errand(item, run, action))
+
+    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
+        """Whether a run that is not finished is nevertheless not to be tried again."""
+        return False
