@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _list()
             sys.stdout.flush()
             return 0
-        name, overrides = _split(options.arguments)
+        name, overrides = split(options.arguments)
         if options.address:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
@@ -85,7 +85,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+def split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The study's name, if there is one, and the overrides.
+
+    Raises:
+        UserError: for a second name.
+    """
     names = [argument for argument in arguments if "=" not in argument]
     if len(names) > 1:
         raise UserError("command line", repr(names[1]), f"one study, after {names[0]!r} only KEY=VALUE")
