@@ -74,6 +74,7 @@ def _write(study: Study, entity: str | None, file: str) -> None:
 
 def _save(study: Study, entity: str | None) -> str:
     _check_installed()
+    os.environ["WANDB_SILENT"] = "true"  # it asks nothing either
     from study.workspace import save
 
     return save(study, entity)
