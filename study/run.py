@@ -29,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _list()
             sys.stdout.flush()
             return 0
-        name, overrides, given = _split(options.arguments, options.sweep)
+        name, overrides = split(options.arguments)
+        overrides, given = _configuration(overrides) if options.sweep else (overrides, {})
         if options.address:
             overrides.append(f"resources.address={options.address}")
         study = load(name, overrides)
@@ -126,20 +127,28 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("command line", "--engine", "--export-sweep beside it")
 
 
-def _split(arguments: Sequence[str], sweep: bool) -> tuple[str | None, list[str], dict[str, str]]:
-    """The study, the overrides, and for a sweep the values of one configuration: keys without a dot that are no key of
-    a study."""
+def split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The study's name, if there is one, and the overrides.
+
+    Raises:
+        UserError: there are several names.
+    """
     names = [argument for argument in arguments if "=" not in argument]
     if len(names) > 1:
         raise UserError("command line", repr(names[1]), f"one study, after {names[0]!r} only KEY=VALUE")
+    return (names[0] if names else None), [argument for argument in arguments if "=" in argument]
+
+
+def _configuration(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The overrides, and the values of one configuration: keys without a dot that are no key of a study."""
     overrides, given = [], {}
-    for argument in (argument for argument in arguments if "=" in argument):
-        key, _, value = argument.partition("=")
-        if sweep and "." not in key and key.strip() not in known_keys():
-            given[key.strip()] = value.strip()
-        else:
+    for argument in arguments:
+        key, _, value = (part.strip() for part in argument.partition("="))
+        if "." in key or key in known_keys():
             overrides.append(argument)
-    return (names[0] if names else None), overrides, given
+        else:
+            given[key] = value
+    return overrides, given
 
 
 def _export(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:

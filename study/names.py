@@ -1,0 +1,25 @@
+"""The names under which runs log to Weights & Biases, as far as the dashboard shows them; a test holds them against
+what runs really log. What the report's run logs is named in `analysis.findings`."""
+
+INSTANCES = "instances"
+"""What every curve is drawn over."""
+LOSS = "train/loss"
+LEARNING_RATE = "train/learning_rate"
+EPSILON_IN_FORCE = "train/epsilon"
+THROUGHPUT = "train/instances_per_second"
+
+SECONDS = "seconds"
+TRAINED = "instances_trained"
+ERROR = "error"
+"""The cause, of a run that failed."""
+
+STUDY, ROLE, VARIANT, SEED, EPSILON, SWITCH = "study", "role", "variant", "seed", "epsilon", "switch"
+"""Of a run's config. A hyperparameter has the name that it has in the search."""
+
+REPORT = "report"
+"""Job type of the report's run."""
+
+
+def development(metric: str) -> str:
+    """A metric on the development set, over the training and at its end."""
+    return f"dev/{metric}"

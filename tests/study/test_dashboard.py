@@ -1,0 +1,172 @@
+"""A study's dashboard names nothing that no run logs, shows this study's runs alone, and is the same JSON again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wandb_workspaces.workspaces as ws
+from wandb_workspaces.expr import FE_METRIC_NAME_MAP
+from wandb_workspaces.workspaces.internal import View
+
+from analysis import findings
+from analysis.results import read_records
+from analysis.tables import analyse
+from study import names, plan, record
+from study.config import load
+from study.panels import varied
+from study.preparation import described
+from study.settings import Study
+from study.trial import Trial
+from study.workspace import as_json, workspace
+from tests.study.dashboards import Keys, missing, named, panels, selects
+from tests.study.small import campaign, conduct, study
+from tests.trainables.small import World
+
+PROMISED = {names.THROUGHPUT}
+"""What a run's history will have."""
+TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
+
+
+@pytest.fixture(scope="module")
+def tiny(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Keys]:
+    """A study that ran to its end, one run beside it failed; and all keys that its runs logged."""
+    place = tmp_path_factory.mktemp("dashboard")
+    search = {"trials": TRIALS, "hours": 5.0}
+    made = study(world, place / "study", world.fresh_cache(place / "cache"), search=search)
+    plan.settle(made, "sha256:0", made.folder, described(world.prepared))
+    begun = campaign(world, made)
+    conduct(begun)
+    _fail(begun)
+    found = findings.findings(analyse(read_records(made.folder)))
+    entries = [record.read(made.folder, path.name, split) for path in _runs(made) for split in record.SPLITS]
+    kept = [entry for entry in entries if entry is not None]
+    return made, {
+        "history": {key for path in _runs(made) for row in record.history(made.folder, path.name) for key in row},
+        "summary": {key for entry in kept for key in entry["summary"]} | found.keys(),
+        "config": {key for entry in kept for key in entry["config"]},
+    }
+
+
+def _runs(made: Study) -> list[Path]:
+    return list((made.folder / "runs").iterdir())
+
+
+def _fail(begun: Any) -> None:
+    """Records that a further seed of the baseline failed, as a trial does."""
+    item = next(item for item in begun.configurations if item.name == "BERT")
+    run = item.runs[0].model_copy(update={"seed": 9})
+    errand = begun._make.errand(item, run, "train")
+    tracking = {"mode": "disabled", "project": "tiny", "folder": str(begun.folder)}
+    config = {"job": errand.job.model_dump_json(), "labels": json.dumps(errand.labels)}
+    Trial(config={**config, "tracking": json.dumps(tracking)}).failed(MemoryError("no room"))
+
+
+def test_every_key_that_a_panel_names_is_logged_by_a_run(tiny: tuple[Study, Keys]) -> None:
+    made, logged = tiny
+    view = as_json(workspace(made))
+    assert not missing(view, logged | {"history": logged["history"] | PROMISED})
+    assert named(view)["run"] <= {*FE_METRIC_NAME_MAP.values()}
+
+
+def test_what_is_asked_for_is_named() -> None:
+    keys = named(as_json(workspace(load("quick", ["search.gpu_hours=2", "resources.gpu=1.0"]))))
+    curves = {"train/loss", "train/learning_rate", "train/epsilon", "train/instances_per_second", "dev/R10@1"}
+    assert curves | {"instances"} <= keys["history"]
+    assert {"comparison/LS vs BERT/p_corrected", "comparison/BERT vs BM25/p_corrected", "failed_runs"} <= keys[
+        "summary"
+    ]
+    assert {"cost/gpu_hours", "budget/gpu_hours", "cost/hours", "seconds", "instances_trained"} <= keys["summary"]
+    assert "budget/hours" not in keys["summary"]
+    assert {"study", "variant", "epsilon", "switch"} <= keys["config"]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "told"),
+    [
+        (names, "LOSS", "train/los", "history train/los"),
+        (names, "VARIANT", "variety", "config variety"),
+        (names, "SECONDS", "minutes", "summary minutes"),
+        (names, "ERROR", "mistake", "summary mistake"),
+        (findings, "FAILED", "failures", "summary failures"),
+    ],
+)
+def test_a_key_that_no_run_logs_is_found(
+    tiny: tuple[Study, Keys], monkeypatch: pytest.MonkeyPatch, where: Any, name: str, wrong: str, told: str
+) -> None:
+    made, logged = tiny
+    monkeypatch.setattr(where, name, wrong)
+    assert told in missing(as_json(workspace(made)), logged)
+
+
+def test_a_field_of_a_panel_that_may_name_a_key_is_not_overlooked() -> None:
+    view = as_json(workspace(load("quick")))
+    panels(view)[0]["config"]["metricRegex"] = "dev/.*"
+    with pytest.raises(AssertionError, match="metricRegex of a Bar Chart"):
+        named(view)
+
+
+def test_the_runs_shown_are_the_studys_trained_ones_and_its_report() -> None:
+    view = as_json(workspace(load("quick", ['variants=["BERT", "T-LS"]'])))
+    filters = view["spec"]["section"]["runSets"][0]["filters"]
+    trained = {"study": "quick", "role": "search", "variant": "T-LS", "specification_id": "0"}
+
+    def shown(job: str, **changes: Any) -> bool:
+        config = {key: value for key, value in (trained | changes).items() if value is not None}
+        return selects(filters, {"run": {"jobType": job}, "config": config})
+
+    assert shown("search")
+    assert shown("baseline", role="baseline", variant="BERT")
+    assert shown("confirm", role="confirm")
+    assert shown("report", role=None, variant=None)
+    assert not shown("search", study="other")
+    assert not shown("report", study="other", role=None, variant=None)
+    assert not shown("search", role=None, variant=None)  # what the searches did
+    assert not shown("plan", role=None, variant=None)
+    assert not shown("sweep", role=None)  # an agent's own run has the sweep's parameters
+    assert not shown("baseline", role="baseline", variant="BM25")  # epsilon 0, as the baseline has
+
+
+def test_curves_are_grouped_by_variant_with_bands() -> None:
+    view = as_json(workspace(load("quick")))
+    curves = next(s for s in view["spec"]["section"]["panelBankConfig"]["sections"] if s["name"] == "Learning curves")
+    for panel in curves["panels"][:-1]:
+        assert (
+            panel["config"].items() >= {"groupBy": "variant.value", "groupAgg": "mean", "groupArea": "stddev"}.items()
+        )
+        assert panel["config"]["xAxis"] == "instances"
+    assert curves["panels"][-1]["config"]["groupBy"] == "group"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], ["epsilon", "switch"]),
+        (["search.switch=[0.5]"], ["epsilon", "switch"]),
+        (['variants=["BERT", "LS"]'], ["epsilon"]),
+        (['variants=["BERT"]'], []),
+        (['search.schedule=["two_stage", "linear"]'], ["epsilon", "schedule", "switch"]),
+        (["search.learning_rate=[1e-4, 5e-4]"], ["epsilon", "switch", "learning_rate"]),
+    ],
+)
+def test_axes_are_the_hyperparameters_that_the_search_varies(overrides: list[str], expected: list[str]) -> None:
+    made = load("quick", overrides)
+    assert sorted(varied(made)) == sorted(expected)
+    shown = [panel for panel in panels(as_json(workspace(made))) if panel["viewType"] == "Parallel Coordinates Plot"]
+    axes = [[column["accessor"] for column in panel["config"]["columns"]] for panel in shown]
+    named_so = [f"config:{name}.value" for name in varied(made)]
+    assert axes == ([["config:variant.value", *named_so, "summary:dev/R10@1"]] if expected else [])
+
+
+def test_the_same_study_is_the_same_json_and_another_has_other_ids() -> None:
+    first, again, other = (as_json(workspace(load("quick", o))) for o in ([], [], ["name=other"]))
+    assert first == again
+    assert first["name"] != other["name"]
+    ids = [panel["__id__"] for view in (first, other) for panel in panels(view)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_library_reads_what_is_written() -> None:
+    view = as_json(workspace(load("quick"), "team"))
+    assert as_json(ws.Workspace._from_model(View.model_validate(view))) == view
+    assert (view["entity"], view["project"]) == ("team", "quick")

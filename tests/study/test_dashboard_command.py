@@ -1,0 +1,156 @@
+"""The command that saves a study's dashboard: without a server, at one, and with a user's mistakes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import wandb
+import wandb_workspaces.workspaces as ws
+from wandb.errors import AuthenticationError
+from wandb.proto.wandb_api_pb2 import ApiErrorResponse
+from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+from study.config import load
+from study.dashboard import main
+from study.workspace import as_json, save, workspace
+from tests.study.command import environment
+from trainables.errors import UserError
+
+
+def _command(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "study.dashboard", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), HOME=str(folder), **changes),
+        timeout=120,
+        check=False,
+    )
+
+
+def test_json_needs_neither_server_nor_key_and_is_the_same_in_every_process(tmp_path: Path) -> None:
+    written = _command(tmp_path, "quick", "--json", "board.json", PYTHONHASHSEED="1")
+    assert (written.returncode, written.stdout) == (0, ""), written.stderr
+    printed = _command(tmp_path, "--json", "-", PYTHONHASHSEED="2", WANDB_MODE="disabled")
+    assert printed.stdout == (tmp_path / "board.json").read_text(encoding="utf-8")
+    assert json.loads(printed.stdout)["displayName"] == "Study quick"
+    assert str(tmp_path) not in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["missing.toml", "--json", "-"], ["missing.toml", "no such file"]),
+        (["quick", "seeds=[]", "--json", "-"], ["seeds", "at least one"]),
+        (["quick", "another"], ["another"]),
+        (["quick", "--json", "/proc/board.json"], ["--json: /proc/board.json", "file that can be written"]),
+        (["quick"], ["W&B", "No API key", "--json FILE"]),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(arguments: list[str], parts: list[str], tmp_path: Path) -> None:
+    result = _command(tmp_path, *arguments)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("study.dashboard: ")
+    assert result.stderr.count("\n") == 1
+    for part in [*parts, "expected"]:
+        assert part in result.stderr
+
+
+def test_without_the_package_it_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
+    assert main(["quick", "--json", "-"]) == 2
+    assert "pip install wandb-workspaces" in capsys.readouterr().err
+
+
+def test_help_and_import_are_light(tmp_path: Path) -> None:
+    code = (
+        "import sys; from study.dashboard import main\n"
+        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = {'torch', 'ray', 'wandb', 'wandb_workspaces', 'numpy', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+class _Server:
+    """What the client asks of a W&B server about views, of one project."""
+
+    app_url = "http://127.0.0.1/"
+
+    def __init__(self) -> None:
+        self.views: dict[str, dict[str, Any]] = {}
+
+    def execute_graphql(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        if "mutation UpsertView2" in query:
+            key = variables.get("id") or f"view-{len(self.views)}"
+            self.views[key] = {**variables, "id": key}
+            return {"upsertView": {"view": self.views[key], "inserted": "id" not in variables}}
+        found = [view for view in self.views.values() if view["name"] == variables["viewName"]]
+        return {"project": {"allViews": {"edges": [{"node": view} for view in found]}}}
+
+
+class _Api:
+    default_entity = "team"
+
+    def __init__(self, server: _Server) -> None:
+        self._service_api = server
+
+    def project(self, name: str, entity: str) -> Any:
+        if (name, entity) != ("quick", "team"):
+            raise ValueError(f"Project {name} not found")
+        return SimpleNamespace(id="project")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> _Server:
+    made = _Server()
+    monkeypatch.setattr(wandb, "Api", lambda: _Api(made))
+    return made
+
+
+def test_saved_again_it_replaces_what_was_saved_before(server: _Server) -> None:
+    first = save(load("quick"))
+    again = save(load("quick", ['variants=["BERT", "LS"]']))
+    assert first == again
+    assert first.startswith("http://127.0.0.1/team/quick?nw=")
+    (view,) = server.views.values()
+    assert "T-WSLS" not in view["spec"]
+    assert save(load("quick", ["name=other", "tracking.project=quick"])) != first
+    assert len(server.views) == 2
+
+
+def test_what_is_saved_is_what_the_json_says(server: _Server) -> None:
+    url = save(load("quick"), "team")
+    (view,) = server.views.values()
+    assert json.loads(view["spec"]) == as_json(workspace(load("quick"), "team"))["spec"]
+    loaded = as_json(ws.Workspace.from_url(url))
+    assert loaded == as_json(workspace(load("quick"), "team")) | {"id": view["id"]}
+
+
+@pytest.mark.parametrize(("status", "expected"), [(401, UserError), (403, UserError), (0, AuthenticationError)])
+def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(
+    monkeypatch: pytest.MonkeyPatch, status: int, expected: type[Exception]
+) -> None:
+    def refuse() -> None:
+        response = ApiErrorResponse(http_status=status)
+        raise AuthenticationError("not verified") from WandbApiFailedError("failed", response)
+
+    monkeypatch.setattr(wandb, "Api", refuse)
+    with pytest.raises(expected, match="not verified"):
+        save(load("quick"))
+
+
+def test_a_project_that_is_not_there_is_a_mistake(server: _Server) -> None:
+    with pytest.raises(UserError, match="W&B project someone/quick: not found; expected a project that runs"):
+        save(load("quick"), "someone")
+    assert not server.views
