@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from analysis import wandb_server
 from analysis.json_files import History, in_order, read_object
 from analysis.plan import Plan
 from analysis.records import recorded
@@ -21,6 +20,8 @@ from analysis.run import Run
 from analysis.scores import Evaluator
 from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
+from analysis.wandb_project import Project
+from analysis.wandb_server import Address, connected
 from trainables.errors import UserError
 from trainables.metrics import measure
 from trainables.specification import digest
@@ -82,7 +83,9 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
         UserError: no such project or study, no access, or something in it is damaged.
         analysis.wandb_server.ServerError: the server does not answer.
     """
-    with wandb_server.connected(address, cache) as project:
+    place = Address.parse(address)
+    with connected() as (api, folder):
+        project = Project(api, place, cache or folder / "scores")
         documents, runs = project.read(project.study(study))
         yield _results(*_documents(documents, address), runs, address)
 
