@@ -1,6 +1,7 @@
 """JSON that a study wrote, read with a name for whatever is wrong with it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,20 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(str(path), "not a JSON object", "a file that the study wrote")
     return value
+
+
+def in_order(value: Any, names: Sequence[str]) -> Any:
+    """The same value, the keys of every object in it in the order of these names, others behind them by the alphabet.
+
+    W&B gives objects back with their keys in any order; what the report shows of them must not depend on it.
+    """
+    if isinstance(value, list):
+        return [in_order(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    places = {name: place for place, name in enumerate(names)}
+    ordered = sorted(value, key=lambda key: (places.get(key, len(places)), key))
+    return {key: in_order(value[key], names) for key in ordered}
 
 
 def _read(path: Path) -> object:

@@ -9,7 +9,7 @@ from importlib import resources
 from analysis import figures, render
 from analysis.answers import answers
 from analysis.notes import notes
-from analysis.sections import Section, comparisons, corrections, next_study, of_the_search, runs
+from analysis.sections import Section, comparisons, corrections, next_study, of_the_search, on_dev, runs
 from analysis.tables import Analysis
 
 
@@ -78,14 +78,15 @@ def text(analysis: Analysis) -> str:
         render.legend(table),
         *notes(analysis),
     ]
-    for section in [*of_the_search(analysis), *comparisons(analysis)]:
+    for section in [*on_dev(analysis), *of_the_search(analysis), *comparisons(analysis)]:
         parts += [render.terminal(f"\n{section.title}", section.header, section.rows), section.legend]
     cost = " ".join(dict(answers(analysis))["What did it cost?"])
     return "\n".join([*filter(None, parts), cost, "", analysis.conclusion])
 
 
 def _tables(analysis: Analysis) -> list[Section]:
-    return [*comparisons(analysis), corrections(analysis), *next_study(analysis), *of_the_search(analysis)]
+    told = [*comparisons(analysis), corrections(analysis), *next_study(analysis), *of_the_search(analysis)]
+    return [*on_dev(analysis), *told]
 
 
 def _answers(analysis: Analysis) -> str:

@@ -1,8 +1,10 @@
 """Writes what a study found: tables, comparisons, figures, its searches as a file of Optuna, and one HTML page.
 
     python -m analysis.report FOLDER [--output DIR]
+    python -m analysis.report wandb:ENTITY/PROJECT [--study NAME] [--records FOLDER] [--cache FOLDER] [--output DIR]
 
-FOLDER is a study's folder or its wandb folder; without W&B files in it, the study's records are read.
+FOLDER is a study's folder or its wandb folder; without W&B files in it, the study's records are read. Runs that W&B
+lacks are taken from the study's records.
 """
 
 import json
@@ -18,8 +20,10 @@ from typing import TextIO
 import pandas as pd
 
 from analysis import figures, latex, optuna_file, pages
-from analysis.results import Results, read, read_records
+from analysis.results import Results
+from analysis.sources import opened, output_folder
 from analysis.tables import Analysis, analyse
+from analysis.wandb_server import ServerError
 from trainables.command_line import Parser
 from trainables.errors import UserError
 
@@ -68,32 +72,44 @@ def write_report(results: Results, folder: Path) -> Report:
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
-    """The command line; returns the exit status: 0 done, 2 bad input."""
+    """The command line; returns the exit status: 0 done, 1 the server is away, 2 bad input."""
     parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
-    parser.add_argument("folder", type=Path, help="a study's folder or its wandb folder")
-    parser.add_argument("--output", type=Path, help="where the report goes (default: FOLDER/report)")
+    parser.add_argument(
+        "source",
+        metavar="FOLDER | wandb:ENTITY/PROJECT",
+        help="a study's folder or its wandb folder, or a project on the W&B server; wandb:PROJECT is the user's own",
+    )
+    parser.add_argument("--study", metavar="NAME", help="which one, where the project holds several")
+    parser.add_argument(
+        "--records", type=Path, metavar="FOLDER", help="a study's folder: runs that W&B lacks are taken from it"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="FOLDER", help="keeps the scores of a project (default: they are removed)"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="where the report goes (default: FOLDER/report, or ./report-PROJECT)"
+    )
     arguments = parser.parse_args(argv)
     stream = output or sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
     try:
-        report = write_report(load(arguments.folder), arguments.output or arguments.folder / "report")
+        place = arguments.output or output_folder(arguments.source)
+        chosen = arguments.source, arguments.study, arguments.records, arguments.cache
+        with opened(*chosen, say=lambda line: print(line, file=stream)) as results:
+            report = write_report(results, place)
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        return 1
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"{error.filename or arguments.folder}: {error.strerror}; expected a folder to write to", file=sys.stderr)
+        print(f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to", file=sys.stderr)
         return 2
     print(f"{report.folder}: {', '.join(report.files)}\n", file=stream)
     print(report.text, file=stream)
     return 0
-
-
-def load(folder: Path) -> Results:
-    """The study's W&B files if there are any, else its records."""
-    has_records = (folder / "plan.json").is_file() and (folder / "runs").is_dir()
-    has_wandb = any(folder.glob("wandb/offline-run-*")) or any(folder.glob("offline-run-*"))
-    return read_records(folder) if has_records and not has_wandb else read(folder)
 
 
 def _tidy(analysis: Analysis) -> pd.DataFrame:

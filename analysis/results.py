@@ -1,78 +1,39 @@
-"""What a study found, as one tidy table: read from its W&B folder, or from its records; both give the same.
+"""What a study found, as one tidy table: read from its W&B folder, a W&B server, or its records; all give the same.
 
 Nothing is dropped in silence: a run that failed, diverged or never finished is counted as missing from its
 configuration, and runs that do not rank the same queries are refused.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from analysis.json_files import History, read_object, rows
+from analysis.json_files import History, in_order, read_object
 from analysis.plan import Plan
-from analysis.scores import COLUMNS, Evaluator, read_scores, splits
+from analysis.records import recorded
+from analysis.run import Run
+from analysis.scores import Evaluator
 from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
+from analysis.wandb_project import Project
+from analysis.wandb_server import Address, connected
 from trainables.errors import UserError
 from trainables.metrics import measure
 from trainables.specification import digest
 
-__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "same_queries"]
+__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "read_server", "same_queries"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One run: configuration, last values, curve; `url` is where a W&B server shows it, if one does."""
-
-    id: str
-    config: dict[str, Any]
-    summary: dict[str, Any]
-    curve: Callable[[], History] = field(default=list, repr=False)
-    files: dict[str, Path] = field(default_factory=dict, repr=False)
-    url: str | None = None
-    evaluator: Evaluator = field(default_factory=Evaluator, repr=False)
-    _values: dict[tuple[str, str], "pd.Series[float]"] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def history(self) -> History:
-        """One row for each number of instances, in their order; read when it is asked for."""
-        return self.curve()
-
-    @property
-    def finished(self) -> bool:
-        return self.summary.get("state") == "finished"
-
-    @property
-    def seed(self) -> int | None:
-        seed: int | None = self.config.get("seed")
-        return seed
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the same was told of both, wherever their files lie."""
-        if not isinstance(other, Run):
-            return NotImplemented
-        return (self.id, self.config, self.summary, self.history) == (
-            other.id, other.config, other.summary, other.history,
-        )  # fmt: skip
-
-    def scores(self, split: str) -> pd.DataFrame:
-        """Candidates of a split, columns split, query_id, document_id, relevant, score; empty if there are none."""
-        return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
-
-    def per_query(self, split: str, metric: str) -> "pd.Series[float]":
-        """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN."""
-        key = (split, metric)
-        if key not in self._values:
-            where = f"{split} scores of run {self.id}"
-            self._values[key] = self.evaluator.per_query(self.files[split], split, metric, where)
-        return self._values[key]
+_SPLITS = ("train", "dev", "test")
+_HYPERPARAMETERS = (
+    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives",
+)  # fmt: skip
+"""In the order in which searches ask for them."""
 
 
 @dataclass(frozen=True)
@@ -103,16 +64,30 @@ def read(folder: Path | str) -> Results:
     wandb_runs = read_folder(place)
     if not wandb_runs:
         raise UserError(str(folder), "no W&B run in it", "a study's folder or its wandb folder")
-    plans = [run.config["plan"] for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
-    if not plans:
-        raise UserError(str(folder), "no plan among its runs", "the wandb folder of a study")
+    plan, search = _documents(wandb_runs, str(folder))
     index = staged_files(place)
-    plan = max(plans, key=lambda plan: int(plan.get("version", 1)))
-    searches = [run for run in wandb_runs if run.job_type == "search" and "search" in run.config]
-    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == digest(plan)), default=None)
-    mirrors = {run.id for run in searches}
-    runs = [_from_wandb(run, index) for run in wandb_runs if run.job_type != "plan" and run.id not in mirrors]
-    return _results(plan, runs, latest.config["search"] if latest else None, str(folder))
+    runs = [_from_wandb(run, index) for run in wandb_runs if "specification_id" in run.config]
+    return _results(plan, search, runs, str(folder))
+
+
+@contextmanager
+def read_server(address: str, study: str | None = None, cache: Path | None = None) -> Iterator[Results]:
+    """A study from a W&B server; its curves are read when they are asked for, so all use of it belongs inside.
+
+    Args:
+        address: wandb:ENTITY/PROJECT, or wandb:PROJECT of the user's default entity.
+        study: its name; needed where the project holds several.
+        cache: folder that keeps the scores, which are then downloaded once; none: they are removed at the end.
+
+    Raises:
+        UserError: no such project or study, no access, or something in it is damaged.
+        analysis.wandb_server.ServerError: the server does not answer.
+    """
+    place = Address.parse(address)
+    with connected() as (api, folder):
+        project = Project(api, place, cache or folder / "scores")
+        documents, runs = project.read(project.study(study))
+        yield _results(*_documents(documents, address), runs, address)
 
 
 def read_records(folder: Path | str) -> Results:
@@ -127,9 +102,9 @@ def read_records(folder: Path | str) -> Results:
         raise UserError(str(place / "plan.json"), "no plan in it", "the plan of a study")
     if stored.get("hash", digest(stored["plan"])) != digest(stored["plan"]):
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
-    runs = [_from_record(path.parent) for path in sorted((place / "runs").glob("*/record.json"))]
+    runs = recorded(place)
     search = read_object(place / "search.json") if (place / "search.json").is_file() else None
-    return _results(stored["plan"], runs, search, str(folder))
+    return _results(stored["plan"], search, runs, str(folder))
 
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
@@ -172,30 +147,37 @@ def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
         reference = queries
 
 
-def _results(plan: dict[str, Any], runs: list[Run], search: dict[str, Any] | None, where: str) -> Results:
-    parsed = _parsed(Plan, plan, f"plan in {where}")
+def _documents(wandb_runs: list[WandbRun], where: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The plan of the highest version, and the latest state of the searches."""
+    plans = [run.config["plan"] for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
+    if not plans:
+        raise UserError(where, "no plan among its runs", "the wandb folder of a study")
+    plan = max(plans, key=lambda plan: int(plan.get("version", 1)))
+    searches = [run for run in wandb_runs if run.job_type == "search" and "search" in run.config]
+    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == digest(plan)), default=None)
+    return plan, latest.config["search"] if latest else None
+
+
+def _results(plan: dict[str, Any], search: dict[str, Any] | None, runs: list[Run], where: str) -> Results:
+    parsed = _parsed(Plan, plan | {"data": in_order(plan.get("data"), _SPLITS)}, f"plan in {where}")
     try:
         known = measure(parsed.metric)
     except ValueError as error:
         raise UserError(f"plan in {where}", error, "a known metric") from error
     if not known.per_query:
         raise UserError(f"plan in {where}", parsed.metric, "a metric that each query has")
-    ended, evaluator, unique = ("finished", "failed"), Evaluator(), dict[str, Run]()
-    for run in sorted(runs, key=lambda run: (not run.finished, run.id)):
-        if run.summary.get("state") not in ended:
-            continue
-        if absent := [key for key in ("variant", "configuration_id") if key not in run.config]:
-            raise UserError(f"run {run.id} in {where}", f"no {absent[0]} in its config", "a run of a study")
-        key = run.config.get("specification_id", run.id)
-        if key in unique and run.finished:
-            raise UserError(f"run {run.id} in {where}", f"the specification of {unique[key].id}", "one run of it")
-        unique.setdefault(key, run)
+    evaluator, unique = Evaluator(), _unique(runs, f"{parsed.search_split}/{parsed.metric}", where)
     kept = [
-        replace(run, summary=_summary(run.summary), curve=_merged(run.curve, parsed.test_split), evaluator=evaluator)
+        replace(
+            run, summary=_summary(run.summary, parsed), curve=_merged(run.curve, parsed.test_split), evaluator=evaluator
+        )
         for run in unique.values()
     ]
-    killed = sorted(run.id for run in runs if run.summary.get("state") not in ended)
-    searched = None if search is None else _parsed(Search, search, f"search in {where}")
+    for run in kept:
+        run.check_files()
+    killed = sorted(run.id for run in runs if run.specification not in unique)
+    ordered = in_order(search, [*parsed.all_systems, *_HYPERPARAMETERS])
+    searched = None if search is None else _parsed(Search, ordered, f"search in {where}")
     return Results(parsed, digest(plan), sorted(kept, key=lambda run: run.id), searched, killed)
 
 
@@ -207,9 +189,29 @@ def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
         raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
 
 
-def _summary(summary: dict[str, Any]) -> dict[str, Any]:
+def _unique(runs: list[Run], value: str, where: str) -> dict[str, Run]:
+    """The runs that ended, by specification, each once: the one that finished, and has most scores.
+
+    Raises:
+        UserError: a run has no configuration, or two of a specification do not tell the same value.
+    """
+    unique = dict[str, Run]()
+    for run in sorted(runs, key=lambda run: (not run.finished, -len(run.files), run.id != run.specification, run.id)):
+        if run.summary.get("state") not in ("finished", "failed"):
+            continue
+        if absent := [key for key in ("variant", "configuration_id") if key not in run.config]:
+            raise UserError(f"run {run.id} in {where}", f"no {absent[0]} in its config", "a run of a study")
+        first = unique.setdefault(run.specification, run)
+        told, other = run.summary.get(value), first.summary.get(value)
+        if run.finished and None not in (told, other) and told != other:
+            found = f"{value} {told}, and {other} in run {first.id}"
+            raise UserError(f"run {run.id} in {where}", found, "the same of the same specification")
+    return unique
+
+
+def _summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
     """Without the last values of the curve, which W&B adds, and the error of an attempt that was made good."""
-    stale = {"instances"} | ({"error"} if summary.get("state") == "finished" else set())
+    stale = {"instances", "error" if summary.get("state") == "finished" else f"{plan.search_split}/{plan.metric}"}
     return {key: value for key, value in summary.items() if key not in stale and not key.startswith("train/")}
 
 
@@ -235,36 +237,3 @@ def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:
                 split = name.removeprefix("scores-").removesuffix(f"-{run.id}")
                 files[split] = locate(staged, index, f"artifact {name}")
     return Run(run.id, run.config, run.summary, lambda: run.history, files)
-
-
-def _from_record(folder: Path) -> Run:
-    record = read_object(folder / "record.json")
-    if not isinstance(record.get("id"), str) or not isinstance(record.get("config"), dict):
-        raise UserError(str(folder / "record.json"), "no id or config in it", "the record of a run")
-    summary: dict[str, Any] = dict(record.get("summary", {}))
-    files: dict[str, Path] = {}
-    if "state" in record:
-        summary.setdefault("state", record["state"])
-    if (folder / "scores.parquet").is_file():
-        files |= _splits(folder / "scores.parquet")
-    if (folder / "test.json").is_file():
-        summary |= read_object(folder / "test.json").get("summary", {})
-        path = folder / "test_scores.parquet"
-        if summary.get("state") == "finished":
-            if not path.is_file():
-                raise UserError(str(path), "no such file", "the scores that test.json speaks of")
-            files |= _splits(path)
-    own: History = record.get("history", [])
-    place = folder / "history.json"
-    return Run(record["id"], record["config"], summary, lambda: own or rows(place), files, _url(folder))
-
-
-def _url(folder: Path) -> str | None:
-    """As the study wrote it down when it logged the run."""
-    path = folder / "mirrored-dev.json"
-    url = read_object(path).get("url") if path.is_file() else None
-    return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
-
-
-def _splits(path: Path) -> dict[str, Path]:
-    return dict.fromkeys(splits(path), path)

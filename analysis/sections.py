@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from analysis import confirmation, importance, render
+from analysis import confirmation, importance, render, untested
 from analysis.cost import seconds
 from analysis.families import Comparison
 from analysis.multiplicity import CORRECTIONS
@@ -48,6 +48,15 @@ def comparisons(analysis: Analysis) -> list[Section]:
         )
         for place, (family, own) in enumerate(families)
     ]
+
+
+def on_dev(analysis: Analysis) -> list[Section]:
+    """All configurations on the development set, while nothing is tested."""
+    plan = analysis.results.plan
+    if not untested.nothing_tested(plan, analysis.found):
+        return []
+    legend = untested.LEGEND.format(test=plan.test_split)
+    return [Section(f"Configurations, on {plan.search_split}", *untested.cells(plan, analysis.found), legend)]
 
 
 def corrections(analysis: Analysis) -> Section:

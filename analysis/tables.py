@@ -11,6 +11,7 @@ from analysis.next_study import Needed, needed
 from analysis.plan import Phase, Plan
 from analysis.results import Results
 from analysis.significance import paired
+from analysis.untested import nothing_tested
 from analysis.untuned import Untuned, untuned
 from trainables.metrics import MINIMISED
 
@@ -91,7 +92,9 @@ def analyse(results: Results) -> Analysis:
         importances=importances(results, found),
         untuned=untuned(results, found, table.baselines),
         needed=needed(results.plan, best, compared),
-        conclusion=conclusion(results, table, compared),
+        conclusion=_untested(results, table)
+        if nothing_tested(results.plan, found)
+        else conclusion(results, table, compared),
     )
 
 
@@ -136,6 +139,11 @@ def conclusion(results: Results, table: Table, compared: list[Comparison]) -> st
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
     return f"{'; '.join(decided)}; {sample}.{undecided}{missing}"
+
+
+def _untested(results: Results, table: Table) -> str:
+    baseline, split = table.baselines[0], results.plan.test_split
+    return f"Nothing can be said about {baseline}: nothing is tested yet, no run has {split} scores."
 
 
 def _seen(gain: float, metric: str) -> str:

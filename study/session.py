@@ -15,8 +15,10 @@ from study.ledger import Ledger
 from study.opening import opened
 from study.progress import Progress, say
 from study.tracking import Scribe, Tracking
+from study.tracking.content import FINDINGS
 from study.tracking.markers import mirrored
 from study.work import Work
+from trainables.files import write_json
 
 
 def conduct(study: Study, started: float) -> None:
@@ -155,10 +157,12 @@ def settle(scribe: Scribe) -> None:
 
 def _analyse(study: Study) -> None:
     from analysis import results
+    from analysis.findings import findings
     from analysis.report import write_report
 
     folder, offline = study.folder, study.tracking.mode == "offline"
     found = results.read(folder / "wandb") if offline else results.read_records(folder)
     report = write_report(found, folder / "report")
+    write_json(folder / FINDINGS, findings(report.analysis, study.resources.gpu or 1.0))
     say(report.text)
     say(f"report: {folder / 'report' / 'report.html'}")

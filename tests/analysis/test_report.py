@@ -13,8 +13,9 @@ from scipy import stats
 
 from analysis.latex import latex
 from analysis.pages import markdown
-from analysis.report import load, main, write_report
+from analysis.report import main, write_report
 from analysis.results import per_query, read, read_records
+from analysis.sources import load
 from analysis.tables import Analysis, analyse
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from trainables.errors import UserError

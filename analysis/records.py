@@ -1,0 +1,55 @@
+"""Runs as the study's own records tell of them: runs/<id>/ with record.json, history.json, test.json and scores."""
+
+from pathlib import Path
+from typing import Any
+
+from analysis.json_files import History, read_object, rows
+from analysis.run import Run
+from analysis.scores import splits
+from trainables.errors import UserError
+
+PROVENANCE = ("versions", "commit", "hardware", "ray")
+"""Keys of a record, beside its configuration, that W&B has in the configuration."""
+
+
+def recorded(folder: Path) -> list[Run]:
+    """The runs of a study's folder that ended, in order of id.
+
+    Raises:
+        UserError: a record is unreadable, or lacks its scores.
+    """
+    return [_from_record(path.parent) for path in sorted((folder / "runs").glob("*/record.json"))]
+
+
+def _from_record(folder: Path) -> Run:
+    record = read_object(folder / "record.json")
+    if not isinstance(record.get("id"), str) or not isinstance(record.get("config"), dict):
+        raise UserError(str(folder / "record.json"), "no id or config in it", "the record of a run")
+    config = record["config"] | {key: record[key] for key in PROVENANCE if key in record}
+    summary: dict[str, Any] = dict(record.get("summary", {}))
+    files: dict[str, Path] = {}
+    if "state" in record:
+        summary.setdefault("state", record["state"])
+    if (folder / "scores.parquet").is_file():
+        files |= _splits(folder / "scores.parquet")
+    if (folder / "test.json").is_file():
+        summary |= read_object(folder / "test.json").get("summary", {})
+        path = folder / "test_scores.parquet"
+        if summary.get("state") == "finished":
+            if not path.is_file():
+                raise UserError(str(path), "no such file", "the scores that test.json speaks of")
+            files |= _splits(path)
+    own: History = record.get("history", [])
+    place = folder / "history.json"
+    return Run(record["id"], config, summary, lambda: own or rows(place), files, _url(folder))
+
+
+def _url(folder: Path) -> str | None:
+    """As the study wrote it down when it logged the run."""
+    path = folder / "mirrored-dev.json"
+    url = read_object(path).get("url") if path.is_file() else None
+    return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
+
+
+def _splits(path: Path) -> dict[str, Path]:
+    return dict.fromkeys(splits(path), path)

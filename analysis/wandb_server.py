@@ -1,0 +1,125 @@
+"""The W&B server that the user's client is set to, through its public API, and what goes wrong with it in plain words.
+
+The client itself repeats what a server refuses for a while (429, after the time that it names, and 5xx), but gives an
+answer 19 seconds in all; here it has `_PATIENCE`, since W&B may ask for a minute.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import TimeoutError as AwaitedTooLong
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    import wandb
+
+PREFIX = "wandb:"
+_PATIENCE = 120
+"""Seconds for an answer, repetitions included, unless WANDB_HTTP_TIMEOUT names others."""
+
+
+class ServerError(Exception):
+    """A server that does not answer, or not as it should; nobody's mistake."""
+
+
+class Address(NamedTuple):
+    """A project; without an entity, that of the user's default entity."""
+
+    entity: str | None
+    project: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """From wandb:ENTITY/PROJECT or wandb:PROJECT.
+
+        Raises:
+            UserError: another form.
+        """
+        found = re.fullmatch(rf"{PREFIX}(?:([\w.-]+)/)?([^/\\#?%:\s][^/\\#?%:]*)", text)
+        if found is None:
+            raise UserError(text, "not the address of a project", f"{PREFIX}ENTITY/PROJECT or {PREFIX}PROJECT")
+        return cls(*found.groups())
+
+    @property
+    def path(self) -> str:
+        """As the public API wants it."""
+        return f"{self.entity}/{self.project}" if self.entity else self.project
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.path}"
+
+
+class Connection(NamedTuple):
+    """The public API, and a folder that is removed when the connection ends."""
+
+    api: "wandb.Api"
+    folder: Path
+
+
+@contextmanager
+def connected() -> Iterator[Connection]:
+    """The server, for as long as it is read; whatever its client writes is removed at the end.
+
+    Raises:
+        UserError: no key, or a wrong one.
+        ServerError: the server does not answer.
+    """
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="wandb-", ignore_cleanup_errors=True) as scratch:
+        for variable in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"):
+            os.environ[variable] = str(Path(scratch, "client"))
+        os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+        import wandb
+
+        try:
+            with explained("W&B"):
+                try:
+                    api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
+                except ValueError as error:
+                    raise UserError("W&B", "its client has no usable settings", "those of a server") from error
+            yield Connection(api, Path(scratch))
+        finally:
+            wandb.teardown()  # its service has files open here
+            os.environ.clear()
+            os.environ |= before
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """What the client raises, as a user's mistake or as a server's failure.
+
+    Raises:
+        UserError: no key, a wrong one, or one that may not read what stands at `where`.
+        ServerError: anything else.
+    """
+    import wandb
+    from requests import RequestException
+    from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+    try:
+        yield
+    except wandb.errors.UsageError as error:
+        raise UserError("W&B", "no API key", "WANDB_API_KEY, or a key that `wandb login` has stored") from error
+    except (wandb.errors.Error, WandbApiFailedError, RequestException, AwaitedTooLong, ValueError) as error:
+        raise _failure(error, where, str(wandb.setup().settings.base_url)) from error
+
+
+def _failure(error: Exception, where: str, server: str) -> Exception:
+    """Not in the client's own words, which may hold addresses that open a door."""
+    import wandb
+
+    causes = (error, getattr(error, "exc", None), error.__cause__)
+    response = next((found for cause in causes if (found := getattr(cause, "response", None)) is not None), None)
+    status = getattr(response, "http_status", None) or getattr(response, "status_code", None) or 0
+    if isinstance(error, wandb.errors.AuthenticationError):
+        if status in (401, 403) or error.__cause__ is None or "invalid credentials" in getattr(response, "message", ""):
+            return UserError("W&B", "the API key is refused", f"a key of {server}")
+    elif status in (401, 403, 404):
+        return UserError(where, f"this key has no access to it (HTTP {status})", "a project that it may read")
+    told = f"HTTP {status}" if status else "no usable answer"
+    return ServerError(f"{server}: {told} ({where}); try again later")
