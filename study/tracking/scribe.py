@@ -101,7 +101,7 @@ class Scribe:
                 if process is None:
                     if self._full:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    if self._overdue or self._failures >= _TRIES:
+                    if self._overdue or (self._failures >= _TRIES and time.monotonic() < self._resume):
                         return False
                     self._start()
                     continue

@@ -4,6 +4,8 @@ Every path that the client writes down is relative to it, and what says who runs
 """
 
 import os
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ from study.tracking.content import PROJECT, Content
 from study.tracking.settings import Tracking
 from trainables.files import write_json
 
+_CONFIRMATION = 30.0
+"""Seconds for the server to have taken in what it was sent."""
+_opening = threading.Lock()
+"""The client cannot open several runs at once."""
 _TIMEOUT = 20.0
 """Seconds for the server to answer when a run is opened."""
 
@@ -49,19 +55,20 @@ class Session:
             x_disable_stats=True,
             x_save_requirements=False,
         )
-        self._run = wandb.init(
-            mode=tracking.mode,
-            project=tracking.project,
-            entity=tracking.entity,
-            dir=".",
-            id=content.id,
-            name=content.name,
-            group=content.group,
-            job_type=content.kind,
-            config=content.config,
-            resume="allow" if self._online else None,
-            settings=settings,
-        )
+        with _opening:
+            self._run = wandb.init(
+                mode=tracking.mode,
+                project=tracking.project,
+                entity=tracking.entity,
+                dir=".",
+                id=content.id,
+                name=content.name,
+                group=content.group,
+                job_type=content.kind,
+                config=content.config,
+                resume="allow" if self._online else None,
+                settings=settings,
+            )
         self.logged = self._run.starting_step
         """Rows that W&B has."""
         self._run.define_metric("instances")
@@ -94,11 +101,30 @@ class Session:
             artifact = wandb.Artifact(name, type="scores")
             lasting = path if self._online else offline_files.keep(path, f"{name}.parquet")
             artifact.add_file(str(lasting), name="scores.parquet", skip_cache=True, policy="immutable")
-            run.log_artifact(artifact)
+            logged = run.log_artifact(artifact)
+            if self._online:
+                logged.wait()  # else what a server refuses is refused in silence
         stale = {"error"} & set(dict(run.summary)) - content.summary.keys()  # of an attempt that was made good
         for name in stale:
             del run.summary[name]  # type: ignore[no-untyped-call]
         run.summary.update(content.summary)
         run.finish(exit_code=1 if content.failed else 0)
-        if not self._online:
+        if self._online:
+            self._confirm(content)
+        else:
             offline_files.await_whole(file)
+
+    def _confirm(self, content: Content) -> None:
+        """Asks the server, since the client ends a session as if all were well where rows were refused."""
+        deadline, run = time.monotonic() + _CONFIRMATION, self._run
+        expected = self.logged - 1, "failed" if content.failed else "finished"
+        while (found := _known(f"{run.entity}/{run.project}/{run.id}")) != expected:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"run {run.id}: last step and state on the server are {found}, not {expected}")
+            time.sleep(0.5)
+
+
+def _known(path: str) -> tuple[int, str]:
+    """Last step and state of a run on the server."""
+    run = wandb.Api().run(path)
+    return run.lastHistoryStep, run.state

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> Iterator[Tracking]:
+def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracking]:
     """Of a project of the test's own."""
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
@@ -40,8 +39,7 @@ def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, re
         monkeypatch.setenv(name, value)
     folder = tmp_path / "study"
     write_json(folder / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
-    project = request.node.name.removeprefix("test_")[:60]
-    yield Tracking(mode="online", project=project, folder=folder)
+    yield Tracking(mode="online", project=tmp_path.name, folder=folder)
     server.heal()
 
 
@@ -302,3 +300,18 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
     for secret in secrets:
         assert secret.encode() not in sent
         assert not [path for path, content in kept.items() if secret.encode() in content]
+
+
+@pytest.mark.parametrize("where", ["file_stream", "CommitArtifact"])
+def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr("study.tracking.scribe._TRIES", 1)
+    recorded(tracking.folder, "dev")
+    server.fail(404 if where == "file_stream" else 400, times=None, where=where)
+    refused = scribed(tracking, ("abc", "dev"))
+    assert refused.evaluations == 1
+    assert refused.reason
+    server.heal()
+    assert not scribed(tracking, ("abc", "dev")).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
