@@ -79,6 +79,7 @@ def join(study: Study, cluster: str) -> None:
                 runtime_env=sent | {"excludes": ["__pycache__"]} if sent else None,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
+                job_config=ray.job_config.JobConfig(metadata=_about(study)),
             )
         except ray.exceptions.AuthenticationError:
             found = "the cluster asks for a token, and there is none"
@@ -91,6 +92,13 @@ def join(study: Study, cluster: str) -> None:
             raise UserError(
                 _where(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN}"
             ) from None
+
+
+def _about(study: Study) -> dict[str, str]:
+    """What Ray's dashboard shows of the job: the study, and where W&B shows it, as `analysis.report` takes it."""
+    place = "/".join(filter(None, (study.tracking.entity, study.project)))
+    shown = {"wandb": f"wandb:{place}"} if study.tracking.mode == "online" else {}
+    return {"job_name": f"study {study.name}", **shown}
 
 
 _TOKEN = "RAY_AUTH_MODE=token with the cluster's token in ~/.ray/auth_token or RAY_AUTH_TOKEN"

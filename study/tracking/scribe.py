@@ -95,6 +95,7 @@ class Scribe:
         Raises:
             OSError: the disk is full, or must not be written to.
         """
+        began = time.monotonic()
         while self.missing:
             with self._lock:
                 process = self._process
@@ -105,7 +106,7 @@ class Scribe:
                         return False
                     self._start()
                     continue
-            if time.monotonic() - self._sign > _PATIENCE:
+            if time.monotonic() - max(began, self._sign) > _PATIENCE:
                 self._overdue = f"no answer for {_PATIENCE:.0f} s"
                 self._kill(process)
             time.sleep(0.05)
@@ -145,7 +146,7 @@ class Scribe:
             environment = without_sweep(os.environ)
             paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "study.tracking.process"],
+                [sys.executable, "-P", "-m", "study.tracking.process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -199,7 +200,7 @@ class Scribe:
         self._failures += 1
         self._resume = time.monotonic() + _PAUSE
         if reason != self.reason:
-            self._say(f"W&B: {reason}; the study goes on")
+            self._say(f"W&B cannot be written now ({reason})")
         self.reason = reason
 
     def _kill(self, process: "subprocess.Popen[str]") -> None:
