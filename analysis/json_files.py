@@ -49,6 +49,14 @@ def in_order(value: Any, names: Sequence[str]) -> Any:
     return {key: in_order(value[key], names) for key in ordered}
 
 
+def filled(value: Any) -> Any:
+    """The same value without empty objects in its objects, which W&B's client leaves out."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: filled(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item != {}}
+
+
 def _read(path: Path) -> object:
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))

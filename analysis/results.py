@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from analysis.json_files import History, in_order, read_object
+from analysis.json_files import History, filled, in_order, read_object
 from analysis.plan import Plan
 from analysis.records import recorded
 from analysis.run import Run
@@ -64,10 +64,9 @@ def read(folder: Path | str) -> Results:
     wandb_runs = read_folder(place)
     if not wandb_runs:
         raise UserError(str(folder), "no W&B run in it", "a study's folder or its wandb folder")
-    plan, search = _documents(wandb_runs, str(folder))
-    index = staged_files(place)
+    declared, index = _declared(wandb_runs, str(folder)), staged_files(place)
     runs = [_from_wandb(run, index) for run in wandb_runs if "specification_id" in run.config]
-    return _results(plan, search, runs, str(folder))
+    return _results(declared, runs, str(folder))
 
 
 @contextmanager
@@ -84,10 +83,10 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
         analysis.wandb_server.ServerError: the server does not answer.
     """
     place = Address.parse(address)
-    with connected() as (api, folder):
-        project = Project(api, place, cache or folder / "scores")
+    with connected() as connection:
+        project = Project(connection, place, cache or connection.folder / "scores")
         documents, runs = project.read(project.study(study))
-        yield _results(*_documents(documents, address), runs, address)
+        yield _results(_declared(documents, address), runs, address)
 
 
 def read_records(folder: Path | str) -> Results:
@@ -100,11 +99,12 @@ def read_records(folder: Path | str) -> Results:
     stored = read_object(place / "plan.json")
     if not isinstance(stored.get("plan"), dict):
         raise UserError(str(place / "plan.json"), "no plan in it", "the plan of a study")
-    if stored.get("hash", digest(stored["plan"])) != digest(stored["plan"]):
+    plan_hash = digest(stored["plan"])
+    if stored.get("hash", plan_hash) != plan_hash:
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
     runs = recorded(place)
     search = read_object(place / "search.json") if (place / "search.json").is_file() else None
-    return _results(stored["plan"], search, runs, str(folder))
+    return _results(_Declared(stored["plan"], plan_hash, search), runs, str(folder))
 
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
@@ -147,18 +147,28 @@ def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
         reference = queries
 
 
-def _documents(wandb_runs: list[WandbRun], where: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+class _Declared(NamedTuple):
+    """A plan and its hash, which is not that of the plan as W&B gives it back: there 1.0 is 1, and {} is nothing."""
+
+    plan: dict[str, Any]
+    plan_hash: str
+    search: dict[str, Any] | None
+
+
+def _declared(wandb_runs: list[WandbRun], where: str) -> _Declared:
     """The plan of the highest version, and the latest state of the searches."""
-    plans = [run.config["plan"] for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
+    plans = [run.config for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
     if not plans:
         raise UserError(where, "no plan among its runs", "the wandb folder of a study")
-    plan = max(plans, key=lambda plan: int(plan.get("version", 1)))
+    found = max(plans, key=lambda config: int(config["plan"].get("version", 1)))
+    plan_hash = found.get("plan_hash", digest(found["plan"]))
     searches = [run for run in wandb_runs if run.job_type == "search" and "search" in run.config]
-    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == digest(plan)), default=None)
-    return plan, latest.config["search"] if latest else None
+    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == plan_hash), default=None)
+    return _Declared(found["plan"], plan_hash, latest.config["search"] if latest else None)
 
 
-def _results(plan: dict[str, Any], search: dict[str, Any] | None, runs: list[Run], where: str) -> Results:
+def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
+    plan = filled(declared.plan)
     parsed = _parsed(Plan, plan | {"data": in_order(plan.get("data"), _SPLITS)}, f"plan in {where}")
     try:
         known = measure(parsed.metric)
@@ -169,16 +179,20 @@ def _results(plan: dict[str, Any], search: dict[str, Any] | None, runs: list[Run
     evaluator, unique = Evaluator(), _unique(runs, f"{parsed.search_split}/{parsed.metric}", where)
     kept = [
         replace(
-            run, summary=_summary(run.summary, parsed), curve=_merged(run.curve, parsed.test_split), evaluator=evaluator
+            run,
+            config=filled(run.config),
+            summary=_summary(run.summary, parsed),
+            curve=_merged(run.curve, parsed.test_split),
+            evaluator=evaluator,
         )
         for run in unique.values()
     ]
     for run in kept:
         run.check_files()
     killed = sorted(run.id for run in runs if run.specification not in unique)
-    ordered = in_order(search, [*parsed.all_systems, *_HYPERPARAMETERS])
-    searched = None if search is None else _parsed(Search, ordered, f"search in {where}")
-    return Results(parsed, digest(plan), sorted(kept, key=lambda run: run.id), searched, killed)
+    ordered = in_order(declared.search, [*parsed.all_systems, *_HYPERPARAMETERS])
+    searched = None if ordered is None else _parsed(Search, ordered, f"search in {where}")
+    return Results(parsed, declared.plan_hash, sorted(kept, key=lambda run: run.id), searched, killed)
 
 
 def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
@@ -210,9 +224,11 @@ def _unique(runs: list[Run], value: str, where: str) -> dict[str, Run]:
 
 
 def _summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
-    """Without the last values of the curve, which W&B adds, and the error of an attempt that was made good."""
+    """Without the last values of the curve, which W&B adds, values that are no numbers, which it leaves out, and the
+    error of an attempt that was made good."""
     stale = {"instances", "error" if summary.get("state") == "finished" else f"{plan.search_split}/{plan.metric}"}
-    return {key: value for key, value in summary.items() if key not in stale and not key.startswith("train/")}
+    kept = {key: value for key, value in summary.items() if key not in stale and not key.startswith("train/")}
+    return {key: value for key, value in kept.items() if value is not None and value == value}
 
 
 def _merged(curve: Callable[[], History], test_split: str) -> Callable[[], History]:

@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import TimeoutError as AwaitedTooLong
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -54,11 +55,19 @@ class Address(NamedTuple):
         return f"{PREFIX}{self.path}"
 
 
-class Connection(NamedTuple):
-    """The public API, and a folder that is removed when the connection ends."""
+@dataclass(frozen=True)
+class Connection:
+    """The server at this address, its public API, and a folder that is removed when the connection ends."""
 
+    server: str
     api: "wandb.Api"
     folder: Path
+
+    @contextmanager
+    def explained(self, where: str) -> Iterator[None]:
+        """Raises UserError or ServerError for what goes wrong while something is read."""
+        with _explained(self.server, where):
+            yield
 
 
 @contextmanager
@@ -69,34 +78,37 @@ def connected() -> Iterator[Connection]:
         UserError: no key, or a wrong one.
         ServerError: the server does not answer.
     """
-    before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="wandb-", ignore_cleanup_errors=True) as scratch:
-        for variable in ("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"):
-            os.environ[variable] = str(Path(scratch, "client"))
-        os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+        own = dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client")))
+        own |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+        before = {name: os.environ.get(name) for name in own}
+        os.environ |= own
         import wandb
 
         try:
-            with explained("W&B"):
-                try:
-                    api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
-                except ValueError as error:
-                    raise UserError("W&B", "its client has no usable settings", "those of a server") from error
-            yield Connection(api, Path(scratch))
+            server = _server()
+            with _explained(server, "W&B"):
+                api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
+            yield Connection(server, api, Path(scratch))
         finally:
             wandb.teardown()  # its service has files open here
-            os.environ.clear()
-            os.environ |= before
+            for name, value in before.items():
+                os.environ.pop(name)
+                os.environ |= {} if value is None else {name: value}
+
+
+def _server() -> str:
+    """The address that the client is set to."""
+    import wandb
+
+    try:
+        return str(wandb.setup().settings.base_url)
+    except ValueError as error:
+        raise UserError("W&B", "its client has no usable settings", "those of a server") from error
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
-    """What the client raises, as a user's mistake or as a server's failure.
-
-    Raises:
-        UserError: no key, a wrong one, or one that may not read what stands at `where`.
-        ServerError: anything else.
-    """
+def _explained(server: str, where: str) -> Iterator[None]:
     import wandb
     from requests import RequestException
     from wandb.sdk.lib.service.service_connection import WandbApiFailedError
@@ -106,10 +118,10 @@ def explained(where: str) -> Iterator[None]:
     except wandb.errors.UsageError as error:
         raise UserError("W&B", "no API key", "WANDB_API_KEY, or a key that `wandb login` has stored") from error
     except (wandb.errors.Error, WandbApiFailedError, RequestException, AwaitedTooLong, ValueError) as error:
-        raise _failure(error, where, str(wandb.setup().settings.base_url)) from error
+        raise _failure(error, server, where) from error
 
 
-def _failure(error: Exception, where: str, server: str) -> Exception:
+def _failure(error: Exception, server: str, where: str) -> Exception:
     """Not in the client's own words, which may hold addresses that open a door."""
     import wandb
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from analysis import figures, pages
 from analysis.latex import latex
 from analysis.pages import markdown
 from analysis.report import main, write_report
@@ -182,6 +183,51 @@ def test_before_the_test_evaluation(tmp_path: Path) -> None:
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     assert report.text.splitlines()[-1].startswith("Nothing can be said about BERT")
     assert "BERT is incomplete: no test scores" in (report.folder / "report.html").read_text()
+
+
+def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> None:
+    """Even where there is no run of the baseline."""
+    runs = [run for run in study_runs(seeds=(1, 2)) if run.variant == "T-LS"]
+    for run in runs:
+        run.scores.pop("test", None)
+    missing = runs.pop()
+    write_records(tmp_path / "study", plan_of(runs, seeds=[1, 2]), runs)
+    results = read_records(tmp_path / "study")
+    report = write_report(results, tmp_path / "report")
+    title, header = report.analysis.results.plan.study, "| system | settings | seeds | dev R10@1 | configuration |"
+    table = (tmp_path / "report" / "table.md").read_text()
+    rows = table.partition(header)[2].partition("\n\n")[0].splitlines()[2:]
+    values = per_query(results, "dev", "R10@1").groupby(["configuration", "seed"])["value"].mean().unstack()
+    best = values.dropna().mean(axis=1).sort_values(ascending=False)
+    assert [float(row.split("|")[4].split("±")[0]) for row in rows[:-1]] == best.round(4).tolist()
+    assert rows[-1] == f"| T-LS | ε 0.4, switch 0.25 | 1 of 2 | incomplete | {missing.configuration} |"
+    conclusion = "Nothing can be said about BERT: nothing is tested yet, no run has test scores."
+    for text in (table, report.text, (tmp_path / "report" / "report.html").read_text()):
+        assert title in text
+        assert conclusion in text
+        assert "Configurations, on dev" in text
+    tested = study_runs(seeds=(1, 2), grid=False)
+    analysis = _analyse(tmp_path / "tested", tested, seeds=[1, 2])
+    assert "Configurations, on dev" not in pages.text(analysis)
+
+
+def test_what_offline_files_lack_is_taken_from_the_records(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setattr(figures, "draw", lambda *_: [])
+    expected, (first, second, *_) = read_records(study), [run for run in read(study).runs if run.config["seed"]]
+    for part in (study / "wandb").glob(f"offline-run-*-{first.id}"):
+        shutil.rmtree(part)
+    shutil.rmtree(sorted((study / "wandb").glob(f"offline-run-*-{second.id}"))[-1])  # its test scores
+    lines: list[str] = []
+    assert load(study, say=lines.append) == expected
+    why = "1 not in W&B, 0 unfinished there, 1 without scores there"
+    assert lines == [f"2 runs taken from the records in {study}: {why}"]
+    assert main([str(study / "wandb"), "--records", str(study), "--output", str(study / "report")]) == 0
+    assert capsys.readouterr().out.startswith(lines[0])
+    assert main([str(study / "wandb"), "--output", str(study / "report")]) == 0
+    assert "taken from" not in capsys.readouterr().out
 
 
 def test_one_seed(tmp_path: Path) -> None:

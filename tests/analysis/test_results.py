@@ -1,5 +1,6 @@
 """The same study from W&B and from its records, and nothing lost in silence."""
 
+import hashlib
 import json
 import shutil
 import time
@@ -10,7 +11,16 @@ import pandas as pd
 import pytest
 
 from analysis.results import per_query, read, read_records
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records, write_wandb
+from tests.analysis.builders import (
+    Made,
+    _session,
+    environment,
+    plan_of,
+    scores,
+    study_runs,
+    write_records,
+    write_wandb,
+)
 from trainables.errors import UserError
 from trainables.metrics import recall_at
 
@@ -129,12 +139,56 @@ def test_nan_scores_stay_visible(records: Path) -> None:
 
 
 def test_a_specification_is_counted_once(records: Path) -> None:
-    first = sorted(records.glob("runs/*"))[0]
+    expected, first = read_records(records), sorted(records.glob("runs/*"))[0]
     copy = Path(shutil.copytree(first, records / "runs" / "copy"))
     record = json.loads((copy / "record.json").read_text())
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
-    with pytest.raises(UserError, match="run copy"):
+    assert read_records(records) == expected
+    record["summary"]["dev/R10@1"] += 1e-9
+    (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
+    with pytest.raises(UserError, match=f"run copy in .*, and 0.5 in run {first.name}; expected the same"):
         read_records(records)
+    record["summary"]["state"] = "failed"
+    (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
+    assert read_records(records) == expected
+
+
+def test_where_and_with_what_a_run_ran_stands_in_its_configuration(records: Path) -> None:
+    path = sorted(records.glob("runs/*/record.json"))[0]
+    record = json.loads(path.read_text())
+    own = {"versions": {"torch": "2.13.0"}, "commit": "0123", "hardware": {"cores": 2}}
+    path.write_text(json.dumps(record | own))
+    first, *others = read_records(records).runs
+    assert first.config == record["config"] | own
+    assert not [run.id for run in others if own.keys() & run.config.keys()]
+
+
+@pytest.mark.parametrize("source", ["records", "offline files"])
+def test_scores_are_those_that_the_run_noted(study: Path, source: str) -> None:
+    pytest.importorskip("wandb")
+    run = next(run for run in read_records(study).runs if run.config["variant"] == "LS")
+    right = hashlib.sha256(run.files["test"].read_bytes()).hexdigest()
+    for noted in (right, "0" * 64):
+        summary = {"state": "finished", "test/scores_sha256": noted}
+        if source == "records":
+            (study / "runs" / run.id / "test.json").write_text(json.dumps({"summary": summary}))
+        else:
+            with environment(study):
+                _session(study, run.id, "search", run.config, summary=summary)
+        if noted == right:
+            (read_records if source == "records" else read)(study)
+    with pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 {right[:12]}...; expected 000000000000"):
+        (read_records if source == "records" else read)(study)
+
+
+def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
+    pytest.importorskip("wandb")
+    expected = read_records(study)
+    with environment(study):
+        parent = {"study": "synthetic", "configuration_id": "c", "specification_ids": [expected.runs[0].id]}
+        _session(study, "agent", "sweep", parent, summary={"state": "finished"})
+        _session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
+    assert read(study) == expected
 
 
 @pytest.mark.parametrize(

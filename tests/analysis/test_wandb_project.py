@@ -1,0 +1,266 @@
+"""A study read from a W&B server is the study of its offline files and of its records, whatever gets in the way."""
+
+import json
+import math
+import os
+import re
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis import figures, wandb_project
+from analysis.report import main, write_report
+from analysis.results import Results, read, read_records
+from analysis.sources import opened
+from analysis.wandb_server import ServerError
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.online import client, log, log_run, log_study
+from tests.analysis.searching import told
+from tests.wandb_server import Server
+from trainables.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Holds the study `written` in the project whole, and in others what the tests log there."""
+    folder = tmp_path_factory.mktemp("server")
+    runs = study_runs(seeds=(1, 2), grid=False)
+    plan = json.loads((written / "plan.json").read_text())["plan"]
+    with Server(folder / "server") as server:
+        with client(server, folder / "client"):
+            log_study("whole", plan, runs, folder / "client", told(runs))
+        yield server
+
+
+@pytest.fixture
+def reader(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The server, and this process set to read from it, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(figures, "draw", lambda *_: [])  # what is drawn is what is in the tables, and takes longer
+    with client(server, tmp_path / "client"):
+        yield server
+    server.heal()
+
+
+def _whole(results: Results) -> list[object]:
+    """Everything that is compared, read now: later the server may be gone."""
+    return [results.plan, results.search, results.unfinished, *((run, run.history) for run in results.runs)]
+
+
+def test_server_offline_files_and_records_give_the_same(written: Path, reader: Server, tmp_path: Path) -> None:
+    with opened("wandb:whole") as online:
+        first = write_report(online, tmp_path / "server")
+        assert online == read(written) == read_records(written)
+        assert len(online.runs) == 13
+        assert max(len(run.history) for run in online.runs) == 21
+        assert {run.url for run in online.runs} == {f"{reader.url}/laboratory/whole/runs/{r.id}" for r in online.runs}
+    second = write_report(read_records(written), tmp_path / "records")
+    assert first.files == second.files
+    assert first.text == second.text
+    for name in first.files:
+        if name != "report.html":  # it has links to the runs
+            assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
+    page = (first.folder / "report.html").read_text()
+    assert all(f'href="{run.url}"' in page for run in online.runs)
+
+
+def test_what_is_downloaded_is_removed_or_kept_in_a_cache(reader: Server, tmp_path: Path) -> None:
+    before = dict(os.environ)
+    with opened("wandb:laboratory/whole") as results:
+        assert any((tmp_path / "temporary").iterdir())
+        assert all(path.is_file() for run in results.runs for path in run.files.values())
+    assert not any((tmp_path / "temporary").iterdir())
+    assert dict(os.environ) == before
+    assert not [path for path in (tmp_path / "client").rglob("*") if path.is_file()]
+    with opened("wandb:whole", cache=tmp_path / "cache") as results:
+        first = _whole(results)
+    asked = len(reader.requests)
+    with opened("wandb:whole", cache=tmp_path / "cache") as again:
+        assert not [request for request in reader.requests[asked:] if "scores.parquet" in request.path]
+        assert _whole(again) == first
+    kept = next(iter(again.runs[0].files.values()))
+    kept.write_bytes(b"damaged")
+    with opened("wandb:whole", cache=tmp_path / "cache") as mended:
+        assert _whole(mended) == first
+    assert kept.read_bytes() != b"damaged"
+
+
+def test_the_report_of_a_project_lies_in_the_working_folder(reader: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wandb:whole"]) == 0
+    assert capsys.readouterr().out.startswith("report-whole: comparisons.json, ")
+    assert Path("report-whole", "report.html").is_file()
+
+
+def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [Made("LS", seed, 1.0, part / 100, state="failed") for seed in (1, 2) for part in range(31)]
+    plan = plan_of(runs, seeds=[1, 2])
+    log_study("many", plan, runs, tmp_path / "client")
+    write_records(tmp_path / "records", plan, runs)
+    monkeypatch.setattr(wandb_project, "PER_PAGE", 7)
+    asked = len(reader.requests)
+    with opened("wandb:many") as results:
+        pages = [request for request in reader.requests[asked:] if request.operation == "Runs"]
+        assert len(pages) == 1 + math.ceil((62 + 3) / 7)
+        assert results == read_records(tmp_path / "records")
+        assert len(results.runs) == 62
+
+
+def test_what_the_server_refuses_for_a_while_is_asked_again(written: Path, reader: Server) -> None:
+    reader.fail(429, times=3, retry_after=1, where="RunOutputArtifacts")
+    reader.fail(503, times=2, where="scores.parquet")
+    reader.fail(429, times=1, retry_after=1, where="HistoryPage")
+    with opened("wandb:whole") as results:
+        assert results == read_records(written)
+    assert sum(request.status in (429, 503) for request in reader.requests) >= 6
+
+
+def test_a_partly_synced_study_is_completed_from_its_records(
+    study: Path, reader: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = study_runs(seeds=(1, 2), grid=False)
+    plan = json.loads((study / "plan.json").read_text())["plan"]
+    log_study("partly", plan, runs[:9], tmp_path / "client")
+    for run in runs[9:11]:  # they train still, as far as W&B knows
+        log("partly", tmp_path / "client", run.id, "search", run.config(plan), history=run.history()[:5])
+    untested = Made(**{**vars(runs[11]), "scores": {"dev": runs[11].scores["dev"]}})
+    log_run("partly", plan, untested, tmp_path / "client")
+    with opened("wandb:partly") as results:
+        assert len(results.runs) == 10
+        assert results.unfinished == sorted(run.id for run in runs[9:11])
+        assert results.search is None
+    lines: list[str] = []
+    with opened("wandb:partly", records=study, say=lines.append) as results:
+        assert _whole(results) == _whole(read_records(study))
+        assert {run.id for run in results.runs if run.url is None} == {run.id for run in [*runs[9:11], runs[12]]}
+    why = "1 not in W&B, 2 unfinished there, 1 without scores there"
+    assert lines == [f"4 runs taken from the records in {study}: {why}"]
+    assert main(["wandb:partly", "--records", str(study), "--output", "report"]) == 0
+    assert lines[0] in capsys.readouterr().out
+
+
+def test_damaged_scores_are_refused(reader: Server, tmp_path: Path) -> None:
+    run = Made("BERT", 1, 1.5, tested=True, scores={split: scores(split, 20, 1.5, 1) for split in ("dev", "test")})
+    plan = plan_of([run], seeds=[1])
+    log_study("damaged", plan, [run], tmp_path / "client")
+    log("damaged", tmp_path / "client", run.id, "search", run.config(plan), summary={"test/scores_sha256": "0" * 64})
+    with (
+        pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 .*expected 000000000000"),
+        opened("wandb:damaged"),
+    ):
+        pass
+    put = next(r for r in reversed(reader.requests) if r.method == "PUT" and r.path.endswith("scores.parquet"))
+    damaged = urllib.request.Request(reader.url + put.path, put.body[:-1] + b"x", method="PUT")
+    urllib.request.urlopen(damaged, timeout=10).close()
+    with (
+        pytest.raises(UserError, match=f"artifact scores-(dev|test)-{run.id}: it does not have the"),
+        opened("wandb:damaged"),
+    ):
+        pass
+
+
+def test_curves_are_whole_or_refused(reader: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wandb.apis import public
+
+    scan = public.Run.scan_history
+    for lost in (slice(1, None), slice(None, -1)):
+        monkeypatch.setattr(public.Run, "scan_history", lambda run, lost=lost, **kind: list(scan(run, **kind))[lost])
+        with opened("wandb:whole") as results:
+            run = next(run for run in results.runs if run.config["variant"] == "LS")
+            with pytest.raises(UserError, match=f"curve of run {run.id}: 21 rows; expected the 22 that"):
+                run.curve()
+
+
+def test_numbers_that_json_does_not_have(reader: Server, tmp_path: Path) -> None:
+    run = Made("LS", 1, 1.0, 0.2, state="failed")
+    plan, place = plan_of([run], seeds=[1]), tmp_path / "client"
+    log_study("diverged", plan, [], place)
+    rows = [{"instances": 1, "train/loss": math.inf}, {"instances": 2, "train/loss": math.nan}]
+    log("diverged", place, run.id, "search", run.config(plan), history=rows, summary={"state": "failed", "x": math.nan})
+    with opened("wandb:diverged") as results:
+        (failed,) = results.runs
+        assert failed.history[0]["train/loss"] == math.inf
+        assert math.isnan(failed.history[1]["train/loss"])
+        assert failed.summary == {"state": "failed"}
+
+
+def test_several_studies_in_a_project(reader: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = {name: Made("LS", seed, 1.0, 0.2, state="failed") for seed, name in enumerate(("first", "second"))}
+    for name, run in own.items():
+        log_study("several", plan_of([run], study=name), [run], tmp_path / "client")
+    for name, run in own.items():
+        with opened("wandb:several", study=name) as results:
+            assert (results.plan.study, [run.id for run in results.runs]) == (name, [run.id])
+    write_records(tmp_path / "records", plan_of([own["first"]], study="first"), [own["first"]])
+    with opened("wandb:several", records=tmp_path / "records") as results:
+        assert results.plan.study == "first"
+    assert main(["wandb:several"]) == 2
+    assert capsys.readouterr().err == "wandb:several: 2 studies: first, second; expected --study with one of them\n"
+    assert main(["wandb:several", "--study", "third"]) == 2
+    assert capsys.readouterr().err == "--study: third; expected one of wandb:several: first, second\n"
+
+
+def test_a_specification_in_two_wandb_runs_counts_once(reader: Server, tmp_path: Path) -> None:
+    run = Made("LS", 1, 1.0, 0.2, scores={"dev": scores("dev", 20, 1.0, 1)})
+    plan = plan_of([run], seeds=[1])
+    log_study("twice", plan, [run], tmp_path / "client")
+    log_run("twice", plan, run, tmp_path / "client", id="a-sweeps-own")
+    log("twice", tmp_path / "client", "begun", "search", run.config(plan))
+    with opened("wandb:twice") as results:
+        assert [run.id for run in results.runs] == [run.id]
+        assert results.unfinished == []
+
+
+@pytest.mark.parametrize(
+    ("address", "variables", "told"),
+    [
+        ("wandb:", {}, "wandb:: not the address of a project; expected wandb:ENTITY/PROJECT or wandb:PROJECT"),
+        ("wandb:a/b/c", {}, "wandb:a/b/c: not the address of a project; expected"),
+        ("wandb:absent", {}, "wandb:absent: no such project; expected one that"),
+        ("wandb:others/whole", {}, "wandb:others/whole: no such project; expected one that"),
+        ("wandb:empty", {}, "wandb:empty: no plan of a study in it; expected"),
+        ("wandb:whole", {"WANDB_API_KEY": "w" * 40}, "W&B: the API key is refused; expected a key of http://"),
+        ("wandb:whole", {"WANDB_API_KEY": "short"}, "W&B: the API key is refused; expected a key of http://"),
+        ("wandb:whole", {"WANDB_API_KEY": ""}, "W&B: no API key; expected WANDB_API_KEY"),
+        ("wandb:whole", {"WANDB_BASE_URL": "nowhere"}, "W&B: its client has no usable settings"),
+    ],
+)
+def test_mistakes_are_one_line(
+    reader: Server,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    address: str,
+    variables: dict[str, str],
+    told: str,
+) -> None:
+    if address == "wandb:empty":
+        log("empty", tmp_path / "client", "anything", "search", {"study": "synthetic"})
+    with client(reader, tmp_path / "client", **variables):
+        assert main([address]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(told)
+    assert captured.err.count("\n") == 1
+    assert not [key for key in (reader.key, variables.get("WANDB_API_KEY")) if key and key in captured.err]
+
+
+def test_a_server_that_is_away_is_nobodys_mistake(
+    reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1", WANDB_BASE_URL="http://127.0.0.1:9"):
+        assert main(["wandb:whole"]) == 1
+    captured = capfd.readouterr()
+    assert re.fullmatch(r"http://127.0.0.1:9: no usable answer \(W&B\); try again later\n", captured.err)
+    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"), opened("wandb:whole") as results:
+        reader.fail(0, times=None)
+        with pytest.raises(ServerError, match="wandb:whole"):
+            results.runs[0].curve()
+    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"):
+        reader.heal()
+        reader.fail(0, times=None, where="RunOutputArtifacts")
+        with pytest.raises(ServerError), opened("wandb:whole"):
+            pass
