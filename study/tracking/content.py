@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from analysis.records import PROVENANCE
 from study import plan, record, searchlog
 from study.labels import run_name
 from trainables.specification import digest
@@ -12,8 +13,6 @@ Document = Literal["plan", "search", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FINDINGS = Path("report", "findings.json")
 """What the report found, in the study's folder."""
-PROVENANCE = ("versions", "commit", "hardware", "ray")
-"""Keys of a record, beside its labels, that W&B's configuration holds."""
 
 
 PROJECT = Path("wandb", ".project.json")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.records import PROVENANCE
 from study import record
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
@@ -61,7 +62,7 @@ def whole(run: ServerRun, folder: Path, splits: tuple[record.Split, ...] = SPLIT
     assert run.steps == list(range(len(run.history)))
     wanted = {key: value for entry in entries for key, value in entry["summary"].items()}
     assert {key: run.summary.get(key) for key in wanted} == wanted
-    assert run.config == entries[0]["config"] | {key: entries[0][key] for key in ("versions", "commit", "hardware")}
+    assert run.config == entries[0]["config"] | {key: entries[0][key] for key in PROVENANCE if key in entries[0]}
     files = {f"scores-{split}-{run.id}": record.scores_file(folder, run.id, split) for split in splits}
     expected = {name: {"scores.parquet": path.read_bytes()} for name, path in files.items() if path.is_file()}
     assert run.artifacts == expected
