@@ -6,10 +6,8 @@ from typing import Any
 from analysis.json_files import History, read_object, rows
 from analysis.run import Run
 from analysis.scores import splits
+from analysis.wandb_files import PROVENANCE
 from trainables.errors import UserError
-
-PROVENANCE = ("versions", "commit", "hardware", "ray")
-"""Keys of a record, beside its configuration, that W&B has in the configuration."""
 
 
 def recorded(folder: Path) -> list[Run]:

@@ -18,6 +18,8 @@ from typing import Any
 
 from trainables.errors import UserError
 
+PROVENANCE = ("versions", "commit", "hardware", "ray")
+"""Keys of a record, beside its configuration, that W&B has in the configuration."""
 MAGIC = b":W&B"
 _FILE_HEADER, _BLOCK = 7, 32768
 _PIECE = struct.Struct("<IHB")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from analysis.records import PROVENANCE
+from analysis.wandb_files import PROVENANCE
 from study import plan, record, searchlog
 from study.labels import run_name
 from trainables.specification import digest

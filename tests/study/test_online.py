@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records import PROVENANCE
+from analysis.wandb_files import PROVENANCE
 from study import record
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
