@@ -16,10 +16,18 @@ from tests.wandb_server.runs import named
 MANIFEST = "wandb_manifest.json"
 
 
+def committed(database: Database, project: str) -> dict[str, list[Document]]:
+    """The committed artifacts of each collection of a project, by their version."""
+    there = [a for a in database.all("Artifact", project) if a.body["state"] == "COMMITTED"]
+    found: dict[str, list[Document]] = {}
+    for artifact in sorted(there, key=lambda a: int(a.body["versionIndex"])):
+        found.setdefault(artifact.body["collection"], []).append(artifact)
+    return found
+
+
 def versions(database: Database, collection: Document) -> list[Document]:
     """The committed artifacts of a collection, by their version."""
-    found = [a for a in database.all("Artifact", collection.project) if a.body["collection"] == collection.name]
-    return sorted((a for a in found if a.body["state"] == "COMMITTED"), key=lambda a: int(a.body["versionIndex"]))
+    return committed(database, collection.project).get(collection.name, [])
 
 
 def contents(database: Database, artifact: Document) -> dict[str, bytes]:

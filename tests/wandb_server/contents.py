@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.wandb_server.artifacts import contents, versions
+from tests.wandb_server.artifacts import committed, contents
 from tests.wandb_server.database import Database, Document
 from tests.wandb_server.history import rows
 from tests.wandb_server.runs import CRASH_AFTER, plain, state
@@ -67,18 +67,17 @@ def _public(entries: dict[str, Any]) -> dict[str, Any]:
 
 def read_runs(database: Database, project: str) -> dict[str, ServerRun]:
     """The runs of a project by their ids, in the order of creation."""
-    crash_after = database.setting("crash_after", CRASH_AFTER)
-    return {run.name: _run(database, run, state(run, time.time(), crash_after)) for run in database.all("Run", project)}
+    collections = committed(database, project)
+    return {run.name: _run(database, run, collections) for run in database.all("Run", project)}
 
 
-def _run(database: Database, run: Document, state: str) -> ServerRun:
+def _run(database: Database, run: Document, collections: dict[str, list[Document]]) -> ServerRun:
     history = rows(database, run)
-    collections = {c.name: versions(database, c) for c in database.all("ArtifactSequence", run.project)}
     logged = {name: [v for v in there if v.body["run"] == run.name] for name, there in collections.items()}
     return ServerRun(
         id=run.name,
         name=run.body["displayName"],
-        state=state,
+        state=state(run, time.time(), database.setting("crash_after", CRASH_AFTER)),
         exit_code=run.body.get("exitcode"),
         group=run.body.get("group"),
         job_type=run.body.get("jobType"),

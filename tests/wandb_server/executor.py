@@ -83,11 +83,18 @@ def identity(document: Document) -> str:
 
 def by_identity(site: Site, kind: str, given: str) -> Document:
     """The document that a client names by its id; raises `RefusedError`."""
-    found_kind, _, number = b64decode(given).decode(errors="replace").partition(":")
-    document = site.database.get(kind, int(number)) if found_kind == kind and number.isdecimal() else None
+    named = re.fullmatch(rb"(\w+):(\d+)", _decoded(given))
+    document = site.database.get(kind, int(named[2])) if named and named[1].decode() == kind else None
     if document is None:
         raise RefusedError(f"{kind} {given} not found", status=404)
     return document
+
+
+def _decoded(given: str) -> bytes:
+    try:
+        return b64decode(given)
+    except ValueError:
+        return b""
 
 
 def execute(site: Site, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:

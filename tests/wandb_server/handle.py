@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -42,7 +42,7 @@ class Server:
         self._path = folder / "server.sqlite"
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        with closing(Database(self._path)) as database, database.transaction():
+        with self._database() as database:
             self.key: str = database.setting("key") or token_hex(20)
             database.set("key", self.key)
             database.set("crash_after", crash_after)
@@ -66,7 +66,12 @@ class Server:
         self.kill()
 
     def start(self) -> None:
-        """Start the process, and wait until it answers; raises RuntimeError if it does not within half a minute."""
+        """Start the process, and wait until it answers.
+
+        Raises RuntimeError if it runs already, or does not answer within half a minute.
+        """
+        if self._process:
+            raise RuntimeError("the server runs already")
         command = [sys.executable, "-m", "tests.wandb_server", str(self._folder.resolve()), str(self._port)]
         log = self._folder / "server.log"
         with log.open("ab") as output:
@@ -93,22 +98,22 @@ class Server:
         self,
         status: int,
         times: int | None = 1,
-        where: str = "",
+        path: str = "",
         retry_after: float | None = None,
         done: bool = False,
     ) -> None:
-        """Let the next requests fail: of all, or only where the path holds /graphql, file_stream, store, or of one
-        operation of GraphQL, such as UpsertBucket. With `done` they take effect, and only their answer is lost.
+        """Let the next `times` requests fail, all that come if that is None.
 
-        Status 0 cuts the connection; `times` None is for ever; `retry_after` is in seconds.
+        `path` is a part of their path (/graphql, file_stream, store) or the name of their GraphQL operation. Status 0
+        cuts the connection; `retry_after` is in seconds. With `done` they take effect, and only their answer is lost.
         """
         with self._database() as database:
-            faults.add(database, faults.Fault(where, status, times, retry_after=retry_after, done=done))
+            faults.add(database, faults.Fault(path, status, times, retry_after=retry_after, done=done))
 
-    def delay(self, seconds: float, times: int | None = None, where: str = "") -> None:
+    def delay(self, seconds: float, times: int | None = None, path: str = "") -> None:
         """Let the next requests wait before they are answered."""
         with self._database() as database:
-            faults.add(database, faults.Fault(where, None, times, seconds=seconds))
+            faults.add(database, faults.Fault(path, None, times, seconds=seconds))
 
     def heal(self) -> None:
         """Let nothing fail or wait any more."""
@@ -142,5 +147,8 @@ class Server:
             headers = "".join(f"{name}: {value}\n" for name, value in request.headers.items())
             yield f"{request.method} {request.path}\n{headers}\n".encode() + request.body
 
-    def _database(self) -> closing[Database]:
-        return closing(Database(self._path))
+    @contextmanager
+    def _database(self) -> Iterator[Database]:
+        """As it is at one moment."""
+        with closing(Database(self._path)) as database, database.transaction():
+            yield database

@@ -88,6 +88,7 @@ def test_a_server_killed_amid_a_run_has_it_whole_in_the_end(tmp_path: Path):
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stdout.readline() == "logged\n"
+        time.sleep(1.5)  # the client finds nobody there
         url = server.url
         server.start()
         assert server.url == url
