@@ -18,9 +18,9 @@ from tests.wandb_server.database import Database, Document
 pytestmark = pytest.mark.slow
 
 
-def _send(server: Server, name: str, acknowledged: list[int]) -> None:
+def _send(server: Server, name: str, first: int, acknowledged: list[int]) -> None:
     """Send steps one by one, until the server is away."""
-    for step in count():
+    for step in count(first):
         try:
             client.stream(server, "p", name, [{"_step": step, "x": step}])
         except (URLError, ConnectionError):
@@ -35,7 +35,8 @@ def test_kills_lose_nothing(tmp_path: Path):
             for name in names:
                 client.upsert(server, "p", name, config=f'{{"round": {{"value": {round_}}}}}')
             acknowledged: dict[str, list[int]] = {name: [] for name in names}
-            sending = [pool.submit(_send, server, *entry) for entry in acknowledged.items()]
+            first = round_ * 10**6  # steps that no earlier round sent
+            sending = [pool.submit(_send, server, name, first, steps) for name, steps in acknowledged.items()]
             while min(map(len, acknowledged.values())) < 20:
                 time.sleep(0.01)
             server.kill()
