@@ -12,7 +12,8 @@ test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q -m "not long"
 
-# What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes.
+# What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
+# W&B server that dies, sweeps.
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m long
 
@@ -32,6 +33,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.schedule
 	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.tracking
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.gpu
 

@@ -158,6 +158,7 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
         whole(run, tracking.folder)
 
 
+@pytest.mark.long  # the client waits
 def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,12 +177,13 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
+@pytest.mark.long  # the client waits
 def test_a_server_that_takes_nothing_is_given_up(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("study.tracking.scribe._PATIENCE", 8.0)
     recorded(tracking.folder, "dev")
-    server.fail(503, times=None, where="file_stream")
+    server.fail(503, times=None, path="file_stream")
     started = time.monotonic()
     away = scribed(tracking, ("abc", "dev"))
     assert (away.evaluations, away.reason) == (1, "no answer for 8 s")
@@ -303,13 +305,14 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
         assert not [path for path, content in kept.items() if secret.encode() in content]
 
 
+@pytest.mark.long  # the client waits
 @pytest.mark.parametrize("where", ["file_stream", "CommitArtifact"])
 def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.setattr("study.tracking.scribe._TRIES", 1)
     recorded(tracking.folder, "dev")
-    server.fail(404 if where == "file_stream" else 400, times=None, where=where)
+    server.fail(404 if where == "file_stream" else 400, times=None, path=where)
     refused = scribed(tracking, ("abc", "dev"))
     assert refused.evaluations == 1
     assert refused.reason
