@@ -8,7 +8,7 @@ import pytest
 
 from tests.wandb_server import Server, ServerRun, client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PROGRAM = (
     client.PRELUDE
