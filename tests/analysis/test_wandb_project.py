@@ -69,7 +69,10 @@ def test_server_offline_files_and_records_give_the_same(written: Path, reader: S
     assert all(f'href="{run.url}"' in page for run in online.runs)
 
 
-def test_what_is_downloaded_is_removed_or_kept_in_a_cache(reader: Server, tmp_path: Path) -> None:
+def test_what_is_downloaded_is_removed_or_kept_in_a_cache(
+    reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_DATA_DIR")
     before = dict(os.environ)
     with opened("wandb:laboratory/whole") as results:
         assert any((tmp_path / "temporary").iterdir())
@@ -98,7 +101,7 @@ def test_the_report_of_a_project_lies_in_the_working_folder(reader: Server, caps
 
 def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [Made("LS", seed, 1.0, part / 100, state="failed") for seed in (1, 2) for part in range(31)]
-    plan = plan_of(runs, seeds=[1, 2])
+    plan = plan_of(runs, seeds=[1, 2], settings={"gpu": 1.0, "custom": {}})  # in W&B 1 and nothing
     log_study("many", plan, runs, tmp_path / "client")
     write_records(tmp_path / "records", plan, runs)
     monkeypatch.setattr(wandb_project, "PER_PAGE", 7)
@@ -179,12 +182,13 @@ def test_numbers_that_json_does_not_have(reader: Server, tmp_path: Path) -> None
     run = Made("LS", 1, 1.0, 0.2, state="failed")
     plan, place = plan_of([run], seeds=[1]), tmp_path / "client"
     log_study("diverged", plan, [], place)
-    rows = [{"instances": 1, "train/loss": math.inf}, {"instances": 2, "train/loss": math.nan}]
+    values = [math.inf, math.nan, "-Infinity", "NaN"]  # as the client sends them, and as W&B's own server tells them
+    rows = [{"instances": number, "train/loss": value} for number, value in enumerate(values)]
     log("diverged", place, run.id, "search", run.config(plan), history=rows, summary={"state": "failed", "x": math.nan})
     with opened("wandb:diverged") as results:
         (failed,) = results.runs
-        assert failed.history[0]["train/loss"] == math.inf
-        assert math.isnan(failed.history[1]["train/loss"])
+        assert [str(row["train/loss"]) for row in failed.history] == ["inf", "nan", "-inf", "nan"]
+        assert all(isinstance(row["train/loss"], float) for row in failed.history)
         assert failed.summary == {"state": "failed"}
 
 
