@@ -22,6 +22,8 @@ from tests.analysis.searching import told
 from tests.wandb_server import Server
 from trainables.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -114,9 +116,9 @@ def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_the_server_refuses_for_a_while_is_asked_again(written: Path, reader: Server) -> None:
-    reader.fail(429, times=3, retry_after=1, where="RunOutputArtifacts")
-    reader.fail(503, times=2, where="scores.parquet")
-    reader.fail(429, times=1, retry_after=1, where="HistoryPage")
+    reader.fail(429, times=3, retry_after=1, path="RunOutputArtifacts")
+    reader.fail(503, times=2, path="scores.parquet")
+    reader.fail(429, times=1, retry_after=1, path="HistoryPage")
     with opened("wandb:whole") as results:
         assert results == read_records(written)
     assert sum(request.status in (429, 503) for request in reader.requests) >= 6
@@ -265,6 +267,6 @@ def test_a_server_that_is_away_is_nobodys_mistake(
             results.runs[0].curve()
     with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"):
         reader.heal()
-        reader.fail(0, times=None, where="RunOutputArtifacts")
+        reader.fail(0, times=None, path="RunOutputArtifacts")
         with pytest.raises(ServerError), opened("wandb:whole"):
             pass
