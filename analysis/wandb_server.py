@@ -78,7 +78,7 @@ def connected() -> Iterator[Connection]:
         UserError: no key, or a wrong one.
         ServerError: the server does not answer.
     """
-    with tempfile.TemporaryDirectory(prefix="wandb-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix="report-", ignore_cleanup_errors=True) as scratch:
         own = dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client")))
         own |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
         before = {name: os.environ.get(name) for name in own}

@@ -22,6 +22,8 @@ from tests.analysis.searching import told
 from tests.wandb_server import Server
 from trainables.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -69,7 +71,10 @@ def test_server_offline_files_and_records_give_the_same(written: Path, reader: S
     assert all(f'href="{run.url}"' in page for run in online.runs)
 
 
-def test_what_is_downloaded_is_removed_or_kept_in_a_cache(reader: Server, tmp_path: Path) -> None:
+def test_what_is_downloaded_is_removed_or_kept_in_a_cache(
+    reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_DATA_DIR")
     before = dict(os.environ)
     with opened("wandb:laboratory/whole") as results:
         assert any((tmp_path / "temporary").iterdir())
@@ -98,7 +103,7 @@ def test_the_report_of_a_project_lies_in_the_working_folder(reader: Server, caps
 
 def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [Made("LS", seed, 1.0, part / 100, state="failed") for seed in (1, 2) for part in range(31)]
-    plan = plan_of(runs, seeds=[1, 2])
+    plan = plan_of(runs, seeds=[1, 2], settings={"gpu": 1.0, "custom": {}})  # in W&B 1 and nothing
     log_study("many", plan, runs, tmp_path / "client")
     write_records(tmp_path / "records", plan, runs)
     monkeypatch.setattr(wandb_project, "PER_PAGE", 7)
@@ -111,9 +116,9 @@ def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_the_server_refuses_for_a_while_is_asked_again(written: Path, reader: Server) -> None:
-    reader.fail(429, times=3, retry_after=1, where="RunOutputArtifacts")
-    reader.fail(503, times=2, where="scores.parquet")
-    reader.fail(429, times=1, retry_after=1, where="HistoryPage")
+    reader.fail(429, times=3, retry_after=1, path="RunOutputArtifacts")
+    reader.fail(503, times=2, path="scores.parquet")
+    reader.fail(429, times=1, retry_after=1, path="HistoryPage")
     with opened("wandb:whole") as results:
         assert results == read_records(written)
     assert sum(request.status in (429, 503) for request in reader.requests) >= 6
@@ -179,12 +184,13 @@ def test_numbers_that_json_does_not_have(reader: Server, tmp_path: Path) -> None
     run = Made("LS", 1, 1.0, 0.2, state="failed")
     plan, place = plan_of([run], seeds=[1]), tmp_path / "client"
     log_study("diverged", plan, [], place)
-    rows = [{"instances": 1, "train/loss": math.inf}, {"instances": 2, "train/loss": math.nan}]
+    values = [math.inf, math.nan, "-Infinity", "NaN"]  # as the client sends them, and as W&B's own server tells them
+    rows = [{"instances": number, "train/loss": value} for number, value in enumerate(values)]
     log("diverged", place, run.id, "search", run.config(plan), history=rows, summary={"state": "failed", "x": math.nan})
     with opened("wandb:diverged") as results:
         (failed,) = results.runs
-        assert failed.history[0]["train/loss"] == math.inf
-        assert math.isnan(failed.history[1]["train/loss"])
+        assert [str(row["train/loss"]) for row in failed.history] == ["inf", "nan", "-inf", "nan"]
+        assert all(isinstance(row["train/loss"], float) for row in failed.history)
         assert failed.summary == {"state": "failed"}
 
 
@@ -261,6 +267,6 @@ def test_a_server_that_is_away_is_nobodys_mistake(
             results.runs[0].curve()
     with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"):
         reader.heal()
-        reader.fail(0, times=None, where="RunOutputArtifacts")
+        reader.fail(0, times=None, path="RunOutputArtifacts")
         with pytest.raises(ServerError), opened("wandb:whole"):
             pass
