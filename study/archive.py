@@ -70,7 +70,8 @@ class Archive:
         return True
 
     def fetch(self, folder: Path) -> list[str]:
-        """Copies into the folder every recorded evaluation that is not finished there; returns the ids of their runs.
+        """Copies into the folder every recorded evaluation that is not finished there, and what was swept; returns the
+        ids of the runs.
 
         Raises:
             UserError: a record is damaged.
@@ -82,7 +83,8 @@ class Archive:
             copied = list(transfers.map(lambda one: self.get(folder, *one), wanted))
         done = [one for one, whole in zip(wanted, copied, strict=True) if whole]
         markers = {f"runs/{run_id}/{marker_name(split)}" for run_id, split in done}
-        for path in markers & set(there):
+        swept = {path for path in there if re.fullmatch(r"swept/\w+\.json", path) and not (folder / path).is_file()}
+        for path in swept | markers & set(there):
             self._storage.get_file(path, folder / path)
         return sorted({run_id for run_id, _ in done})
 
@@ -103,9 +105,10 @@ class Archive:
         self._put_all(folder, (path for path in here if path not in known and Path(path).name in markers))
 
     def publish(self, folder: Path) -> None:
-        """Copies the plan, what the search found and the report there, over those of before."""
-        report = (path.relative_to(folder).as_posix() for path in folder.glob("report/**/*") if path.is_file())
-        self._put_all(folder, [name for name in (_PLAN, "search.json", *report) if (folder / name).is_file()])
+        """Copies the plan, what the search found, what was swept and the report there, over those of before."""
+        found = [*folder.glob("swept/*.json"), *folder.glob("report/**/*")]
+        others = (path.relative_to(folder).as_posix() for path in found if path.is_file())
+        self._put_all(folder, [name for name in (_PLAN, "search.json", *others) if (folder / name).is_file()])
 
     def join(self, folder: Path, study: str) -> list[str]:
         """Takes up what was found elsewhere: the plan, if it is newer than the folder's, and all records; returns the

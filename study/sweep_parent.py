@@ -13,7 +13,7 @@ from typing import Any, Literal
 from study.causes import public
 from study.sweep_environment import Place
 
-_TIMEOUT = 60.0
+_TIMEOUT = 30.0
 """Seconds for the server to answer, at the start and at the end."""
 
 

@@ -5,6 +5,7 @@ tells the study what became of it. Both are made here, from the study that the s
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,9 @@ class _Proposals(optuna.Study):
         self._given = False
         kept = optuna.storages.InMemoryStorage()
         optuna.create_study(storage=kept, study_name=variant, directions=directions(objectives(asked)))
-        sampler = SAMPLERS[asked.search.sampler](asked.search.seed, asked.search.parallel)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            sampler = SAMPLERS[asked.search.sampler](asked.search.seed, asked.search.parallel)
         wanted = searched(asked)[variant]
         # W&B's client asks the sampler, as Optuna's for grids answers, whether the sweep ends when its runs have ended.
         sampler.is_exhausted = lambda study: len(self._seen) >= wanted  # type: ignore[attr-defined]

@@ -107,7 +107,9 @@ def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones
 
 def test_nothing_is_left_behind(disturbed: Disturbed) -> None:
     names = [path.name for path in disturbed.place.rglob("*")]
-    assert [name for name in names if name.endswith(".claim") or name in (".tune", "last-words.txt")] == []
+    assert [
+        name for name in names if name.endswith(".claim") or name.startswith(".tune") or name == "last-words.txt"
+    ] == []
 
 
 def test_no_proposal_is_left_without_an_end(disturbed: Disturbed) -> None:

@@ -1,0 +1,94 @@
+"""One configuration named as text: what is taken, what is left aside, and each mistake in one line."""
+
+from typing import Any
+
+import pytest
+
+from study.hyperparameters import read
+from study.searches import family
+from study.settings import Study
+from tests.study.driving import STUDY
+from trainables.errors import UserError
+
+
+def study(**search: Any) -> Study:
+    return Study.model_validate({**STUDY.model_dump(), "search": {**STUDY.search.model_dump(), **search}})
+
+
+WIDE = study(
+    trials={},
+    schedule=("two_stage", "linear", "exponential", "cosine", "beta"),
+    rate=(3.0, 5.0),
+    a=(1.0, 2.0),
+    learning_rate=(STUDY.training.learning_rate, 0.1 + 0.2),
+)
+
+
+@pytest.mark.parametrize("variant", STUDY.variants)
+@pytest.mark.parametrize("asked", [STUDY, WIDE])
+def test_every_point_of_the_space_is_named_by_its_values_as_text(asked: Study, variant: str) -> None:
+    for point in family(asked, variant).points():
+        named = read(asked, {"variant": variant, **{name: str(value) for name, value in point.values.items()}})
+        assert named == (variant, point, ())
+
+
+def test_a_value_that_was_rounded_on_the_way_is_the_grids() -> None:
+    for text in ("0.30000000000000004", "0.3", "3e-1", "0.29999999999"):
+        named = read(STUDY, {"variant": "LS", "epsilon": text})
+        assert named.point.values == {"epsilon": 0.3}
+    assert read(STUDY, {"variant": "LS", "epsilon": "0.3001"}).point.values == {"epsilon": 0.3001}
+
+
+def test_small_values_that_differ_stay_different() -> None:
+    close = study(learning_rate=(STUDY.training.learning_rate, 1e-3))
+    given = {"variant": "LS", "epsilon": "0.2", "learning_rate": "5.0001e-6"}
+    assert read(close, given).point.values["learning_rate"] == 5.0001e-6
+
+
+def test_what_the_schedule_does_not_take_is_left_aside() -> None:
+    drawn = {"epsilon": "0.2", "switch": "0.5", "end": "0.8", "rate": "3.0", "a": "1.0", "b": "2.0"}
+    drawn["learning_rate"] = str(STUDY.training.learning_rate)
+    for schedule, own in {"linear": ["end"], "cosine": [], "beta": ["a", "b"], "two_stage": ["switch"]}.items():
+        named = read(WIDE, {"variant": "T-LS", "schedule": schedule, **drawn})
+        assert list(named.point.values) == ["epsilon", "schedule", *own, "learning_rate"]
+        assert set(named.ignored) == {"switch", "end", "rate", "a", "b"} - set(own)
+    ignored = read(WIDE, {"variant": "LS", "schedule": "beta", **drawn}).ignored
+    assert set(ignored) == {"schedule", "switch", "end", "rate", "a", "b"}
+
+
+def test_a_value_that_the_grid_does_not_have_is_taken_if_a_run_can_have_it() -> None:
+    named = read(STUDY, {"variant": "T-LS", "epsilon": "0.25", "schedule": "linear", "end": "0.5", "batch_size": "16"})
+    assert named.point.values == {"epsilon": 0.25, "schedule": "linear", "end": 0.5, "batch_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({}, "--sweep variant: none; expected one of the study's variants: BERT, LS, T-LS, WSLS, T-WSLS"),
+        ({"variant": "XLS"}, "--sweep variant: XLS; expected one of the study's variants: "),
+        ({"variant": "LS", "eps": "0.2"}, "--sweep eps: '0.2'; expected a name out of variant, epsilon, "),
+        ({"variant": "LS", "epsilon": "1.5"}, "--sweep epsilon: '1.5'; expected less than or equal to 1"),
+        ({"variant": "LS", "epsilon": "nan"}, "--sweep epsilon: 'nan'; expected "),
+        ({"variant": "LS", "epsilon": "much"}, "--sweep epsilon: 'much'; expected a number"),
+        ({"variant": "LS"}, "--sweep epsilon: missing; expected a value, such as the grid's 0.1, 0.2, 0.3, 0.4"),
+        ({"variant": "T-LS", "epsilon": "0.2"}, "--sweep switch: missing; expected a value, such as the grid's 0.25, "),
+        ({"variant": "T-LS", "epsilon": "0.2", "schedule": "constant"}, "--sweep schedule: 'constant'; expected 'two_"),
+        ({"variant": "BERT", "learning_rate": "inf"}, "--sweep learning_rate: 'inf'; expected a finite number"),
+        ({"variant": "BERT", "batch_size": "16.5"}, "--sweep batch_size: '16.5'; expected a whole number"),
+        ({"variant": "BERT", "batch_size": "17"}, "--sweep batch_size: 17; expected a multiple of 1 + training.neg"),
+        (
+            {"variant": "BERT", "batch_size": "24"},
+            "--sweep batch_size: 24, while training.instances is 64; expected a positive multiple of",
+        ),
+        ({"variant": "BERT", "negatives": "9", "batch_size": "20"}, "--sweep batch_size: 20, while "),
+    ],
+)
+def test_a_mistake_is_one_line(given: dict[str, str], line: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read(STUDY, given)
+    assert str(raised.value).startswith(line)
+
+
+def test_a_variant_that_the_study_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match="expected one of the study's variants: BERT, LS"):
+        read(STUDY.model_copy(update={"variants": ("BERT", "LS")}), {"variant": "T-LS", "epsilon": "0.2"})

@@ -1,0 +1,70 @@
+"""The command line of sweeps: what it writes, what it refuses, and that it loads nothing for that."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.study.command import environment
+
+T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
+
+
+def run(
+    folder: Path, *arguments: str, program: str = "-m study.run", **changes: str
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *program.split(" ", 1), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--sweep",), "--sweep variant: none; expected one of the study's variants: BERT"),
+        (("--sweep", *T_LS, "warmth=3"), "--sweep warmth: '3'; expected a name out of variant, epsilon, schedule"),
+        (("--sweep", *T_LS, "training.speed=3"), "command line: training.speed: 3; expected a known key"),
+        (("--sweep", *T_LS, "seeds=[0.5]"), "command line: seeds: [0.5]; expected a list of distinct whole"),
+        (("--sweep", "variant=LS", "epsilon=2"), "--sweep epsilon: '2'; expected less than or equal to 1"),
+        (("--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"), "--sweep batch_size: 17; expected a multiple"),
+        (("--sweep", *T_LS, "--plan"), "command line: --sweep; expected no --plan beside it"),
+        (("--sweep", "--export-sweep"), "command line: --export-sweep; expected no --sweep beside it"),
+        (("--export-sweep", "--prepare"), "command line: --export-sweep; expected no --prepare beside it"),
+        (("--engine", "optuna"), "command line: --engine; expected --export-sweep beside it"),
+        (("--export-sweep", "quick"), "--export-sweep: 'quick'; expected a folder; the study and its settings come"),
+        (("--export-sweep", "seeds=[1]"), "--export-sweep: 'seeds=[1]'; expected a folder; the study and its"),
+        (("epsilon=0.2",), "command line: epsilon: 0.2; expected a known key; did you mean search.epsilon?"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str, ...], line: str) -> None:
+    result = run(tmp_path, *arguments)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith(f"study.run: {line}")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_sweeps_are_written_where_the_command_is_run_unless_it_says_where(tmp_path: Path) -> None:
+    for arguments, folder in (((), "sweeps"), (("there/too",), "there/too")):
+        result = run(tmp_path, "quick", "--export-sweep", *arguments)
+        assert result.returncode == 0, result.stderr
+        files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls")]
+        assert result.stdout.splitlines() == files
+        assert all((tmp_path / file).is_file() for file in files)
+
+
+def test_writing_sweeps_loads_neither_torch_nor_ray_nor_wandb(tmp_path: Path) -> None:
+    code = (
+        "import json, sys; from study.run import main; status = main(); "
+        "print(json.dumps([status, sorted({'torch', 'ray', 'wandb', 'optuna'} & sys.modules.keys())]))"
+    )
+    result = run(tmp_path, code, "quick", "--export-sweep", program="-c")
+    assert json.loads(result.stdout.splitlines()[-1]) == [0, []]

@@ -1,0 +1,35 @@
+"""What a sweep's agent says to a command, and what runs of the study must not hear of it."""
+
+from study.sweep_environment import Place, place, without_sweep
+
+AGENTS = {
+    "WANDB_SWEEP_ID": "sweep",
+    "WANDB_RUN_ID": "run",
+    "WANDB_SWEEP_PARAM_PATH": "/home/somebody/wandb/sweep-sweep/config-run.yaml",
+    "WANDB_DIR": "/home/somebody",
+    "WANDB_SERVICE": "3-1-unix-/tmp/socket",
+}
+KEPT = {"WANDB_API_KEY": "key", "WANDB_BASE_URL": "http://x", "WANDB_ENTITY": "team", "WANDB_PROJECT": "p", "PATH": "/"}
+
+
+def test_the_sweeps_variables_go_and_the_others_stay() -> None:
+    environment = AGENTS | KEPT
+    assert without_sweep(environment) == KEPT
+    assert environment == AGENTS | KEPT
+    assert without_sweep(KEPT) == KEPT
+
+
+def test_the_place_is_what_the_agent_says() -> None:
+    assert place(AGENTS | KEPT) == Place("sweep", "run", "p", "team", "/home/somebody")
+    assert place({"WANDB_SWEEP_ID": "sweep", "WANDB_RUN_ID": "run"}) == Place("sweep", "run", None, None, None)
+
+
+def test_without_an_agent_there_is_none() -> None:
+    for environment in (
+        {},
+        KEPT,
+        {"WANDB_RUN_ID": "run"},
+        {"WANDB_SWEEP_ID": "sweep"},
+        AGENTS | {"WANDB_SWEEP_ID": ""},
+    ):
+        assert place(environment) is None

@@ -1,0 +1,144 @@
+"""The sweeps of a study are its own search: every file leads to the runs that the study itself would make."""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study import hyperparameters
+from study.config import STUDIES, load
+from study.configuration import Maker
+from study.searches import searched
+from study.sweep_files import Source, export
+from tests.study.driving import RESOLVED, campaign
+from trainables.errors import UserError
+
+SHIPPED = STUDIES.parent / "sweeps"
+SCHEDULES = 'search.schedule=["two_stage", "linear", "cosine", "beta"]'
+WIDE = (SCHEDULES, "search.a=[1.0, 2.0]", "search.learning_rate=[1e-5, 5e-4]", "search.batch_size=[16, 32]")
+
+
+def grid(constant: int, ending: int) -> tuple[str, ...]:
+    """A grid, with so many configurations of variants whose smoothing is constant, and of those whose ends."""
+    counts = {"LS": constant, "WSLS": constant, "T-LS": ending, "T-WSLS": ending}
+    return ("search.sampler=grid", *(f"search.trials.{name}={count}" for name, count in counts.items()))
+
+
+STUDIES_TRIED: dict[str, tuple[str, ...]] = {
+    "as shipped": (),
+    "many schedules and settings of training": WIDE,
+    "a grid": ("search.epsilon=[0.1, 0.2, 0.3]", *grid(3, 9)),
+    "a grid of many schedules": ("search.epsilon=[0.1, 0.2]", SCHEDULES, "search.a=[1.0, 2.0]", *grid(2, 14)),
+}
+
+
+def written(folder: Path, *overrides: str) -> dict[str, dict[str, Any]]:
+    paths = export(load("quick", overrides), Source("quick", overrides), folder)
+    return {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def drawn(sweep: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Everything that W&B may draw, as the agent hands it to the command."""
+    parameters = sweep["parameters"]
+    values = [own["values"] if "values" in own else [own["value"]] for own in parameters.values()]
+    for chosen in product(*values):
+        yield dict(zip(parameters, map(str, chosen), strict=True))
+
+
+def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path: Path) -> None:
+    written(tmp_path)
+    assert {path.name for path in SHIPPED.iterdir()} == {"ls.yaml", "t-ls.yaml", "wsls.yaml", "t-wsls.yaml"}
+    for path in SHIPPED.iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
+def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    study = load("quick", overrides)
+    made, maker = campaign(tmp_path / "results", study), Maker(study, RESOLVED, "plan-hash")
+    sweeps = written(tmp_path, *overrides).values()
+    for variant, hunt in made.hunts.items():
+        own = [sweep for sweep in sweeps if sweep["parameters"]["variant"]["value"] == variant]
+        named = [hyperparameters.read(study, given) for sweep in own for given in drawn(sweep)]
+        points = {one.point for one in named}
+        assert points == set(hunt.search.points)
+        found = {run.id for point in points for run in maker.system(variant, point, study.seeds, "search").runs}
+        assert {run.id for item in hunt.configurations for run in item.runs} <= found
+        assert hunt.search.proposals == sum(sweep["run_cap"] for sweep in own)
+        assert len(own) == 1 or study.search.sampler == "grid"
+
+
+@pytest.mark.parametrize("name", ["a grid", "a grid of many schedules"])
+def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None:
+    overrides = STUDIES_TRIED[name]
+    study, sweeps = load("quick", overrides), written(tmp_path, *overrides).values()
+    for variant, count in searched(study).items():
+        own = [sweep for sweep in sweeps if sweep["parameters"]["variant"]["value"] == variant]
+        points = [hyperparameters.read(study, given) for sweep in own for given in drawn(sweep)]
+        assert all(not named.ignored for named in points)
+        assert len(set(points)) == len(points) == count == sum(sweep["run_cap"] for sweep in own)
+        assert {sweep["method"] for sweep in own} == {"grid"}
+
+
+@pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
+def test_the_command_names_the_same_study_online(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    study = load("quick", ["tracking.mode=online", *overrides])
+    for sweep in written(tmp_path, *overrides).values():
+        *start, name = sweep["command"][:5]
+        assert start == ["${env}", "${interpreter}", "-m", "study.run"]
+        *given, option, macro = sweep["command"][5:]
+        assert (option, macro) == ("--sweep", "${args_no_hyphens}")
+        assert load(name, given) == study
+        assert sweep["project"] == study.project
+
+
+def test_a_mode_that_is_asked_for_stands(tmp_path: Path) -> None:
+    command = written(tmp_path, "tracking.mode=disabled")["ls.yaml"]["command"]
+    assert load("quick", command[5:-2]).tracking.mode == "disabled"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "method", "goal"),
+    [
+        ((), "bayes", "maximize"),
+        (("search.sampler=gp", "analysis.metric=position"), "bayes", "minimize"),
+        (("search.sampler=qmc", 'search.objectives=["R10@1", "ECE"]'), "random", "maximize"),
+    ],
+)
+def test_method_and_goal_are_the_studys(tmp_path: Path, overrides: tuple[str, ...], method: str, goal: str) -> None:
+    for sweep in written(tmp_path, *overrides).values():
+        assert sweep["method"] == method
+        assert sweep["metric"] == {"name": "objective", "goal": goal}
+
+
+def test_a_sweep_says_which_settings_a_schedule_takes(tmp_path: Path) -> None:
+    written(tmp_path, *WIDE)
+    (line,) = [line for line in (tmp_path / "t-ls.yaml").read_text("utf-8").splitlines() if "two_stage: switch" in line]
+    assert line == "#     two_stage: switch; linear: end; cosine: none; beta: a, b"
+    assert "does not take" not in (tmp_path / "ls.yaml").read_text("utf-8")
+
+
+def test_the_home_folder_is_in_no_file(tmp_path: Path) -> None:
+    home = Path.home()
+    overrides = (f"output.folder={home}/mine", f"cache.folder={home}", f"task.path={home}x/y")
+    export(load("quick", overrides[:2]), Source(f"{home}/mine.toml", overrides), tmp_path)
+    content = yaml.safe_load((tmp_path / "ls.yaml").read_text("utf-8"))
+    assert content["command"][4:9] == [
+        "~/mine.toml", "tracking.mode=online", "output.folder=~/mine", "cache.folder=~", f"task.path={home}x/y",
+    ]  # fmt: skip
+    assert f"{home}/" not in (tmp_path / "ls.yaml").read_text("utf-8")
+
+
+def test_a_study_without_a_search_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="searches nothing"):
+        written(tmp_path, 'variants=["BERT"]')
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "inner"):
+        with pytest.raises(UserError, match="expected a folder"):
+            written(place)

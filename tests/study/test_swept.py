@@ -1,0 +1,231 @@
+"""What sweeps brought to a study: completed, chosen from like what the study proposes, and nothing after the test.
+
+No model is trained: records are written by hand with a metric that is a pure function of a run's labels.
+"""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search_spaces.space import Point
+from study import swept
+from study.archive import Archive
+from study.campaign import Campaign
+from study.configuration import Configuration, Maker
+from study.ledger import Ledger
+from study.settings import Study
+from study.sweeping import Single
+from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
+from trainables.errors import UserError
+
+BEST = ("T-LS", Point((("epsilon", 0.25), ("schedule", "two_stage"), ("switch", 0.6))))
+LINEAR = ("T-LS", Point((("epsilon", 0.2), ("schedule", "linear"), ("end", 0.5))))
+FASTER = ("BERT", Point((), (("learning_rate", 1e-4),)))
+
+
+def metric(labels: Labels) -> float | None:
+    """As `quality`, but for the configuration BEST, which is better than all others."""
+    return 2.0 if labels["switch"] == 0.6 else quality(labels)
+
+
+def configuration(name: str, point: Point, study: Study = STUDY) -> Configuration:
+    return Maker(study, RESOLVED, "plan-hash").system(name, point, study.seeds, "search")
+
+
+def campaign(folder: Path, *others: tuple[str, Point], study: Study = STUDY) -> Campaign:
+    return Campaign(study, RESOLVED, Ledger(folder), "plan-hash", others=others)
+
+
+def single(folder: Path, name: str, point: Point) -> Single:
+    return Single(in_folder(folder), RESOLVED, Ledger(folder), "plan-hash", configuration(name, point))
+
+
+def in_folder(folder: Path, **changes: Any) -> Study:
+    return Study.model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
+
+
+def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Path) -> None:
+    made = single(tmp_path, *BEST)
+    errands = drive(made, metric)
+    assert [errand.job.action for errand in errands] == ["train"] * len(SEEDS) == ["train"] * made.runs_planned
+    assert {errand.labels["configuration_id"] for errand in errands} == {configuration(*BEST).id}
+    assert made.result == {"R10@1": 2.0}
+    assert made.failures == []
+    again = single(tmp_path, *BEST)
+    assert again.finished
+    assert again.result == made.result
+
+
+def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
+    """The same specifications with the same labels, so that they stand in one table."""
+    begun = campaign(tmp_path)
+    expected = {errand.job.specification.id: errand for errand in iter(begun.next, None)}
+    proposed = [item for item in begun.configurations if item.name == "T-LS"]
+    for item in proposed:
+        for errand in iter(single(tmp_path, item.name, item.point).next, None):
+            assert errand.labels == expected[errand.job.specification.id].labels
+            assert errand.job.cuts == expected[errand.job.specification.id].job.cuts
+
+
+def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
+    made = single(tmp_path, *BEST)
+    drive(made, lambda labels: None if labels["seed"] == SEEDS[1] else 0.5)
+    assert made.result is None
+    assert made.failures == [f"T-LS epsilon 0.25 switch 0.6 seed {SEEDS[1]}: boom"]
+    assert not single(tmp_path, *BEST).finished, "it is tried again"
+
+
+def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Path) -> None:
+    drive(single(tmp_path, *BEST), metric)
+    made = campaign(tmp_path, BEST)
+    started = drive(made, metric)
+    ids = {run.id for run in configuration(*BEST).runs}
+    assert ids & {errand.job.specification.id for errand in started if errand.job.action == "train"} == set()
+    assert ids <= {errand.job.specification.id for errand in started if errand.job.action == "test"}
+    assert made.chosen() == by_hand(made, metric)
+    assert made.chosen()["T-LS"].id == configuration(*BEST).id
+    assert len(started) == made.runs_planned - len(SEEDS)
+
+
+def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path: Path) -> None:
+    drive(single(tmp_path, *BEST), metric, stop_after=1)
+    started = drive(campaign(tmp_path, BEST), metric)
+    own = [errand for errand in started if errand.labels["configuration_id"] == configuration(*BEST).id]
+    assert [errand.job.action for errand in own] == ["train", *["test"] * len(SEEDS)]
+
+
+def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
+    def broken(labels: Labels) -> float | None:
+        return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
+
+    made = campaign(tmp_path, BEST, LINEAR, FASTER)
+    drive(made, broken)
+    assert made.finished
+    assert made.chosen() == by_hand(made, broken)
+    assert made.chosen()["T-LS"].id != configuration(*BEST).id
+
+
+def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
+    alone, beside = campaign(tmp_path / "alone"), campaign(tmp_path / "beside", BEST, LINEAR, FASTER)
+    for made in (alone, beside):
+        drive(made, metric)
+    kept = {item.id for item in beside.configurations} - {configuration(*one).id for one in (BEST, LINEAR, FASTER)}
+    assert [pair for pair in decisions(beside) if pair[1] in kept] == decisions(alone)
+    assert Counter(item.name for item in beside.configurations)["T-LS"] == STUDY.search.trials["T-LS"] + 2
+
+
+def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
+    reference = campaign(tmp_path / "reference")
+    drive(reference)
+    points = [(item.name, item.point) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
+    made = campaign(tmp_path / "made", *points, points[0])
+    started = drive(made)
+    assert names(started) == names(drive(campaign(tmp_path / "again")))
+    assert sorted(decisions(made)) == sorted(decisions(reference))
+    assert made.chosen() == reference.chosen()
+
+
+@pytest.mark.parametrize("stop", [1, 5, 20, 30])
+def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
+    whole = campaign(tmp_path / "whole", BEST, LINEAR)
+    drive(whole, metric)
+    drive(campaign(tmp_path / "killed", BEST, LINEAR), metric, random.Random(stop), stop_after=stop)
+    again = campaign(tmp_path / "killed", LINEAR, BEST)
+    drive(again, metric, random.Random(stop + 1))
+    assert again.chosen() == whole.chosen()
+    assert sorted(decisions(again)) == sorted(decisions(whole))
+
+
+def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path) -> None:
+    before = campaign(tmp_path, LINEAR)
+    drive(before, metric)
+    drive(single(tmp_path, *BEST), metric)
+    after = campaign(tmp_path, LINEAR, BEST)
+    assert after.finished
+    assert after.chosen() == before.chosen()
+    assert configuration(*LINEAR).id in {item.id for item in after.configurations}
+    assert configuration(*BEST).id not in {item.id for item in after.configurations}
+
+
+def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None:
+    before = campaign(tmp_path)
+    drive(before, metric)
+    drive(single(tmp_path, *BEST), metric)
+    assert campaign(tmp_path, BEST).chosen() == before.chosen()
+
+
+def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
+    made = campaign(tmp_path, BEST, study=STUDY.model_copy(update={"variants": ("BERT", "LS")}))
+    assert "T-LS" not in {item.name for item in made.configurations}
+
+
+def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path: Path) -> None:
+    made = campaign(tmp_path, BEST)
+    drive(made, metric)
+    log = made.log()["systems"]
+    rows = log["T-LS"]["proposals"]
+    (own,) = [row for row in rows if row.get("swept")]
+    assert own["configuration_id"] == configuration(*BEST).id == log["T-LS"]["winner"]
+    assert log["T-LS"]["front"] == [log["T-LS"]["winner"]]
+    assert [row["number"] for row in rows] == list(range(STUDY.search.trials["T-LS"] + 1))
+    again = Campaign(STUDY, RESOLVED, Ledger(tmp_path), "plan-hash", before=log, others=[BEST])
+    assert decisions(again) == decisions(made)
+    assert again.log()["systems"] == log
+
+
+def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path: Path) -> None:
+    for one in (LINEAR, BEST):
+        drive(single(tmp_path, *one), metric)
+        swept.keep(tmp_path, configuration(*one))
+    made = single(tmp_path, *LINEAR)
+    final = {made.stages(run)[-1] for run in configuration(*BEST).runs}
+    assert made.needed() == final
+    unfinished = single(tmp_path, *FASTER)
+    assert unfinished.needed() > final
+    assert {f"resume/{run.id}" for run in configuration(*FASTER).runs} < unfinished.needed()
+
+
+def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    study = in_folder(tmp_path)
+    assert swept.read(study, said.append) == []
+    for one in (BEST, LINEAR, FASTER, BEST):
+        swept.keep(tmp_path, configuration(*one))
+    swept.close(tmp_path, ["a", "b"])
+    found = swept.read(study, said.append)
+    assert sorted(found) == sorted([BEST, LINEAR, FASTER])
+    assert found == sorted(found, key=lambda one: configuration(*one).id)
+    assert swept.closed(tmp_path) == {"a", "b"}
+    assert said == []
+
+
+def test_one_that_does_not_fit_the_study_any_more_is_left_out_and_told(tmp_path: Path) -> None:
+    swept.keep(tmp_path, configuration(*BEST))
+    swept.keep(tmp_path, configuration("LS", Point((("epsilon", 0.2),), (("batch_size", 64),))))
+    said: list[str] = []
+    changed = in_folder(tmp_path, training={**STUDY.training.model_dump(), "instances": 96})
+    assert swept.read(changed, said.append) == [BEST]
+    (line,) = said
+    assert "batch_size: 64" in line
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"variant": "LS"}', '{"variant": "LS", "values": 3}'])
+def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path: Path, content: str) -> None:
+    swept.close(tmp_path, [])
+    for name, read in {"0123.json": lambda: swept.read(in_folder(tmp_path), print), "closed.json": None}.items():
+        (tmp_path / "swept" / name).write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match=f"{name}: damaged"):
+            read() if read else swept.closed(tmp_path)
+
+
+def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Path) -> None:
+    here, there, archive = tmp_path / "here", tmp_path / "there", Archive(str(tmp_path / "place"))
+    swept.keep(here, configuration(*BEST))
+    swept.close(here, ["a"])
+    archive.publish(here)
+    archive.join(there, "small")
+    assert swept.read(in_folder(there), print) == [BEST]
+    assert swept.closed(there) == {"a"}
