@@ -10,7 +10,7 @@ import pytest
 
 from tests.study.command import command, copy_cache, environment, records, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 T_LS = ("--sweep", "variant=T-LS", "epsilon=0.4", "switch=0.25")
 OFF_GRID = ("--sweep", "variant=LS", "epsilon=0.25", "switch=0.5")
