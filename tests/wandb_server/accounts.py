@@ -34,24 +34,9 @@ def ensure_project(site: Site, name: str) -> Document:
 @field("Query", "viewer")
 @field("Project", "user")
 def viewer(site: Site, project: Document | None = None) -> dict[str, Any]:
-    empty: dict[str, Any] = {"edges": []}
-    nothing: dict[str, Any] = {
-        "deletedAt": None,
-        "photoUrl": None,
-        "organizations": [],
-        "apiKeys": empty,
-        "teams": empty,
-    }
-    return {
-        "id": "VXNlcjox",
-        "name": USER,
-        "username": USER,
-        "email": f"{USER}@example.org",
-        "entity": ENTITY,
-        "admin": False,
-        "flags": "{}",
-        **nothing,
-    }
+    names = {"name": USER, "username": USER, "email": f"{USER}@example.org", "entity": ENTITY}
+    none: dict[str, Any] = {"apiKeys": {"edges": []}, "teams": {"edges": []}, "organizations": []}
+    return {"id": "VXNlcjox", "admin": False, "flags": "{}", "deletedAt": None, "photoUrl": None, **names, **none}
 
 
 @field("Query", "serverInfo")

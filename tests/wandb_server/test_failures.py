@@ -65,7 +65,8 @@ def test_a_delay_lasts_until_the_server_is_healed(server: Server):
         client.upsert(server, "failures", "slow")
         return time.monotonic() - start
 
-    server.delay(0.5, path="/graphql")
-    assert min(seconds(), seconds()) >= 0.5
+    server.delay(1, path="/graphql")
+    assert seconds() >= 1
+    assert seconds() >= 1
     server.heal()
-    assert seconds() < 0.5
+    assert seconds() < 1
