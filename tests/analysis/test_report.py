@@ -217,9 +217,9 @@ def test_what_offline_files_lack_is_taken_from_the_records(
     pytest.importorskip("wandb")
     monkeypatch.setattr(figures, "draw", lambda *_: [])
     expected, (first, second, *_) = read_records(study), [run for run in read(study).runs if run.config["seed"]]
-    for part in (study / "wandb").glob(f"offline-run-*-{first.id}"):
+    for part in (study / "wandb").glob(f"offline-run-*-{first.id}*"):
         shutil.rmtree(part)
-    shutil.rmtree(sorted((study / "wandb").glob(f"offline-run-*-{second.id}"))[-1])  # its test scores
+    shutil.rmtree(sorted((study / "wandb").glob(f"offline-run-*-{second.id}*"))[-1])  # its test scores
     lines: list[str] = []
     assert load(study, say=lines.append) == expected
     why = "1 not in W&B, 0 unfinished there, 1 without scores there"
