@@ -81,6 +81,13 @@ def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> N
     assert "objective" not in run.summary
 
 
+def test_one_that_is_stopped_says_so(tmp_path: Path) -> None:
+    result = made(tmp_path, "raise SystemExit(15)")
+    assert result.returncode == 15
+    (run,) = runs(tmp_path).values()
+    assert (run.summary["state"], run.summary["error"]) == ("failed", "stopped from outside")
+
+
 def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path: Path) -> None:
     result = made(tmp_path, SEED)
     assert result.returncode == 0, result.stderr
