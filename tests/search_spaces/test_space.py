@@ -30,8 +30,8 @@ def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
     found = set()
     for epsilon, schedule in product(grid["epsilon"], grid["schedule"]):
         names = list(SCHEDULE_SETTINGS[schedule])
-        for values in product(*(grid[name] for name in names)):
-            found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, values, strict=True)))
+        for chosen in product(*(grid[name] for name in names)):
+            found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, chosen, strict=True)))
     return found
 
 

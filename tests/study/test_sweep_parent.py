@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.wandb_files import WandbRun, read_folder
+from analysis.wandb_files import WandbRun, _records, read_folder
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -108,6 +108,10 @@ def test_nothing_in_it_says_who_or_where(tmp_path: Path) -> None:
         assert secret.encode() not in content
     for name in (platform.node(), getpass.getuser()):
         assert len(name) < 3 or not re.search(rf"\b{re.escape(name)}\b".encode(), content)
+    records = list(_records(file))
+    assert "environment" not in {record.WhichOneof("record_type") for record in records}
+    (host,) = {record.run.host for record in records if record.WhichOneof("record_type") == "run"}
+    assert host == "study"
 
 
 @pytest.mark.parametrize("changes", [{"WANDB_SWEEP_ID": ""}, {"mode": "disabled"}])
