@@ -53,7 +53,8 @@ def parent(
     except BaseException as error:
         if run is not None:
             cause = public(" ".join(str(error).split())) or type(error).__name__
-            run.summary.update({"state": "failed", "error": cause})
+            stopped = not isinstance(error, Exception)
+            run.summary.update({"state": "failed", "error": "stopped from outside" if stopped else cause})
             run.finish(exit_code=1)
         raise
     if run is not None:

@@ -1,6 +1,7 @@
 """A space is defined by running: walking it finds every point once, and a trial's answers lead back to the point."""
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import optuna
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_spaces.smoothing import settings, smoothing
-from search_spaces.space import Grid, Point, Trial, choose, places, points
+from search_spaces.space import Grid, Point, Trial, branches, choose, places, points, values
 from tests.search_spaces.test_replicates import EVERY_SCHEDULE, FAMILIES
 from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
 
@@ -29,8 +30,8 @@ def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
     found = set()
     for epsilon, schedule in product(grid["epsilon"], grid["schedule"]):
         names = list(SCHEDULE_SETTINGS[schedule])
-        for values in product(*(grid[name] for name in names)):
-            found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, values, strict=True)))
+        for chosen in product(*(grid[name] for name in names)):
+            found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, chosen, strict=True)))
     return found
 
 
@@ -54,3 +55,17 @@ def test_a_trial_that_answers_with_a_points_places_arrives_at_it(name: str) -> N
     for point in family.points():
         answers = places(point, {**family.smoothing, **family.optimisation})
         assert family(optuna.trial.FixedTrial(answers)) == point
+
+
+def test_points_part_by_what_they_have_and_each_branch_is_a_product() -> None:
+    grid = {"epsilon": (0.1, 0.2), "schedule": ("two_stage", "cosine", "beta"), "switch": (0.25, 0.5, 0.75)}
+    grid |= {"a": (1.0, 2.0), "b": (1.0, 2.0)}
+    found = list(points(lambda trial: Point(smoothing(trial, "T-LS", grid))))
+    parted = branches(found)
+    assert sorted(point for branch in parted for point in branch) == sorted(found)
+    names = [("epsilon", "schedule", "switch"), ("epsilon", "schedule"), ("epsilon", "schedule", "a", "b")]
+    assert [tuple(values(branch)) for branch in parted] == names
+    for branch in parted:
+        assert len(branch) == prod(len(own) for own in values(branch).values())
+    assert values(found) == {name: list(own) for name, own in grid.items()}
+    assert branches([]) == []

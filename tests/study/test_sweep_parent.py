@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.wandb_files import WandbRun, read_folder
+from analysis.wandb_files import WandbRun, _records, read_folder
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,13 @@ def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> N
     assert "objective" not in run.summary
 
 
+def test_one_that_is_stopped_says_so(tmp_path: Path) -> None:
+    result = made(tmp_path, "raise SystemExit(15)")
+    assert result.returncode == 15
+    (run,) = runs(tmp_path).values()
+    assert (run.summary["state"], run.summary["error"]) == ("failed", "stopped from outside")
+
+
 def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path: Path) -> None:
     result = made(tmp_path, SEED)
     assert result.returncode == 0, result.stderr
@@ -101,6 +108,10 @@ def test_nothing_in_it_says_who_or_where(tmp_path: Path) -> None:
         assert secret.encode() not in content
     for name in (platform.node(), getpass.getuser()):
         assert len(name) < 3 or not re.search(rf"\b{re.escape(name)}\b".encode(), content)
+    records = list(_records(file))
+    assert "environment" not in {record.WhichOneof("record_type") for record in records}
+    (host,) = {record.run.host for record in records if record.WhichOneof("record_type") == "run"}
+    assert host == "study"
 
 
 @pytest.mark.parametrize("changes", [{"WANDB_SWEEP_ID": ""}, {"mode": "disabled"}])

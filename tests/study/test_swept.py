@@ -176,6 +176,21 @@ def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_i
     assert again.log()["systems"] == log
 
 
+@pytest.mark.parametrize("stop", range(1, 24, 2))
+def test_a_restart_with_the_log_of_a_killed_study_proposes_alike(tmp_path: Path, stop: int) -> None:
+    """What was swept stands in the log, and on the grid, but was not proposed."""
+    others = [("T-LS", Point((("epsilon", e), ("schedule", "two_stage"), ("switch", 0.75)))) for e in (0.1, 0.3, 0.4)]
+    whole = campaign(tmp_path / "whole", *others)
+    drive(whole, metric)
+    killed = campaign(tmp_path / "killed", *others)
+    drive(killed, metric, stop_after=stop)
+    before = killed.log()["systems"]
+    again = Campaign(STUDY, RESOLVED, Ledger(tmp_path / "killed"), "plan-hash", before=before, others=others)
+    drive(again, metric)
+    assert decisions(again) == decisions(whole)
+    assert again.log() == whole.log()
+
+
 def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path: Path) -> None:
     for one in (LINEAR, BEST):
         drive(single(tmp_path, *one), metric)

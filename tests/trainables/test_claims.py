@@ -52,6 +52,23 @@ class TestOnEveryStorage:
             time.sleep(0.2)
             assert kept.peek("key.claim") != before
 
+    def test_who_holds_a_claim_at_last_has_waited_for_it(self, kept: Storage) -> None:
+        kept.create("key.claim", ELSEWHERE)
+        looks = 0
+
+        def waited() -> None:
+            nonlocal looks
+            looks += 1
+            if looks == 3:
+                kept.drop("key.claim", ELSEWHERE)
+
+        with Claims(kept).held("key", waited):
+            assert looks >= 3
+            found = kept.peek("key.claim")
+            assert found is not None
+            assert found.text != ELSEWHERE
+        assert kept.peek("key.claim") is None
+
     def test_what_was_taken_over_is_not_given_up_by_its_first_holder(self, kept: Storage) -> None:
         with Claims(kept).attempt("key"):
             found = kept.peek("key.claim")
