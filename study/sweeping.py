@@ -125,7 +125,7 @@ def _run(begun: Opened, item: Configuration) -> dict[str, float]:
     study, archive = begun.study, begun.archive
     made = Single(study, begun.resolved, Ledger(study.folder), begun.plan_hash, item)
     if made.seen_test:
-        say("test scores exist: the study's choice stands, and seeds that failed are not run again")
+        say("test scores exist: this configuration is recorded, and the study's choice stands; failed seeds too")
     swept.keep(study.folder, item)
     with closing(Scribe(tracking(study), say)) as scribe:
         scribe.document("plan")

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -36,6 +37,7 @@ def _locked(path: Path) -> IO[str]:
             if error.errno not in _WITHOUT:
                 raise
             return file
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
         file.close()  # whoever held it has removed this file; another one is locked by now
