@@ -16,11 +16,15 @@ class Lock:
 
     Args:
         path: of a file that exists while somebody holds or wants the lock.
+        wait: until nobody else holds it.
+
+    Raises:
+        BlockingIOError: somebody holds it, and is not waited for.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._file = path, _locked(path)
+        self._path, self._file = path, _locked(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
         """Lets the next one."""
@@ -28,13 +32,14 @@ class Lock:
         self._file.close()
 
 
-def _locked(path: Path) -> IO[str]:
+def _locked(path: Path, how: int) -> IO[str]:
     while True:
         file = path.open("a", encoding="utf-8")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, how)
         except OSError as error:
             if error.errno not in _WITHOUT:
+                file.close()
                 raise
             return file
         with suppress(FileNotFoundError):
