@@ -1,5 +1,6 @@
 """One invocation of a study, from its settings to the printed table."""
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -90,11 +91,11 @@ def _say_not_done(campaign: Campaign) -> None:
 
 
 def tracking(study: Study) -> Tracking:
-    """Where the study's runs are shown."""
+    """Where the study's runs are shown; an agent of a sweep names whose project it is in the environment."""
     return Tracking(
         mode=study.tracking.mode,
         project=study.project,
-        entity=study.tracking.entity,
+        entity=study.tracking.entity or os.environ.get("WANDB_ENTITY"),
         folder=study.folder,
         records=study.records,
     )

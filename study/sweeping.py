@@ -22,6 +22,7 @@ from study.sweep_parent import parent
 from study.tracking import Scribe
 from study.work import Work
 from trainables.claims import Claims
+from trainables.specification import RunSpecification
 from trainables.storage import RESUME, storage
 
 
@@ -40,7 +41,7 @@ class Single(Work):
         self, study: Study, resolved: Resolved, ledger: Ledger, plan_hash: str, configuration: Configuration
     ) -> None:
         super().__init__(study, resolved, ledger, plan_hash)
-        self.configuration = configuration
+        self.configuration, self.seen_test = configuration, any(ledger.folder.glob("runs/*/test.json"))
         self._enqueue(((self.configuration, run) for run in self.configuration.runs), "train")
 
     @property
@@ -81,6 +82,10 @@ class Single(Work):
         ended = [(run, self.ledger.summary(run.id) or {}) for run in item.runs if not self.ledger.finished(run.id)]
         return [f"{run_name(self.labels(item, run))}: {found.get('error', 'no record')}" for run, found in ended]
 
+    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
+        """As in the study itself: made good once test scores exist, it would change what the study has chosen from."""
+        return self.seen_test and self.ledger.state(run.id) == "failed"
+
 
 def sweep(study: Study, given: Mapping[str, str]) -> None:
     """Runs the configuration, under the agent of a W&B sweep or without one, and prints what it found.
@@ -118,10 +123,10 @@ def sweep(study: Study, given: Mapping[str, str]) -> None:
 def _run(begun: Opened, item: Configuration) -> dict[str, float]:
     """The objectives by name, the one that decides first."""
     study, archive = begun.study, begun.archive
-    if any(study.folder.glob("runs/*/test.json")):
-        say("test scores exist: this configuration is recorded, and the study's choice stands")
-    swept.keep(study.folder, item)
     made = Single(study, begun.resolved, Ledger(study.folder), begun.plan_hash, item)
+    if made.seen_test:
+        say("test scores exist: this configuration is recorded, and the study's choice stands; failed seeds too")
+    swept.keep(study.folder, item)
     with closing(Scribe(tracking(study), say)) as scribe:
         scribe.document("plan")
         carry_out(made, scribe)

@@ -4,6 +4,7 @@ It is made from the records, whether W&B's files were written offline, W&B was a
 has a part of it gets the rest; once more, and nothing is sent.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -41,8 +42,14 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
     """
     if not (folder / "plan.json").is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
-    ledger, own = Ledger(folder), project_of(folder)
-    tracking = Tracking(mode="online", project=project or own[0], entity=entity or own[1], folder=folder)
+    ledger, (own_project, own_entity) = Ledger(folder), project_of(folder)
+    tracking = Tracking(
+        mode="online",
+        project=project or own_project,
+        entity=entity or own_entity or os.environ.get("WANDB_ENTITY"),
+        folder=folder,
+        own=project is None and entity is None,
+    )
     runs = ledger.ids()
     with closing(Scribe(tracking, say)) as scribe:
         for which in DOCUMENTS:

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -15,11 +16,15 @@ class Lock:
 
     Args:
         path: of a file that exists while somebody holds or wants the lock.
+        wait: until nobody else holds it.
+
+    Raises:
+        BlockingIOError: somebody holds it, and is not waited for.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._file = path, _locked(path)
+        self._path, self._file = path, _locked(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
         """Lets the next one."""
@@ -27,15 +32,17 @@ class Lock:
         self._file.close()
 
 
-def _locked(path: Path) -> IO[str]:
+def _locked(path: Path, how: int) -> IO[str]:
     while True:
         file = path.open("a", encoding="utf-8")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, how)
         except OSError as error:
             if error.errno not in _WITHOUT:
+                file.close()
                 raise
             return file
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
         file.close()  # whoever held it has removed this file; another one is locked by now

@@ -5,6 +5,7 @@ evaluation, the digest of a document.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,10 @@ def forget(path: Path, tracking: Tracking) -> None:
 
 
 def _place(tracking: Tracking) -> str:
-    return tracking.mode if tracking.mode == "offline" else f"{tracking.entity or ''}/{tracking.project}"
+    """The client's own variable tells of a server that is not W&B's."""
+    if tracking.mode == "offline":
+        return "offline"
+    return f"{os.environ.get('WANDB_BASE_URL', '').rstrip('/')} {tracking.entity or ''}/{tracking.project}".strip()
 
 
 def _read(path: Path) -> dict[str, Any]:

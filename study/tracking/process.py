@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,6 +27,8 @@ _WRITERS = {"offline": 1, "online": 4}
 """Online most of the time is waiting for the server."""
 _PATIENCE = 120.0
 """Seconds for what is left when the input has ended."""
+_HELD = 0.05
+"""Seconds until it is tried again to write a run that another process writes."""
 _LOG = Path("wandb", "scribe.log")
 _SERVER = re.compile(r"https?://[^\s\"']+")
 
@@ -55,7 +58,7 @@ def _write() -> None:
 
 
 class _Worker(threading.Thread):
-    """Writes the orders of some runs, in their order."""
+    """Writes the orders of some runs, in their order but for those that another process is writing."""
 
     def __init__(self, tracking: Tracking) -> None:
         super().__init__(daemon=True)
@@ -67,7 +70,11 @@ class _Worker(threading.Thread):
         """Until the input ends."""
         try:
             while (order := self.orders.get()) is not None:
-                self._obey(order)
+                if order["do"] != "evaluation" or self._writer.takes(order["run"]):
+                    self._obey(order)
+                else:  # two processes that wait for each other's runs would wait for ever
+                    self.orders.put(order)
+                    time.sleep(_HELD)
             self._writer.close()
         except BaseException as error:
             _fail(error)

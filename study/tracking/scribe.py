@@ -174,17 +174,19 @@ class Scribe:
     def _listen(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
         failure = None
-        for line in process.stdout:
-            told = json.loads(line)
-            failure = told if "failed" in told else None
-            if failure is None:
-                self._done(told)
-        process.wait()
-        with self._lock:
-            self._process = None
-            if process.returncode:
-                self._full = bool(failure and failure["full"])
-                self._failed(failure["failed"] if failure else self._overdue or _ended(process.returncode))
+        try:
+            for line in process.stdout:
+                told = json.loads(line)
+                failure = told if "failed" in told else None
+                if failure is None:
+                    self._done(told)
+        finally:  # else whoever settles would wait for ever for a process that nobody listens to
+            process.wait()
+            with self._lock:
+                self._process = None
+                if process.returncode:
+                    self._full = bool(failure and failure["full"])
+                    self._failed(failure["failed"] if failure else self._overdue or _ended(process.returncode))
 
     def _done(self, told: dict[str, Any]) -> None:
         with self._lock:
@@ -194,14 +196,19 @@ class Scribe:
             self._failures, self._sign = 0, time.monotonic()
             if told["url"] and self.project is None:
                 self.project = told["url"].rpartition("/runs/")[0]
-                self._say(f"W&B: {self.project}")
+                self._tell(f"W&B: {self.project}")
 
     def _failed(self, reason: str) -> None:
         self._failures += 1
         self._resume = time.monotonic() + _PAUSE
         if reason != self.reason:
-            self._say(f"W&B cannot be written now ({reason})")
+            self._tell(f"W&B cannot be written now ({reason})")
         self.reason = reason
+
+    def _tell(self, line: str) -> None:
+        """In the thread that listens."""
+        with suppress(BrokenPipeError):  # nobody reads on, as the driver's next line will tell itself
+            self._say(line)
 
     def _kill(self, process: "subprocess.Popen[str]") -> None:
         """With the service that it started."""

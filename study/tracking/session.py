@@ -29,7 +29,8 @@ def prepare(tracking: Tracking) -> None:
     offline_files.FILES.mkdir(exist_ok=True)
     for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
         os.environ[variable] = str(offline_files.FILES / ".data")
-    write_json(PROJECT, {"project": tracking.project, "entity": tracking.entity})
+    if tracking.own:
+        write_json(PROJECT, {"project": tracking.project, "entity": tracking.entity})
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 

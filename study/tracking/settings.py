@@ -15,6 +15,8 @@ class Tracking(Settings):
     project: str
     entity: str | None = None
     """User or team that owns the project; none: the key's own."""
+    own: bool = True
+    """Whether the project is the one that the study itself names."""
     folder: Path
     """The study's folder; W&B's files go to its wandb/."""
     records: str | None = None

@@ -25,15 +25,25 @@ class Writer:
         self._open: dict[str, Session] = {}
         self._locks: dict[str, Lock] = {}
 
+    def takes(self, run_id: str) -> bool:
+        """Whether a run is this writer's until its evaluation is written; not while another process writes it."""
+        if run_id not in self._locks:
+            try:
+                self._lock(run_id, wait=False)
+            except BlockingIOError:
+                return False
+        return True
+
     def rows(self, labels: dict[str, Any], rows: list[dict[str, Any]], start: int) -> None:
-        """The next part of the curve of a run that trains.
+        """The next part of the curve of a run that trains; lost while another process writes the run, which has it too.
 
         Args:
             labels: the run's.
             rows: one a batch or evaluation.
             start: place of the first of them in the curve.
         """
-        self._session(content.begun(labels)).log(rows, start)
+        if self.takes(labels["specification_id"]):
+            self._session(content.begun(labels)).log(rows, start)
 
     def evaluation(self, run_id: str, split: record.Split) -> str | None:
         """A recorded evaluation, whole, unless W&B has it; returns where a server shows the run."""
@@ -98,10 +108,10 @@ class Writer:
             self._open[found.id] = Session(self._tracking, found)
         return self._open[found.id]
 
-    def _lock(self, run_id: str) -> None:
+    def _lock(self, run_id: str, wait: bool = True) -> None:
         """From the first row on, if there are such, to the end of an evaluation."""
         if run_id not in self._locks:
-            self._locks[run_id] = Lock(offline_files.FILES / ".locks" / run_id)
+            self._locks[run_id] = Lock(offline_files.FILES / ".locks" / run_id, wait)
 
     @contextmanager
     def _held(self, run_id: str) -> Iterator[None]:

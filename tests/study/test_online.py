@@ -15,6 +15,7 @@ from analysis.wandb_files import PROVENANCE
 from study import record
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
+from study.tracking.content import project_of
 from study.tracking.markers import mirrored
 from tests.study.test_tracking import CURVE, LABELS, PLAN, SPLITS, recorded
 from tests.wandb_server import Server, ServerRun
@@ -271,6 +272,7 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         assert sync([str(tracking.folder), "--project", ours]) == 0
         assert expected in capsys.readouterr().out
         assert same(ours)
+    assert project_of(tracking.folder) == (tracking.project, None)
     assert "No runs to sync" in command(tracking, "sync", "wandb")
     for synced in (tracking.folder / "wandb").glob("offline-run-*/*.synced"):
         synced.unlink()

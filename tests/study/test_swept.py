@@ -157,6 +157,20 @@ def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None
     assert campaign(tmp_path, BEST).chosen() == before.chosen()
 
 
+def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
+    def broken(labels: Labels) -> float | None:
+        return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
+
+    before = campaign(tmp_path, BEST)
+    drive(before, broken)
+    again = single(tmp_path, *BEST)
+    assert drive(again, metric) == []
+    assert again.finished
+    assert again.result is None
+    assert len(again.failures) == 1
+    assert campaign(tmp_path, BEST).chosen() == before.chosen()
+
+
 def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
     made = campaign(tmp_path, BEST, study=STUDY.model_copy(update={"variants": ("BERT", "LS")}))
     assert "T-LS" not in {item.name for item in made.configurations}

@@ -11,9 +11,12 @@ import pytest
 
 from analysis.wandb_files import is_whole, read_folder
 from study import record
+from study.session import tracking as tracking_of
+from study.settings import TrackingSettings
 from study.tracking import Scribe, Tracking, offline_files
-from study.tracking.content import FINDINGS
+from study.tracking.content import FINDINGS, project_of
 from study.tracking.markers import mirrored, of_evaluation
+from tests.study.driving import STUDY
 from trainables.files import write_json
 from trainables.specification import digest
 
@@ -162,7 +165,8 @@ def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
         offline_files.await_whole(file)
 
 
-def test_another_mode_or_project_is_another_mirror(tracking: Tracking) -> None:
+def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_BASE_URL", raising=False)
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     online = tracking.model_copy(update={"mode": "online"})
@@ -173,6 +177,26 @@ def test_another_mode_or_project_is_another_mirror(tracking: Tracking) -> None:
     assert done(online, "dev")
     assert not done(online.model_copy(update={"project": "q"}), "dev")
     assert not done(online.model_copy(update={"entity": "team"}), "dev")
+    monkeypatch.setenv("WANDB_BASE_URL", "https://another")
+    assert not done(online, "dev")
+
+
+def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_ENTITY", raising=False)
+    assert (tracking_of(STUDY).project, tracking_of(STUDY).entity) == (STUDY.name, None)
+    monkeypatch.setenv("WANDB_ENTITY", "team")
+    assert tracking_of(STUDY).entity == "team"
+    own = STUDY.model_copy(update={"tracking": TrackingSettings(entity="mine")})
+    assert tracking_of(own).entity == "mine"
+
+
+def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
+    for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
+        scribe = Scribe(made, print)
+        scribe.document("plan")
+        assert scribe.settle()
+        scribe.close()
+    assert project_of(tracking.folder) == ("p", None)
 
 
 def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
@@ -232,3 +256,36 @@ def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracki
     scribe.close()
     assert "FileExistsError" in scribe.reason
     assert not done(tracking, "dev")
+
+
+def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> None:
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, broken)
+    scribe.document("plan")
+    assert scribe.settle()
+    assert scribe._process is not None
+    scribe._kill(scribe._process)
+    scribe.evaluation("abc", "dev")
+    assert scribe.settle()
+    assert scribe.reason == "its process was ended by signal 9"
+    scribe.close()
+
+
+def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("study.tracking.scribe._PATIENCE", 3.0)
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+    monkeypatch.setattr(Scribe, "_done", lambda self, told: told["no such key"])
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, print)
+    scribe.evaluation("abc", "dev")
+    settled: list[bool] = []
+    waiting = threading.Thread(target=lambda: settled.append(scribe.settle()), daemon=True)
+    waiting.start()
+    waiting.join(30)
+    assert settled == [False]
+    scribe.close()
