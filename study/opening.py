@@ -25,7 +25,6 @@ class Opened(NamedTuple):
     study: Study
     """From here on without paths of the task."""
     resolved: Resolved
-    plan: dict[str, Any]
     plan_hash: str
     archive: Archive | None
     """Where its records are kept beside the folder, if there is such a place."""
@@ -57,7 +56,7 @@ def opened(study: Study, alone: bool = True) -> Opened:
     with Claims(storage(str(folder))).held(f".{plan.NAME}"):
         declared, plan_hash = _settled(study, resolved.model_digest, folder, described(prepared))
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    return Opened(study, resolved, declared, plan_hash, archive)
+    return Opened(study, resolved, plan_hash, archive)
 
 
 def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:

@@ -17,8 +17,6 @@ from study.settings import Study
 from trainables.errors import UserError
 from trainables.schedules import SCHEDULE_SETTINGS
 
-DEFAULT = "sweeps"
-"""Folder, in the working folder, for the files of whoever names no other."""
 METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
 """The study's sampler -> what W&B's server has that is most like it."""
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from study.causes import public
 from study.sweep_environment import Place
+from study.tracking.settings import PRIVATE
 
 _TIMEOUT = 30.0
 """Seconds for the server to answer, at the start and at the end."""
@@ -77,20 +78,7 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
             job_type="sweep",
             config={name: _value(text) for name, text in parameters.items()},
             dir=os.path.relpath(where.folder or "."),
-            settings=wandb.Settings(
-                console="off",
-                disable_git=True,
-                finish_timeout=_TIMEOUT,
-                host="study",
-                init_timeout=_TIMEOUT,
-                save_code=False,
-                silent=True,
-                sweep_id=where.sweep,
-                x_disable_machine_info=True,
-                x_disable_meta=True,
-                x_disable_stats=True,
-                x_save_requirements=False,
-            ),
+            settings=wandb.Settings(finish_timeout=_TIMEOUT, init_timeout=_TIMEOUT, sweep_id=where.sweep, **PRIVATE),
         )
     except wandb.errors.Error as error:
         cause = public(" ".join(str(error).split()))

@@ -32,6 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"study.sync: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nstudy.sync: interrupted; the same command goes on", file=sys.stderr)
+        return 1
+    except OSError as error:  # a full disk, or one that must not be written to
+        told = os.strerror(error.errno or 0).lower()
+        print(f"study.sync: {told}; the same command goes on", file=sys.stderr)
+        return 1
 
 
 def sync(folder: Path, project: str | None, entity: str | None) -> int:

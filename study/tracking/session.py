@@ -13,7 +13,7 @@ import wandb
 
 from study.tracking import offline_files
 from study.tracking.content import PROJECT, Content
-from study.tracking.settings import Tracking
+from study.tracking.settings import PRIVATE, Tracking
 from trainables.files import write_json
 
 _CONFIRMATION = 30.0
@@ -43,19 +43,7 @@ class Session:
 
     def __init__(self, tracking: Tracking, content: Content) -> None:
         self._online = tracking.mode == "online"
-        settings = wandb.Settings(
-            console="off",
-            disable_git=True,
-            host="study",
-            init_timeout=_TIMEOUT,
-            reinit="create_new",
-            save_code=False,
-            silent=True,
-            x_disable_machine_info=True,
-            x_disable_meta=True,
-            x_disable_stats=True,
-            x_save_requirements=False,
-        )
+        settings = wandb.Settings(init_timeout=_TIMEOUT, reinit="create_new", **PRIVATE)
         with _opening:
             self._run = wandb.init(
                 mode=tracking.mode,

@@ -1,11 +1,23 @@
 """Where a study's runs are shown."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from trainables.specification import Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
+PRIVATE: dict[str, Any] = {
+    "console": "off",
+    "disable_git": True,
+    "host": "study",
+    "save_code": False,
+    "silent": True,
+    "x_disable_machine_info": True,
+    "x_disable_meta": True,
+    "x_disable_stats": True,
+    "x_save_requirements": False,
+}
+"""Settings of every session of W&B's client: nothing that says who runs the study, or where."""
 
 
 class Tracking(Settings):

@@ -256,36 +256,3 @@ def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracki
     scribe.close()
     assert "FileExistsError" in scribe.reason
     assert not done(tracking, "dev")
-
-
-def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> None:
-    def broken(line: str) -> None:
-        raise BrokenPipeError
-
-    recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, broken)
-    scribe.document("plan")
-    assert scribe.settle()
-    assert scribe._process is not None
-    scribe._kill(scribe._process)
-    scribe.evaluation("abc", "dev")
-    assert scribe.settle()
-    assert scribe.reason == "its process was ended by signal 9"
-    scribe.close()
-
-
-def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("study.tracking.scribe._PATIENCE", 3.0)
-    monkeypatch.setattr(threading, "excepthook", lambda told: None)
-    monkeypatch.setattr(Scribe, "_done", lambda self, told: told["no such key"])
-    recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, print)
-    scribe.evaluation("abc", "dev")
-    settled: list[bool] = []
-    waiting = threading.Thread(target=lambda: settled.append(scribe.settle()), daemon=True)
-    waiting.start()
-    waiting.join(30)
-    assert settled == [False]
-    scribe.close()

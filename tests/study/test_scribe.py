@@ -1,0 +1,70 @@
+"""The scribe's listener, and the command that brings a study to a server, where something goes wrong."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from study.sync import main as sync
+from study.tracking import Scribe, Tracking
+from tests.study.test_tracking import PLAN, recorded
+from trainables.files import write_json
+from trainables.specification import digest
+
+
+@pytest.fixture
+def tracking(tmp_path: Path) -> Tracking:
+    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
+    return Tracking(mode="offline", project="p", folder=tmp_path)
+
+
+def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> None:
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, broken)
+    scribe.document("plan")
+    assert scribe.settle()
+    assert scribe._process is not None
+    scribe._kill(scribe._process)
+    scribe.evaluation("abc", "dev")
+    assert scribe.settle()
+    assert scribe.reason == "its process was ended by signal 9"
+    scribe.close()
+
+
+def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("study.tracking.scribe._PATIENCE", 3.0)
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+    monkeypatch.setattr(Scribe, "_done", lambda self, told: told["no such key"])
+    recorded(tracking.folder, "dev")
+    scribe = Scribe(tracking, print)
+    scribe.evaluation("abc", "dev")
+    settled: list[bool] = []
+    waiting = threading.Thread(target=lambda: settled.append(scribe.settle()), daemon=True)
+    waiting.start()
+    waiting.join(30)
+    assert settled == [False]
+    scribe.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(KeyboardInterrupt(), "interrupted"), (OSError(28, "full"), "no space left on device")]
+)
+def test_a_sync_that_is_stopped_says_so_in_one_line(
+    tracking: Tracking,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    told: str,
+) -> None:
+    def stopped(self: Scribe) -> bool:
+        raise error
+
+    monkeypatch.setattr(Scribe, "settle", stopped)
+    monkeypatch.setattr(Scribe, "_start", lambda self: None)
+    assert sync([str(tracking.folder)]) == 1
+    assert capsys.readouterr().err.strip() == f"study.sync: {told}; the same command goes on"
