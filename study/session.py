@@ -41,11 +41,14 @@ def conduct(study: Study, started: float) -> None:
     campaign = Campaign(study, begun.resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), before, others)
     if archive:
         archive.publish(folder)
-    proposed = 0
+    proposed, closed = 0, swept.closed(folder)
 
     def ended() -> None:
-        nonlocal proposed
+        nonlocal proposed, closed
         clock.keep()
+        if archive and swept.closed(folder) != closed:  # before the first test score gets there
+            closed = swept.closed(folder)
+            archive.publish(folder)
         if len(campaign.configurations) > proposed:
             proposed = len(campaign.configurations)
             searchlog.write(folder, campaign.log())
