@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from study import record, searchlog, swept
+from study import searchlog, swept
 from study.budgets import Clock, spent
 from study.campaign import Campaign
 from study.config import Study
@@ -17,7 +17,7 @@ from study.opening import opened
 from study.progress import Progress, say
 from study.tracking import Scribe, Tracking
 from study.tracking.content import FINDINGS
-from study.tracking.markers import mirrored
+from study.tracking.missing import write_missing
 from study.work import Work
 from trainables.files import write_json
 
@@ -41,11 +41,14 @@ def conduct(study: Study, started: float) -> None:
     campaign = Campaign(study, begun.resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), before, others)
     if archive:
         archive.publish(folder)
-    proposed = 0
+    proposed, closed = 0, swept.closed(folder)
 
     def ended() -> None:
-        nonlocal proposed
+        nonlocal proposed, closed
         clock.keep()
+        if archive and swept.closed(folder) != closed:  # before the first test score gets there
+            closed = swept.closed(folder)
+            archive.publish(folder)
         if len(campaign.configurations) > proposed:
             proposed = len(campaign.configurations)
             searchlog.write(folder, campaign.log())
@@ -56,7 +59,7 @@ def conduct(study: Study, started: float) -> None:
         searchlog.write(folder, campaign.log())
         scribe.document("search")
         _say_not_done(campaign)
-        write_missing(campaign, scribe)
+        write_missing(scribe, ledger, (run.id for item in campaign.configurations for run in item.runs))
         if not scribe.live:
             settle(scribe)  # the report is made from these files
         _analyse(study)
@@ -131,15 +134,6 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
         execute.run(work, scribe, concurrent, ended, progress.parts, say)
     finally:
         ray.shutdown()
-
-
-def write_missing(work: Work, scribe: Scribe) -> None:
-    """What was recorded but, after a kill or while W&B was away, never reached W&B."""
-    for run in (run for configuration in work.configurations for run in configuration.runs):
-        for split in record.SPLITS:
-            state = work.ledger.state(run.id, split)
-            if state and (run.id, split) not in scribe.missing and not mirrored(scribe.tracking, run.id, split, state):
-                scribe.evaluation(run.id, split)
 
 
 def settle(scribe: Scribe) -> None:

@@ -16,10 +16,11 @@ from study.ledger import Ledger
 from study.objectives import best, means
 from study.opening import Opened, opened
 from study.progress import say
-from study.session import carry_out, settle, tracking, write_missing
+from study.session import carry_out, settle, tracking
 from study.sweep_environment import place, without_sweep
 from study.sweep_parent import parent
 from study.tracking import Scribe
+from study.tracking.missing import write_missing
 from study.work import Work
 from trainables.claims import Claims
 from trainables.specification import RunSpecification
@@ -130,7 +131,7 @@ def _run(begun: Opened, item: Configuration) -> dict[str, float]:
     with closing(Scribe(tracking(study), say)) as scribe:
         scribe.document("plan")
         carry_out(made, scribe)
-        write_missing(made, scribe)
+        write_missing(scribe, made.ledger, (run.id for run in item.runs))
         settle(scribe)
     if archive:
         archive.complete(study.folder, study.tracking.mode)

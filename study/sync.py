@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from study import record
 from study.ledger import Ledger
 from study.progress import say
 from study.tracking import Scribe, Tracking
 from study.tracking.content import DOCUMENTS, project_of
-from study.tracking.markers import mirrored
+from study.tracking.missing import write_missing
 from trainables.command_line import Parser
 from trainables.errors import UserError
 
@@ -61,11 +60,7 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
     with closing(Scribe(tracking, say)) as scribe:
         for which in DOCUMENTS:
             scribe.document(which)
-        for run_id in runs:
-            for split in record.SPLITS:
-                state = ledger.state(run_id, split)
-                if state and not mirrored(tracking, run_id, split, state):
-                    scribe.evaluation(run_id, split)
+        write_missing(scribe, ledger, runs)
         done, lacking = scribe.settle(), scribe.evaluations
     if not done:
         print(

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from study.ledger import Ledger
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
+from study.tracking.markers import note, of_evaluation
+from study.tracking.missing import write_missing
 from tests.study.test_tracking import PLAN, recorded
 from trainables.files import write_json
 from trainables.specification import digest
@@ -68,3 +71,18 @@ def test_a_sync_that_is_stopped_says_so_in_one_line(
     monkeypatch.setattr(Scribe, "_start", lambda self: None)
     assert sync([str(tracking.folder)]) == 1
     assert capsys.readouterr().err.strip() == f"study.sync: {told}; the same command goes on"
+
+
+def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
+    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordered: list[tuple[str, str]] = []
+    for run_id in ("noted", "ordered", "lacking"):
+        recorded(tracking.folder, "dev", run_id=run_id)
+    recorded(tracking.folder, "test", run_id="noted")
+    note(of_evaluation(tracking.folder, "noted", "dev"), tracking, "finished", None)
+    scribe = Scribe(tracking, print)
+    scribe.missing["ordered", "dev"] = {}
+    monkeypatch.setattr(scribe, "evaluation", lambda *one: ordered.append(one))
+    write_missing(scribe, Ledger(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
+    assert ordered == [("noted", "test"), ("lacking", "dev")]

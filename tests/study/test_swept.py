@@ -5,19 +5,22 @@ No model is trained: records are written by hand with a metric that is a pure fu
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from search_spaces.space import Point
-from study import swept
+from study import session, swept
 from study.archive import Archive
 from study.campaign import Campaign
-from study.configuration import Configuration, Maker
+from study.configuration import Configuration, Errand, Maker
 from study.ledger import Ledger
+from study.opening import Opened
 from study.settings import Study
 from study.sweeping import Single
+from study.tracking import Scribe
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.errors import UserError
 
@@ -258,3 +261,29 @@ def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Pat
     archive.join(there, "small")
     assert swept.read(in_folder(there), print) == [BEST]
     assert swept.closed(there) == {"a"}
+
+
+def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, archive = in_folder(tmp_path / "here", tracking={"mode": "disabled"}), Archive(str(tmp_path / "place"))
+    swept.keep(study.folder, configuration(*BEST))
+
+    class KilledError(Exception):
+        """In the first test."""
+
+    def carry_out(made: Campaign, scribe: Scribe, after: Callable[[], None]) -> None:
+        def watch(running: list[Errand]) -> None:
+            after()
+            if any(errand.job.action == "test" for errand in running):
+                raise KilledError
+
+        drive(made, metric, watch=watch)
+
+    monkeypatch.setattr(session, "opened", lambda study: Opened(study, RESOLVED, "plan-hash", archive))
+    monkeypatch.setattr(session, "carry_out", carry_out)
+    with pytest.raises(KilledError):
+        session.conduct(study, 0.0)
+    there = tmp_path / "there"
+    archive.fetch(there)
+    assert swept.closed(there) == {configuration(*BEST).id}
