@@ -146,17 +146,18 @@ def settle(scribe: Scribe) -> None:
         return
     if not scribe.live:
         raise RuntimeError(f"W&B's files cannot be written: {scribe.reason}")
-    what = f"W&B lacks {scribe.evaluations} evaluations ({scribe.reason})"
+    what = f"W&B lacks {scribe.lacking} ({scribe.reason})"
     say(f"{what}; python -m study.sync {scribe.tracking.folder} uploads them")
 
 
 def _analyse(study: Study) -> None:
-    from analysis import results
     from analysis.findings import findings
     from analysis.report import write_report
+    from analysis.results import read_records
+    from analysis.sources import load
 
-    folder, offline = study.folder, study.tracking.mode == "offline"
-    found = results.read(folder / "wandb") if offline else results.read_records(folder)
+    folder = study.folder
+    found = load(folder, say=say) if study.tracking.mode == "offline" else read_records(folder)
     report = write_report(found, folder / "report")
     write_json(folder / FINDINGS, findings(report.analysis, study.resources.gpu or 1.0))
     say(report.text)

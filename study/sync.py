@@ -61,11 +61,9 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
         for which in DOCUMENTS:
             scribe.document(which)
         write_missing(scribe, ledger, runs)
-        done, lacking = scribe.settle(), scribe.evaluations
+        done = scribe.settle()
     if not done:
-        print(
-            f"study.sync: W&B lacks {lacking} evaluations ({scribe.reason}); the same command goes on", file=sys.stderr
-        )
+        print(f"study.sync: W&B lacks {scribe.lacking} ({scribe.reason}); the same command goes on", file=sys.stderr)
         return 1
     say(f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.written} evaluations of them new")
     return 0

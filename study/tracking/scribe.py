@@ -55,9 +55,10 @@ class Scribe:
         return Scribe, (self.tracking.model_copy(update={"mode": "disabled"}), print)
 
     @property
-    def evaluations(self) -> int:
-        """How many of those that were ordered are not known to be done."""
-        return sum(split is not None for _, split in self.missing)
+    def lacking(self) -> str:
+        """What was ordered and is not known to be done, in words."""
+        count = sum(split is not None for _, split in self.missing)
+        return f"{count} evaluation{'s' * (count > 1)}" if count else " and ".join(name for name, _ in self.missing)
 
     @property
     def live(self) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from analysis.report import main as report
 from study import record
 from tests.study.command import SMALL, command, comparisons, copy_cache, environment, records
-from tests.study.test_online import whole
+from tests.study.mirrors import whole
 from tests.wandb_server import Server, ServerRun
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

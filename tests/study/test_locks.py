@@ -13,7 +13,7 @@ from study.tracking import Tracking
 from study.tracking.content import Content
 from study.tracking.locks import Lock
 from study.tracking.process import _Worker
-from tests.study.test_tracking import CURVE, LABELS, recorded
+from tests.study.mirrors import CURVE, LABELS, recorded
 
 
 def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time(tmp_path: Path) -> None:

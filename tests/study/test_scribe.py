@@ -10,7 +10,7 @@ from study.sync import main as sync
 from study.tracking import Scribe, Tracking
 from study.tracking.markers import note, of_evaluation
 from study.tracking.missing import write_missing
-from tests.study.test_tracking import PLAN, recorded
+from tests.study.mirrors import PLAN, recorded
 from trainables.files import write_json
 from trainables.specification import digest
 

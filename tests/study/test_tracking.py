@@ -4,9 +4,7 @@ whole again from the records."""
 import json
 import threading
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from analysis.wandb_files import is_whole, read_folder
@@ -17,27 +15,9 @@ from study.tracking import Scribe, Tracking, offline_files
 from study.tracking.content import FINDINGS, project_of
 from study.tracking.markers import mirrored, of_evaluation
 from tests.study.driving import STUDY
+from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
 from trainables.files import write_json
 from trainables.specification import digest
-
-LABELS: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2} | {
-    "specification_id": "abc",
-    "configuration_id": "group",
-}
-SPLITS: tuple[record.Split, record.Split] = ("dev", "test")
-PLAN = {"study": "small", "version": 1, "families": []}
-CURVE = [{"instances": count, "train/loss": 1 / count} for count in (16, 32)]
-
-
-def recorded(folder: Path, split: record.Split, state: str = "finished", run_id: str = "abc") -> None:
-    """An evaluation, as a trial records it."""
-    entry = {"id": run_id, "configuration_id": "group", "state": state, "config": LABELS | {"specification_id": run_id}}
-    made = {"versions": {"torch": "2"}, "commit": "0123", "hardware": {"cores": 2}}
-    outcome = {f"{split}/R10@1": 0.5} if state == "finished" else {"error": "the loss is nan"}
-    history = {"history": CURVE if state == "finished" else []} if split == "dev" else {}
-    row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
-    scores = pd.DataFrame([row]) if state == "finished" else None
-    record.write(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 
 @pytest.fixture

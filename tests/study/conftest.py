@@ -1,0 +1,32 @@
+"""A W&B server for the tests of a module, and a study's folder that is written to it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from study.tracking import Tracking
+from tests.study.mirrors import PLAN
+from tests.wandb_server import Server
+from trainables.files import write_json
+from trainables.specification import digest
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracking]:
+    """Of a project of the test's own."""
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "study"
+    write_json(folder / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
+    yield Tracking(mode="online", project=tmp_path.name, folder=folder)
+    server.heal()

@@ -1,0 +1,69 @@
+"""A study brought to a W&B server later, by study.sync or by W&B's own command: the same as online, and once."""
+
+import subprocess
+import sys
+
+import pytest
+
+from study.sync import main as sync
+from study.tracking import Scribe, Tracking
+from study.tracking.content import project_of
+from tests.study.mirrors import SPLITS, recorded
+from tests.wandb_server import Server
+
+pytestmark = pytest.mark.slow
+
+
+def command(tracking: Tracking, *arguments: str) -> str:
+    """Runs `wandb` in the study's folder; returns what it said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wandb", *arguments],
+        cwd=tracking.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout + done.stderr
+
+
+def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
+    server: Server, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [f"run{number}" for number in range(3)]
+    for run_id in runs:
+        for split in SPLITS:
+            recorded(tracking.folder, split, run_id=run_id)
+    recorded(tracking.folder, "dev", "failed", "bad")
+    evaluations = [*((run_id, split) for run_id in runs for split in SPLITS), ("bad", "dev")]
+    ours, theirs = (f"{tracking.project[:30]}-{how}" for how in ("ours", "wandb"))
+    offline = tracking.model_copy(update={"mode": "offline", "project": theirs})
+    for made in (offline, tracking):
+        scribe = Scribe(made, print)
+        scribe.document("plan")
+        for run_id, split in evaluations:
+            scribe.evaluation(run_id, split)
+        assert scribe.settle(), scribe.reason
+        scribe.close()
+
+    def same(project: str) -> bool:
+        """Whether two projects hold the same; the other one was written online."""
+        found, expected = server.runs(project), server.runs(tracking.project)
+        about = ("config", "history", "steps", "summary", "state", "group", "job_type", "artifacts", "versions")
+        return found.keys() == expected.keys() and all(
+            getattr(run, name) == getattr(expected[key], name) for key, run in found.items() for name in about
+        )
+
+    for expected in ("7 evaluations of them new", "0 evaluations of them new"):
+        assert sync([str(tracking.folder), "--project", ours]) == 0
+        assert expected in capsys.readouterr().out
+        assert same(ours)
+    assert project_of(tracking.folder) == (tracking.project, None)
+    assert "No runs to sync" in command(tracking, "sync", "wandb")
+    for synced in (tracking.folder / "wandb").glob("offline-run-*/*.synced"):
+        synced.unlink()
+    for _ in range(2):
+        command(tracking, "sync", "wandb")
+        assert same(theirs)
+    assert sync([str(tracking.folder), "--project", theirs]) == 0
+    assert same(theirs)
