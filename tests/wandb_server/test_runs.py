@@ -92,7 +92,8 @@ def test_a_server_killed_amid_a_run_has_it_whole_in_the_end(tmp_path: Path):
         url = server.url
         server.start()
         assert server.url == url
-        assert server.runs("killed")["abc"] == before
+        found = server.runs("killed")["abc"]  # the client may have sent more by now
+        assert found.history[: len(before.history)] == before.history
         process.communicate("\n\n", timeout=60)
         run = server.runs("killed")["abc"]
         assert [row["row"] for row in run.history] == run.steps == list(range(60))
