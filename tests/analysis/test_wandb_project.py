@@ -261,6 +261,13 @@ def test_a_server_that_is_away_is_nobodys_mistake(
         assert main(["wandb:whole"]) == 1
     captured = capfd.readouterr()
     assert re.fullmatch(r"http://127.0.0.1:9: no usable answer \(W&B\); try again later\n", captured.err)
+
+
+@pytest.mark.long  # the client waits
+def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
+    reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analysis.wandb_project._STUCK", 20.0)
     with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"), opened("wandb:whole") as results:
         reader.fail(0, times=None)
         with pytest.raises(ServerError, match="wandb:whole"):

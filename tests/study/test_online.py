@@ -61,6 +61,7 @@ def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, trackin
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
+@pytest.mark.long
 def test_a_scribe_killed_at_any_moment_loses_and_doubles_nothing(server: Server, tracking: Tracking) -> None:
     evaluations = [(f"run{number}", split) for number in range(8) for split in SPLITS]
     for run_id, split in evaluations:
@@ -81,6 +82,7 @@ def test_a_scribe_killed_at_any_moment_loses_and_doubles_nothing(server: Server,
         whole(run, tracking.folder)
 
 
+@pytest.mark.long
 def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, tracking: Tracking) -> None:
     evaluations = [(f"run{number}", split) for number in range(12) for split in SPLITS]
     for run_id, split in evaluations:

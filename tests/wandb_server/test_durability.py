@@ -15,7 +15,7 @@ import pytest
 from tests.wandb_server import Server, client
 from tests.wandb_server.database import Database, Document
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def _send(server: Server, name: str, first: int, acknowledged: list[int]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.wandb_server import Server, client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SHORT = """
 settings = wandb.Settings(**QUIET, x_file_stream_retry_wait_min_seconds=1)

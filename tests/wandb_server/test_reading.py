@@ -7,7 +7,7 @@ import pytest
 
 from tests.wandb_server import Server, client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 COUNT = 7
 ROWS = 600

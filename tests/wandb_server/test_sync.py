@@ -6,7 +6,7 @@ import pytest
 
 from tests.wandb_server import Server, client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 OFFLINE = """
 config = {"x": 1}

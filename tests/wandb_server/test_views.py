@@ -7,7 +7,7 @@ import pytest
 from tests.wandb_server import Server, client
 
 pytest.importorskip("wandb_workspaces")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SAVE = """
 import wandb_workspaces.workspaces as ws
