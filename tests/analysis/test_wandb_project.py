@@ -101,6 +101,7 @@ def test_the_report_of_a_project_lies_in_the_working_folder(reader: Server, caps
     assert Path("report-whole", "report.html").is_file()
 
 
+@pytest.mark.long
 def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [Made("LS", seed, 1.0, part / 100, state="failed") for seed in (1, 2) for part in range(31)]
     plan = plan_of(runs, seeds=[1, 2], settings={"gpu": 1.0, "custom": {}})  # in W&B 1 and nothing
@@ -115,6 +116,7 @@ def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pyt
         assert len(results.runs) == 62
 
 
+@pytest.mark.long
 def test_what_the_server_refuses_for_a_while_is_asked_again(written: Path, reader: Server) -> None:
     reader.fail(429, times=3, retry_after=1, path="RunOutputArtifacts")
     reader.fail(503, times=2, path="scores.parquet")
