@@ -4,7 +4,6 @@ Saves a workspace in the study's project: comparisons with corrected p-values, l
 hyperparameters, the metric against epsilon, cost and failures. Saved again it replaces the one saved before.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from study.config import load
 from study.run import split
 from study.settings import Study
+from trainables.command_line import Parser
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -25,9 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         name, overrides = split(options.arguments)
         study = load(name, overrides)
         if options.json is None:
-            print(_save(study, options.entity))
+            print(_save(study))
         else:
-            _write(study, options.entity, options.json)
+            _write(study, options.json)
         sys.stdout.flush()
         return 0
     except UserError as error:
@@ -45,23 +45,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m study.dashboard",
         description="Saves the dashboard of a study in its Weights & Biases project, and prints where it is. The same "
         "command again replaces it. Without arguments: that of the quick study.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument("--json", metavar="FILE", help="write it there, - for here, without a server or a key")
-    parser.add_argument("--entity", metavar="NAME", help="user or team that the project belongs to (the key's default)")
     return parser
 
 
-def _write(study: Study, entity: str | None, file: str) -> None:
+def _write(study: Study, file: str) -> None:
     _check_installed()
     from study.workspace import as_json, workspace
 
-    made = as_json(workspace(study, entity or ""))
+    made = as_json(workspace(study, study.tracking.entity or ""))
     if file == "-":
         print(json.dumps(made, indent=1, sort_keys=True))
         return
@@ -72,12 +71,12 @@ def _write(study: Study, entity: str | None, file: str) -> None:
         raise UserError(f"--json: {file}", error.strerror, "a file that can be written") from error
 
 
-def _save(study: Study, entity: str | None) -> str:
+def _save(study: Study) -> str:
     _check_installed()
     os.environ["WANDB_SILENT"] = "true"  # it asks nothing either
     from study.workspace import save
 
-    return save(study, entity)
+    return save(study, study.tracking.entity)
 
 
 def _check_installed() -> None:

@@ -70,7 +70,7 @@ def save(study: Study, entity: str | None = None) -> str:
         ) from error
     owner = entity or api.default_entity
     if not owner:
-        raise UserError("--entity", "none, and the key has no default", "the user or team of the project")
+        raise UserError("tracking.entity", "none, and the key has no default", "the user or team of the project")
     try:
         _ = api.project(study.project, owner).id
     except ValueError as error:

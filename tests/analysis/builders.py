@@ -254,14 +254,27 @@ def _session(
         project="synthetic", mode="offline", dir=str(folder.resolve()), id=id, group=group, job_type=job, config=config,
         resume="allow", settings=settings,
     )  # fmt: skip
+    fill(run, folder, history, summary, scores)
+
+
+def fill(
+    run: Any,
+    folder: Path,
+    history: list[dict[str, Any]] | None,
+    summary: dict[str, Any] | None,
+    scores: dict[str, pd.DataFrame] | None,
+) -> None:
+    """What an open W&B run gets, to its end; `folder` is for the files of its artifacts."""
+    import wandb
+
     run.define_metric("instances")
     run.define_metric("*", step_metric="instances")
     for row in history or []:
         run.log(row)
     for split, frame in (scores or {}).items():
-        path = folder / f"{split}-{id}.parquet"
+        path = folder / f"{split}-{run.id}.parquet"
         frame.to_parquet(path, index=False)
-        artifact = wandb.Artifact(f"scores-{split}-{id}", type="scores")
+        artifact = wandb.Artifact(f"scores-{split}-{run.id}", type="scores")
         artifact.add_file(str(path), name="scores.parquet")
         run.log_artifact(artifact)
         path.unlink()

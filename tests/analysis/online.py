@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from tests.analysis.builders import Made
+from tests.analysis.builders import Made, fill
 from tests.wandb_server import Server
 from trainables.specification import digest
 
@@ -83,15 +83,4 @@ def log(
         project=project, dir=str(folder), id=id, group=group, job_type=job, config=dict(config), resume="allow",
         settings=settings,
     )  # fmt: skip
-    run.define_metric("instances")
-    run.define_metric("*", step_metric="instances")
-    for row in history or []:
-        run.log(row)
-    for split, frame in (scores or {}).items():
-        path = folder / f"{split}-{id}.parquet"
-        frame.to_parquet(path, index=False)
-        artifact = wandb.Artifact(f"scores-{split}-{id}", type="scores")
-        artifact.add_file(str(path), name="scores.parquet")
-        run.log_artifact(artifact)
-    run.summary.update(summary or {})
-    run.finish()
+    fill(run, folder, history, summary, scores)

@@ -40,6 +40,19 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
+def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Calls this interpreter in a folder; the project is found from there."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        timeout=60,
+        check=False,
+    )
+
+
 def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder; it fails where it loads what only training or a search needs."""
     code = (
@@ -48,15 +61,7 @@ def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
         "assert not heavy, heavy\nsys.exit(status)"
     )
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
-        timeout=60,
-        check=False,
-    )
+    return called(folder, "-c", code)
 
 
 def copy_cache(reference: Path, place: Path, stages: bool = False) -> None:

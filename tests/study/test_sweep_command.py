@@ -1,29 +1,13 @@
 """The command line of sweeps: what it writes, what it refuses, and that it loads nothing for that."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.study.command import environment
+from tests.study.command import called
 
 T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
-
-
-def run(
-    folder: Path, *arguments: str, program: str = "-m study.run", **changes: str
-) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *program.split(" ", 1), *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +29,7 @@ def run(
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str, ...], line: str) -> None:
-    result = run(tmp_path, *arguments)
+    result = called(tmp_path, "-m", "study.run", *arguments)
     assert result.returncode == 2, result.stderr
     assert result.stderr.startswith(f"study.run: {line}")
     assert result.stderr.count("\n") == 1
@@ -54,7 +38,7 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str
 
 def test_sweeps_are_written_where_the_command_is_run_unless_it_says_where(tmp_path: Path) -> None:
     for arguments, folder in (((), "sweeps"), (("there/too",), "there/too")):
-        result = run(tmp_path, "quick", "--export-sweep", *arguments)
+        result = called(tmp_path, "-m", "study.run", "quick", "--export-sweep", *arguments)
         assert result.returncode == 0, result.stderr
         files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls")]
         assert result.stdout.splitlines() == files
@@ -66,5 +50,5 @@ def test_writing_sweeps_loads_neither_torch_nor_ray_nor_wandb(tmp_path: Path) ->
         "import json, sys; from study.run import main; status = main(); "
         "print(json.dumps([status, sorted({'torch', 'ray', 'wandb', 'optuna'} & sys.modules.keys())]))"
     )
-    result = run(tmp_path, code, "quick", "--export-sweep", program="-c")
+    result = called(tmp_path, "-c", code, "quick", "--export-sweep")
     assert json.loads(result.stdout.splitlines()[-1]) == [0, []]
