@@ -1,8 +1,9 @@
-"""The whole space of a variant: its smoothing, and what is searched of the optimisation. Loads no numpy."""
+"""The whole space of a system: its smoothing, its curriculum, what is searched of the optimisation. Loads no numpy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from search_spaces import curriculum
 from search_spaces.optimisation import optimisation
 from search_spaces.smoothing import defaults, smoothing
 from search_spaces.space import Grid, Point, Trial, points
@@ -10,23 +11,41 @@ from search_spaces.space import Grid, Point, Trial, points
 
 @dataclass(frozen=True)
 class Family:
-    """A variant's space: its smoothing, and what is searched of the optimisation.
+    """A system's space: its smoothing, its curriculum, and what is searched of the optimisation.
 
     Attributes:
         variant: a key of `trainables.smoothing.VARIANTS`.
         smoothing: values of every setting of smoothing, by name.
         optimisation: values of the settings of training that are searched, by name.
         untuned: the study's own settings of training.
+        curriculum: values of every setting of the curriculum, by name; empty: there is none.
+        name: of the system; none: the variant's.
     """
 
     variant: str
     smoothing: Grid
     optimisation: Grid
     untuned: dict[str, Any]
+    curriculum: Grid = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def system(self) -> str:
+        """The name of the system."""
+        return self.name or self.variant
+
+    @property
+    def grid(self) -> Grid:
+        """The values of every hyperparameter that it may ask for, by name."""
+        return {**self.smoothing, **self.optimisation, **self.curriculum}
 
     def __call__(self, trial: Trial) -> Point:
         """Asks a trial for every hyperparameter of this variant."""
-        return Point(smoothing(trial, self.variant, self.smoothing), optimisation(trial, self.optimisation))
+        return Point(
+            smoothing(trial, self.variant, self.smoothing),
+            optimisation(trial, self.optimisation),
+            curriculum.curriculum(trial, self.curriculum),
+        )
 
     def points(self) -> list[Point]:
         """All of them: the untuned ones, as far as the grid has them, then the rest in its order."""
@@ -37,4 +56,5 @@ class Family:
     def defaults(self) -> list[Point]:
         """The untuned configurations, one a schedule, whether or not the grid has them."""
         own = tuple((name, self.untuned[name]) for name in self.optimisation)
-        return [Point(tuple(values.items()), own) for values in defaults(self.variant, self.smoothing)]
+        order = curriculum.defaults(self.curriculum)
+        return [Point(tuple(values.items()), own, order) for values in defaults(self.variant, self.smoothing)]

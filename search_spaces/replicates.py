@@ -27,7 +27,7 @@ _REPEATS = 3
 
 
 class Search:
-    """The search of one variant.
+    """The search of one system.
 
     Args:
         family: its space.
@@ -48,7 +48,7 @@ class Search:
         directions: Sequence[Direction] = ("maximize",),
     ) -> None:
         self.family, self.parallel = family, parallel
-        self.points, self._grid = family.points(), {**family.smoothing, **family.optimisation}
+        self.points, self._grid = family.points(), family.grid
         self._known = set(self.points)
         self.proposals = min(proposals, len(self.points))
         self._seen: dict[Point, None] = {}
@@ -115,7 +115,7 @@ class Search:
     def key(self) -> list[Any]:
         """What its proposals depend on, beside what it is told."""
         untuned = [point.values for point in self._queue] if self.sampler != "grid" else []
-        return [self.family.variant, self.varied, untuned, self.parallel, self.sampler, self._seed, self._directions]
+        return [self.family.system, self.varied, untuned, self.parallel, self.sampler, self._seed, self._directions]
 
     @property
     def varied(self) -> dict[str, list[Any]]:
@@ -179,7 +179,7 @@ class Search:
         """The sampler of a round: what it draws depends on the round and on earlier results, not on earlier draws."""
         import optuna
 
-        seed = counter(self._seed, f"search/{self.family.variant}", number) % 2**32
+        seed = counter(self._seed, f"search/{self.family.system}", number) % 2**32
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return SAMPLERS["qmc" if self.sampler == "grid" else self.sampler](seed, self.parallel)

@@ -21,15 +21,17 @@ class Trial(Protocol):
 
 
 class Point(NamedTuple):
-    """A configuration's hyperparameters: those of the smoothing and those of the optimisation that are searched."""
+    """A configuration's hyperparameters: those of the smoothing, those of the optimisation that are searched, and those
+    of its curriculum."""
 
     smoothing: tuple[tuple[str, Any], ...] = ()
     optimisation: tuple[tuple[str, Any], ...] = ()
+    curriculum: tuple[tuple[str, Any], ...] = ()
 
     @property
     def values(self) -> dict[str, Any]:
         """All of them by name."""
-        return dict(self.smoothing + self.optimisation)
+        return dict(self.smoothing + self.optimisation + self.curriculum)
 
 
 Space = Callable[[Trial], Point]

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from trainables.curriculum import Curriculum, PacedQueries, uniform
 from trainables.randomness import generator
 from trainables.specification import TrainingSettings
 
@@ -13,11 +14,7 @@ _WINDOW = 50
 
 
 def batch(seed: int, step: int, relevant: Rows, candidates: int, batch_size: int, negatives: int) -> Rows:
-    """Candidate rows of training batch `step`, drawn uniformly.
-
-    Queries pass in an order that is shuffled anew every epoch; a batch holds, for each of its batch_size /
-    (1 + negatives) queries, one of its relevant documents and `negatives` of its sampled documents, drawn without
-    replacement. An epoch's last queries share their batch with the next epoch's first.
+    """Candidate rows of training batch `step`, its queries by epochs.
 
     Args:
         seed: the run's seed.
@@ -30,37 +27,74 @@ def batch(seed: int, step: int, relevant: Rows, candidates: int, batch_size: int
     Returns:
         (batch_size,) row numbers.
     """
-    groups, queries = batch_size // (1 + negatives), len(relevant)
-    positions = np.arange(step * groups, (step + 1) * groups)
-    chosen = np.empty(groups, dtype=np.int64)
-    for epoch in np.unique(positions // queries):
-        inside = positions // queries == epoch
-        chosen[inside] = generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
-    draw = generator(seed, "negatives", step).random((groups, candidates - 1))
+    chosen = epochs(seed, step, len(relevant), batch_size // (1 + negatives))
+    return instances(seed, step, chosen, relevant, candidates, negatives)
+
+
+def instances(
+    seed: int, step: int, chosen: Rows, relevant: Rows, candidates: int, negatives: int, purpose: str = ""
+) -> Rows:
+    """For each of the chosen queries one of its relevant documents and `negatives` of its sampled documents, drawn
+    without replacement.
+
+    Args:
+        seed: the run's seed.
+        step: 0-based batch number.
+        chosen: (groups,) queries.
+        relevant: (queries,) how many candidates are relevant.
+        candidates: candidates a query.
+        negatives: negatives a query, at most those that every query has.
+        purpose: begins the names of the draws.
+
+    Returns:
+        (groups * (1 + negatives),) row numbers, the relevant one of a query first.
+    """
+    draw = generator(seed, f"{purpose}negatives", step).random((len(chosen), candidates - 1))
     draw[np.arange(1, candidates) < relevant[chosen, None]] = 1.0  # above every draw: never among the first
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    own = generator(seed, "relevant", step).integers(relevant[chosen])
+    own = generator(seed, f"{purpose}relevant", step).integers(relevant[chosen])
     ranks = np.concatenate([own[:, None], sampled], axis=1)
     rows: Rows = (chosen[:, None] * candidates + ranks).reshape(-1)
     return rows
 
 
+def epochs(seed: int, step: int, queries: int, groups: int) -> Rows:
+    """(groups,) queries of batch `step`: they pass in an order that is shuffled anew every epoch, and an epoch's last
+    share their batch with the next epoch's first."""
+    positions = np.arange(step * groups, (step + 1) * groups)
+    chosen = np.empty(groups, dtype=np.int64)
+    for epoch in np.unique(positions // queries):
+        inside = positions // queries == epoch
+        chosen[inside] = generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
+    return chosen
+
+
 class Sampler:
     """The batches of a run.
 
-    "random" batches are `batch`'s. "bucketed" ones hold the same queries in every window of 50 batches, but those of
-    similar length together, and the window's batches in a drawn order; which instances share an optimizer step then
-    depends on their length.
+    The queries of a batch are those of `epochs`, or drawn anew for every batch, from all or from as many as the
+    curriculum has come to. "random" batches are computed as they are drawn. "bucketed" ones hold the same queries in
+    every window of 50 batches, but those of similar length together, and the window's batches in a drawn order; which
+    instances share an optimizer step then depends on their length.
 
     Args:
         seed: the run's.
-        settings: instances, batch_size, negatives, batching.
+        settings: instances, batch_size, negatives, sampling, batching.
         relevant: (queries,) relevant candidates of each.
         lengths: (queries * candidates,) tokens of each pair.
+        curriculum: from which queries a batch is drawn; none: from all.
     """
 
-    def __init__(self, seed: int, settings: TrainingSettings, relevant: Rows, lengths: Rows) -> None:
+    def __init__(
+        self,
+        seed: int,
+        settings: TrainingSettings,
+        relevant: Rows,
+        lengths: Rows,
+        curriculum: Curriculum | None = None,
+    ) -> None:
         self._seed, self._settings, self._relevant, self._lengths = seed, settings, relevant, lengths
+        self._paced = PacedQueries(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
         self._window: tuple[int, Rows] | None = None
 
     def rows(self, step: int) -> Rows:
@@ -75,7 +109,14 @@ class Sampler:
 
     def _uniform(self, step: int) -> Rows:
         settings, candidates = self._settings, len(self._lengths) // len(self._relevant)
-        return batch(self._seed, step, self._relevant, candidates, settings.batch_size, settings.negatives)
+        chosen = self._chosen(step, settings.batch_size // (1 + settings.negatives))
+        return instances(self._seed, step, chosen, self._relevant, candidates, settings.negatives)
+
+    def _chosen(self, step: int, groups: int) -> Rows:
+        if self._paced:
+            return self._paced.batch(step, groups)
+        draw = epochs if self._settings.sampling == "epochs" else uniform
+        return draw(self._seed, step, len(self._relevant), groups)
 
     def _bucketed(self, window: int) -> Rows:
         settings = self._settings

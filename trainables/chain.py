@@ -121,6 +121,8 @@ class Chain:
     def _keep(self, stop: int) -> None:
         self._count()
         final = stop == self._stops[-1]
+        if final:
+            self._trainer.conclude()
         self._stages.save(self._keys[stop], self._state(final))
         self._kept = time.monotonic()
         if final:

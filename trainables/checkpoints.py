@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from trainables.specification import digest
-from trainables.stages import Origin, Stage
+from trainables.stages import Best, Origin, Stage
 from trainables.storage import SEAL, Storage
 
 _STATE = "state.safetensors"
@@ -38,6 +38,7 @@ class Checkpoints:
                 "instances": stage.instances,
                 "history": stage.history,
                 "origins": stage.origins,
+                **({"best": stage.best} if stage.best else {}),
                 "state": _sha256(folder / _STATE),
             }
             text = json.dumps({"stage": about, "sha256": digest(about)}, separators=(",", ":"))
@@ -77,7 +78,8 @@ def _read(folder: Path) -> Stage:
         if known != found:
             raise ValueError(f"{name} does not have its checksum")
     origins = tuple(Origin(*origin) for origin in about["origins"])
-    return Stage(about["instances"], load_file(folder / _STATE), about["history"], origins)
+    best = Best(*about["best"]) if "best" in about else None
+    return Stage(about["instances"], load_file(folder / _STATE), about["history"], origins, best)
 
 
 def _sha256(path: Path) -> str:

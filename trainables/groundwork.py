@@ -1,4 +1,4 @@
-"""What runs share before any of them trains: the data's tokens, and what the frozen layers make of them.
+"""What runs share before any of them trains: the data's tokens, what the frozen layers make of them, and difficulties.
 
 Whoever needs it first begins with it, and who comes meanwhile helps: of the parts that are missing each process takes
 one that nobody else is at, until all are there.
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from trainables.claims import Claims
 from trainables.cross_encoder import CrossEncoder
+from trainables.difficulty import kept
 from trainables.job import Job
 from trainables.run import Data, fix_arithmetic, vocabulary
 from trainables.storage import storage
@@ -36,8 +37,13 @@ def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[
     claims = Claims(place)
     claims.once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.tokens, waited)
     assert job.specification.model is not None
-    if not job.specification.model.frozen_layers:
-        return
+    if job.specification.model.frozen_layers:
+        yield from _features(job, data, claims, place.patience, waited)
+    if job.action == "train":
+        kept.ensure(job, data.prepared, waited)
+
+
+def _features(job: Job, data: Data, claims: Claims, patience: float, waited: Callable[[], None]) -> Iterator[Parts]:
     features, model = data.features, None
     while missing := features.missing():
         computed = 0
@@ -51,7 +57,7 @@ def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[
                 computed += 1
                 yield Parts(features.parts - len(features.missing()), features.parts)
         if not computed:
-            time.sleep(place.patience)
+            time.sleep(patience)
             waited()
 
 

@@ -5,7 +5,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from trainables.specification import RunSpecification, Settings
+from trainables.settings import Settings
+from trainables.specification import RunSpecification
+from trainables.stages import Best
 
 
 class Job(Settings):
@@ -24,6 +26,10 @@ class Job(Settings):
     study: str = ""
     """Names the study that asks: what it trained itself, before a kill, was not shared."""
     model_path: Path | None = None
+    vectors: Path | None = None
+    """File of the word vectors that the curriculum's score reads; none: the model's own input embeddings."""
+    scores: bool = False
+    """Whether to keep how difficult every query is for this run: it is a scorer."""
     cuts: tuple[int, ...] = ()
     """Instances after which other runs may fork: smoothed states are remembered there."""
 
@@ -36,6 +42,7 @@ class Outcome(NamedTuple):
     scores: np.ndarray  # (pairs,) in the order of the candidates
     history: list[dict[str, float]]
     weights: str | None
+    checkpoint: Best | None  # the evaluation whose weights these are; None: they are the last ones
     instances_trained: int  # now
     instances_resumed: int  # by earlier tries of the same run, before a kill
     instances_reused: int  # by other runs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainables.errors import UserError
 from trainables.last_words import heading
-from trainables.specification import Settings
+from trainables.settings import Settings
 
 
 class Limits(Settings):

@@ -30,6 +30,8 @@ class Ranker(tune.Trainable):
         self.limits = Limits.model_validate_json(config.get("limits", "{}"))
         self._guard = Guard(self.limits)
         self._groundwork: Iterator[Parts] | None = None
+        self._outcome: Outcome | None = None
+        self._scores: Iterator[None] | None = None
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Takes up another job in the same process."""
@@ -86,7 +88,18 @@ class Ranker(tune.Trainable):
         if self.job.specification.system == "sampler":
             return sampler_outcome(self.job)
         self._run = self._run or Run(self.job, self._guard.restart)
-        return self._run.advance()
+        self._outcome = self._outcome or self._run.advance()
+        return self._outcome if self._outcome and not self._scoring(self._run) else None
+
+    def _scoring(self, run: "Run") -> bool:
+        """A scorer keeps what others will ask of it before its record says that it is there: whether it goes on with
+        that in a further step."""
+        if not self.job.scores:
+            return False
+        from trainables.difficulty.kept import keep
+
+        self._scores = self._scores or keep(run)
+        return next(self._scores, self) is None
 
     def finished(self, outcome: Outcome) -> None:
         """For whoever keeps records: called once, in the trial's process, before the trial ends."""

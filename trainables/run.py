@@ -13,9 +13,11 @@ import torch
 from trainables.batches import Rows
 from trainables.chain import Chain
 from trainables.cross_encoder import CrossEncoder, tokenizer
+from trainables.curriculum import Curriculum
 from trainables.data import task
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, load, tokens, tokens_folder
+from trainables.difficulty.kept import of_training
 from trainables.environment import current
 from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
@@ -116,16 +118,16 @@ class Run:
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
         fix_arithmetic(specification.training.threads)
-        self.job, self.data, self._started = job, Data(job), time.monotonic()
+        self.job, self.data, self._started, self._waited = job, Data(job), time.monotonic(), waited
         self._training = specification.training
         model = CrossEncoder(job.model_path, specification.model, specification.seed, vocabulary(job))
         model.to(specification.environment.kind)
         if specification.model.pooling == "cosine":
             count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
-        self.trainer = Trainer(model, self._training, specification.seed, self.data)
+        self.trainer = Trainer(model, self._training, specification.seed, self.data, lambda: self._curriculum)
         self._chain = Chain(job, self.trainer, waited)
-        self._dev_scores: tuple[int, np.ndarray] | None = None
+        self._dev_scores: tuple[int, np.ndarray] | None = None  # of the evaluation whose weights would be kept
         self._speeds: dict[int, float] = {}
         self._trained, self._busy = 0, 0.0  # instances and seconds since the last evaluation
         self._work = self._stretches()
@@ -145,6 +147,12 @@ class Run:
     def advance(self) -> Outcome | None:
         """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
         return next(self._work)
+
+    def trained(self) -> Trainer:
+        """Trains what is left; the model in its final state."""
+        for _ in self._work:
+            pass
+        return self.trainer
 
     def close(self) -> None:
         """Gives up the claim on the stretch that it is in; for a run that is not advanced to its outcome."""
@@ -183,10 +191,13 @@ class Run:
 
     def _evaluate(self) -> None:
         dev = self.data.pairs("dev")
-        scores = self._scores(dev, "dev")
-        self._dev_scores = self.trainer.seen, scores
-        value = mean_metric(self.job.metric, scores, dev)
-        self.trainer.history.append({"instances": self.trainer.seen, f"dev/{self.job.metric}": value})
+        scores, decides = self._scores(dev, "dev"), self._training.checkpoint
+        names = dict.fromkeys([self.job.metric, *([] if decides == "last" else [decides])])
+        values = {name: mean_metric(name, scores, dev) for name in names}
+        if decides == "last" or self.trainer.evaluated(values[decides]):
+            self._dev_scores = self.trainer.seen, scores
+        row = {f"dev/{name}": value for name, value in values.items()}
+        self.trainer.history.append({"instances": self.trainer.seen, **row})
         if self._trained:
             self._speeds[self.trainer.seen] = round(self._trained / self._busy, 1)
         self._trained, self._busy = 0, 0.0
@@ -200,13 +211,21 @@ class Run:
         return scores
 
     @cached_property
+    def _curriculum(self) -> Curriculum | None:
+        """The order in which the training queries come; none: any."""
+        settings = self.job.specification.curriculum
+        return Curriculum(settings, of_training(self.job, self.data.prepared, self._waited)) if settings else None
+
+    @cached_property
     def _train_pairs(self) -> Pairs:
         return self.data.pairs("train")
 
     def _outcome(self) -> Outcome:
         split = "dev" if self.job.action == "train" else "test"
         pairs = self.data.pairs(split)
-        known = self._dev_scores is not None and self._dev_scores[0] == self.trainer.seen and split == "dev"
+        best = self.trainer.best
+        kept = best.instances if best else self.trainer.seen
+        known = self._dev_scores is not None and self._dev_scores[0] == kept and split == "dev"
         scores = self._dev_scores[1] if self._dev_scores and known else self._scores(pairs, split)
         return Outcome(
             split=split,
@@ -214,6 +233,7 @@ class Run:
             scores=scores,
             history=self.trainer.history,
             weights=self.trainer.weights_hash(),
+            checkpoint=best,
             instances_trained=self._chain.trained,
             instances_resumed=self.trainer.seen - self._chain.trained - self._chain.instances_reused,
             instances_reused=self._chain.instances_reused,
@@ -235,7 +255,7 @@ def sampler_outcome(job: Job) -> Outcome:
     data = Data(job)
     scores = data.prepared.candidates(split)["bm25"].to_numpy(dtype=float)
     value = mean_metric(job.metric, scores, data.pairs(split))
-    return Outcome(split, value, scores, [], None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
+    return Outcome(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
 
 
 def vocabulary(job: Job) -> int:

@@ -9,18 +9,11 @@ import json
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from trainables.curriculum_settings import CurriculumSettings
 from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
-
-Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
-
-
-class Settings(BaseModel):
-    """Base of every settings model: immutable, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from trainables.settings import Positive, Settings, Share
 
 
 class SamplerSettings(Settings):
@@ -107,11 +100,36 @@ class ModelSettings(Settings):
     a third. In dialogues the response gets a third if it needs it, and the context is cut."""
 
 
+def _none(value: object) -> bool:
+    return value is None
+
+
+def _checkpoint(name: str) -> str:
+    """`name`, if it is "last" or a metric; ValueError otherwise."""
+    if name != "last":
+        from trainables.metrics import measure  # numpy, which most studies load without
+
+        try:
+            measure(name)
+        except ValueError as error:
+            raise ValueError(f"last, or a metric: {_METRICS}") from error
+    return name
+
+
+_METRICS = "R<n>@<k> with n = task.candidates, nDCG@<k>, MAP, MRR, position, Brier, NLL, ECE or Spearman"
+
+
 class TrainingSettings(Settings):
-    """The optimisation, the same for every variant of a study. Defaults: Penha and Hauff (2021), section 4."""
+    """The optimisation, the same for every variant of a study. Defaults: Penha and Hauff (2021), section 4.
+
+    What came later is part of a run's identity only where it is not the default, so that earlier runs keep theirs.
+    """
 
     instances: Annotated[int, Field(ge=0)] = 50_000
     """Query-document pairs seen in training; 0 is the untrained model."""
+    epochs: Annotated[Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, Field(exclude_if=_none)] = None
+    """The same in passes over the training queries, each with its negatives, to the nearest whole batch; resolved to
+    `instances` once, when a study starts. None: `instances` says it."""
     batch_size: Annotated[int, Field(ge=2)] = 32
     """Instances a batch; a multiple of 1 + negatives."""
     negatives: Positive = 9
@@ -129,12 +147,18 @@ class TrainingSettings(Settings):
     """What the learning rate does after the warm-up: stays, or falls linearly to 0."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Of hidden states and attention weights; realised to the nearest 1/65536."""
+    sampling: Annotated[Literal["epochs", "uniform"], Field(exclude_if=lambda it: it == "epochs")] = "epochs"
+    """Queries pass in an order that is shuffled anew every epoch, or each batch is drawn from all of them, as in a
+    curriculum (the code of Penha and Hauff 2020, with and without one)."""
     batching: Literal["random", "bucketed"] = "random"
     """Batches are drawn uniformly, or hold queries of similar length within every 50 batches."""
     tokens_per_micro_batch: Positive = 2048
     """A batch of more tokens is computed in parts that add up to the same gradient: this bounds a trial's memory."""
     evaluations: Positive = 1
     """How often the development set is evaluated, at even distances, the last time at the end."""
+    checkpoint: Annotated[str, AfterValidator(_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
+    """Which weights a run ends with: its last, or by a metric's name those of the evaluation where it was best, the
+    earliest on a tie (Penha and Hauff 2020: MAP)."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Of training; auto is resolved once, when a study starts."""
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
@@ -213,6 +237,8 @@ class RunSpecification(Settings):
     """Its name is the digest of the model's files ("sha256:...")."""
     training: TrainingSettings | None = None
     variant: VariantSettings = VariantSettings()
+    curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=_none)] = None
+    """None: every training query may be in every batch."""
     seed: int | None = None
     environment: Environment | None = None
 

@@ -30,6 +30,14 @@ class Origin(NamedTuple):
     owner: str
 
 
+class Best(NamedTuple):
+    """An evaluation of the development set: after how many instances, and its metric that decides which weights a run
+    ends with."""
+
+    instances: int
+    value: float
+
+
 class Stage(NamedTuple):
     """The state of training after some instances."""
 
@@ -37,6 +45,7 @@ class Stage(NamedTuple):
     tensors: "dict[str, Tensor]"
     history: list[dict[str, float]]
     origins: tuple[Origin, ...] = ()
+    best: Best | None = None  # so far; None where a run ends with its last weights
 
 
 def segments(variant: VariantSettings, total: int, batch_size: int) -> list[Segment]:

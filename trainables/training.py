@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from trainables.batches import Rows, Sampler, micro_batches
+from trainables.best import BestWeights
 from trainables.cross_encoder import CrossEncoder
+from trainables.curriculum import Curriculum
 from trainables.dropout import Dropout
 from trainables.packed import Batch
 from trainables.randomness import counter
 from trainables.smoothing import target_distribution
 from trainables.specification import TrainingSettings
-from trainables.stages import Segment, Stage
+from trainables.stages import Best, Segment, Stage
 
 
 class PairSource(Protocol):
@@ -55,13 +57,23 @@ class Trainer:
         settings: the optimisation.
         seed: names every draw.
         source: of the pairs.
+        curriculum: gives, once there is something to train, which training queries a batch may hold; none: all.
     """
 
-    def __init__(self, model: CrossEncoder, settings: TrainingSettings, seed: int, source: PairSource) -> None:
+    def __init__(
+        self,
+        model: CrossEncoder,
+        settings: TrainingSettings,
+        seed: int,
+        source: PairSource,
+        curriculum: Callable[[], Curriculum | None] = lambda: None,
+    ) -> None:
         self.model, self.settings, self.seed, self.source = model, settings, seed, source
+        self._curriculum = curriculum
         self.device = next(model.parameters()).device
         self.seen = 0
         self.history: list[dict[str, float]] = []
+        self._best = BestWeights(settings.checkpoint)
         head = set(model.head.parameters())
         body = [parameter for parameter in model.trained().values() if parameter not in head]
         rate = settings.learning_rate
@@ -77,7 +89,7 @@ class Trainer:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
         lengths = self.source.lengths[pairs.first : pairs.first + len(pairs.relevant)]
         counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
-        sampler = Sampler(self.seed, self.settings, counts, lengths)
+        sampler = Sampler(self.seed, self.settings, counts, lengths, self._curriculum())
         while self.seen < until:
             epsilon = segment.smoothing.strength(self.seen, self.settings.instances, self.settings.batch_size)
             loss, factor = self._step(sampler, epsilon, segment.smoothing.distribution, pairs)
@@ -120,8 +132,11 @@ class Trainer:
 
     def scores(self, pairs: Pairs) -> np.ndarray:
         """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64."""
-        numbers, settings = pairs.first + np.arange(len(pairs.relevant)), self.settings
-        scores = np.empty(len(numbers))
+        return self.scores_of(pairs.first + np.arange(len(pairs.relevant)))
+
+    def scores_of(self, numbers: Rows) -> np.ndarray:
+        """The same of the pairs with these numbers, in this order."""
+        settings, scores = self.settings, np.empty(len(numbers))
         bf16 = settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
@@ -129,18 +144,38 @@ class Trainer:
                 scores[places] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
         return scores
 
+    @property
+    def best(self) -> Best | None:
+        """The evaluation whose weights a run that ended now would end with; None: with the present ones."""
+        return self._best.found
+
+    def evaluated(self, value: float) -> bool:
+        """Remembers the present weights if `value`, the metric `checkpoint` of an evaluation, is the best so far.
+
+        Returns:
+            Whether it is; not on a tie.
+        """
+        return self._best.offer(Best(self.seen, value), self.model.trained())
+
+    def conclude(self) -> None:
+        """Training is over: exchanges the weights for those that the run ends with."""
+        self._best.give(self.model.trained())
+
     def stage(self, final: bool) -> Stage:
-        """The state to remember; of a finished run the weights are enough."""
+        """The state to remember; of a finished run, once it is concluded, the weights are enough."""
         tensors = {f"weights/{name}": value.detach() for name, value in self.model.trained().items()}
         if not final:
             names = {parameter: name for name, parameter in self.model.trained().items()}
             for parameter, moments in self._optimizer.state.items():
                 tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
-        return Stage(self.seen, {name: value.cpu().contiguous() for name, value in tensors.items()}, list(self.history))
+            tensors |= self._best.tensors(self.seen)
+        whole = {name: value.cpu().contiguous() for name, value in tensors.items()}
+        return Stage(self.seen, whole, list(self.history), best=self.best)
 
     def restore(self, stage: Stage) -> None:
         """Takes up a remembered state."""
         self.seen, self.history = stage.instances, list(stage.history)
+        self._best.restore(stage)
         for name, parameter in self.model.trained().items():
             parameter.data.copy_(stage.tensors[f"weights/{name}"])
             kinds = ("step", "exp_avg", "exp_avg_sq")

@@ -11,7 +11,7 @@ import torch
 from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
 from trainables import checkpoints
 from trainables.checkpoints import Checkpoints
-from trainables.stages import Origin, Stage
+from trainables.stages import Best, Origin, Stage
 from trainables.storage import SEAL, storage
 
 
@@ -20,7 +20,8 @@ def stage() -> Stage:
     values = torch.tensor([0.0, -0.0, 1e-45, torch.finfo(torch.float32).max, 0.1])
     tensors = {"weights/a": values, "step/a": torch.tensor(3.0), "weights/half": torch.randn(5, 2).bfloat16()}
     history = [{"instances": 8, "train/loss": 0.1 + 0.2}, {"instances": 8, "dev/R5@1": 1 / 3}]
-    return Stage(8, tensors, history, (Origin(4, "one"), Origin(8, "two")))
+    tensors["best/a"] = values * 2
+    return Stage(8, tensors, history, (Origin(4, "one"), Origin(8, "two")), Best(4, 1 / 3))
 
 
 def bits(tensors: dict[str, torch.Tensor]) -> dict[str, bytes]:

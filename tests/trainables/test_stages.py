@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
 from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
-from trainables.specification import Environment, RunSpecification, VariantSettings
+from trainables.specification import Environment, RunSpecification, TrainingSettings, VariantSettings, digest
 from trainables.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])
@@ -96,6 +96,7 @@ CHANGES = {
     "precision": {"training": {**TRAINING, "precision": "bf16"}},
     "dropout": {"training": {**TRAINING, "dropout": 0.2}},
     "total, on which the learning rate depends": {"training": {**TRAINING, "instances": 2 * BATCH_SIZE}},
+    "which weights it ends with": {"training": {**TRAINING, "checkpoint": "MAP"}},
     "task": {"task": {"libraries": ["numpy"]}},
     "strength": {"variant": {"distribution": "uniform", "epsilon": 0.3}},
     "distribution": {"variant": {"distribution": "weak_supervision", "epsilon": 0.2}},
@@ -112,6 +113,11 @@ def test_whatever_changes_the_bits_changes_the_key() -> None:
     runs += [RunSpecification.model_validate({**base, **change}) for change in CHANGES.values()]
     assert len({stage_key(run, BATCH_SIZE) for run in runs}) == len(runs)
     assert len({run.id for run in runs}) == len(runs)
+
+
+def test_what_came_later_names_no_run_anew() -> None:
+    """As the hash was before there were `epochs` and `checkpoint`: what has been trained is found again."""
+    assert digest(TrainingSettings().model_dump(mode="json")) == "19fbeeb18aeb5039"
 
 
 cuts = st.lists(st.integers(1, 40).map(lambda batches: batches * BATCH_SIZE), max_size=6)

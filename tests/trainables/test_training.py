@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
-from transformers import AutoModel
+from transformers import AutoModel, get_linear_schedule_with_warmup
 
 from tests.trainables.small import (
     BASELINE,
@@ -200,6 +200,19 @@ def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> N
 def test_the_learning_rate_by_hand(seen: int, warmup: float, decay: str, expected: float) -> None:
     settings = TrainingSettings.model_validate({"instances": 100, "batch_size": 10, "warmup": warmup, "decay": decay})
     assert learning_rate_factor(seen, settings) == pytest.approx(expected)
+
+
+def test_without_warmup_the_linear_decay_is_that_of_transformers() -> None:
+    """The schedule of the authors' code."""
+    settings = TrainingSettings.model_validate({"instances": 96, "batch_size": 4, "decay": "linear"})
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(()))], lr=1.0)
+    schedule = get_linear_schedule_with_warmup(optimizer, num_warmup_steps=0, num_training_steps=24)
+    for step in range(24):
+        assert learning_rate_factor(4 * step, settings) == pytest.approx(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    assert schedule.get_last_lr() == [0.0]
+    assert learning_rate_factor(96, settings) == 0.0
 
 
 @given(st.integers(1, 60), st.integers(2, 40), st.floats(0, 1), st.sampled_from(["constant", "linear"]))

@@ -3,6 +3,7 @@
 A task is one module that provides `TASK`, found by its name in `TASKS`.
 """
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Literal, NamedTuple
@@ -54,6 +55,8 @@ class Collection(NamedTuple):
     given: list[Given]
     skipped: dict[str, int]
     """What was left out, as a person would expect, and how often: "empty question" -> rows."""
+    domains: dict[str, str] = {}  # noqa: RUF012
+    """Query id -> domain, of the queries that have one."""
 
 
 class Task(NamedTuple):
@@ -67,7 +70,15 @@ class Task(NamedTuple):
     added_tokens: tuple[str, ...] = ()
     """Special tokens that its texts contain and a model does not know."""
     dialogue: bool = False
-    """Whether the beginning of a query, its oldest part, is what a model's maximal length cuts."""
+    """Whether a query is utterances, each followed by one of `added_tokens`. The beginning of such a query, its oldest
+    part, is what a model's maximal length cuts."""
+
+    def utterances(self, query: str) -> list[str]:
+        """The utterances of a query's text; a query that is no dialogue is one."""
+        if not self.dialogue:
+            return [query]
+        *parts, _ = re.split("|".join(map(re.escape, self.added_tokens)), query)  # nothing follows the last
+        return [part.strip() for part in parts]
 
 
 def task(name: str) -> Task:

@@ -70,7 +70,7 @@ class Bm25:
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
         """Writes the weight of every term in every document, term by term."""
-        matrix, vocabulary = _weights(map(tokeniser(settings.words), texts), settings.k1, settings.b)
+        matrix, vocabulary = term_weights(map(tokeniser(settings.words), texts), settings.k1, settings.b)
         (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8")
         np.save(folder / "starts.npy", matrix.indptr.astype(np.int64))
         np.save(folder / "documents.npy", matrix.indices)
@@ -93,8 +93,12 @@ class Bm25:
         return scores
 
 
-def _weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
-    """(documents, terms) what a term of a query adds to a document's score, and the terms."""
+def term_weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
+    """(documents, terms) what a term of a query adds to a document's score, and the terms.
+
+    Raises:
+        PoolError: no document holds a word.
+    """
     vocabulary: dict[str, int] = {}
     terms, lengths = array("i"), array("q")
     for words in documents:

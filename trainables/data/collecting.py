@@ -25,12 +25,20 @@ class Collector:
         self.documents: dict[str, str] = {}
         self.skipped: Counter[str] = Counter()
         self._only = only
+        self._domains: dict[str, tuple[str, object]] = {}  # of a query
         self._judgements: dict[tuple[str, str, str], tuple[int, object]] = {}  # split, query, document
         self._candidates: dict[tuple[str, str, str], tuple[float, object]] = {}
 
     def query(self, place: object, name: str, text: str) -> None:
         """Adds a query; the same again is no error, another text under its id is."""
         add(self.queries, "query", place, name, text)
+
+    def domain(self, place: object, query: str, domain: str) -> None:
+        """Says what domain a query is of, "" for none; another one for the same query is an error."""
+        known, first = self._domains.setdefault(query, (domain, place))
+        if known != domain:
+            expected = f"{quoted(known)}, as at {first}"
+            raise UserError(str(place), f"query {query} has domain {quoted(domain)}", expected)
 
     def document(self, place: object, name: str, text: str) -> None:
         """Adds a document; the same again is no error, another text under its id is."""
@@ -88,7 +96,8 @@ class Collector:
         queries = {name: text for name, text in self.queries.items() if name in judged}
         if len(queries) < len(self.queries):
             self.skipped["query that nothing is judged for"] += len(self.queries) - len(queries)
-        return Collection(queries, self.documents, judgements, given, dict(self.skipped))
+        domains = {name: domain for name, (domain, _) in self._domains.items() if domain and name in queries}
+        return Collection(queries, self.documents, judgements, given, dict(self.skipped), domains)
 
     def _check(self, place: object, query: str, document: str) -> None:
         for kind, name, known in (("query", query, self.queries), ("document", document, self.documents)):

@@ -19,6 +19,8 @@ from trainables.specification import TaskSettings
 
 QUERY_WORDS = (3, 30)
 DOCUMENT_WORDS = 10
+_READING = 2
+"""Part of the state: raised when the same sources would give another collection."""
 LONGEST_HEADER = 5000
 """Characters from a definition to its docstring's end after which a text that does not parse is given up."""
 SKIPPED = {"tests", "test", "testing", "conftest", "conftest.py", "__pycache__"}
@@ -42,8 +44,9 @@ _MARKUP = re.compile(r"\.\. [\w-]+::|:[\w:]+:(?=`)|>>>|`+|::")
 def read(settings: TaskSettings) -> Collection:
     """Reads the docstrings of `settings.libraries`, cut to `settings.document_words`.
 
-    The id of query and document is the qualified name. Queries have 3 to 30 words, documents 10 or more; of equal
-    queries or equal documents (case ignored) the first by name stays. Names are split 80/10/10 by their SHA-256.
+    The id of query and document is the qualified name; a query's domain is its library. Queries have 3 to 30 words,
+    documents 10 or more; of equal queries or equal documents (case ignored) the first by name stays. Names are split
+    80/10/10 by their SHA-256.
 
     Raises:
         UserError: a library is not installed.
@@ -53,7 +56,7 @@ def read(settings: TaskSettings) -> Collection:
         for module, path in _modules(library):
             for name, docstring in definitions(path.read_text(encoding="utf-8", errors="replace")):
                 found.setdefault(f"{module}.{name}", docstring)
-    collection = Collection({}, {}, [], [], {})
+    collection = Collection({}, {}, [], [], {}, {})
     queries: set[str] = set()
     documents: set[str] = set()
     for name, docstring in sorted(found.items()):
@@ -70,6 +73,7 @@ def read(settings: TaskSettings) -> Collection:
         collection.queries[name] = query
         collection.documents[name] = document
         collection.judgements.append(Judgement(by_hash(name), name, name))
+        collection.domains[name] = name.partition(".")[0]
     return collection
 
 
@@ -79,7 +83,7 @@ def state(settings: TaskSettings) -> str:
     Raises:
         UserError: a library is not installed.
     """
-    hashed = hashlib.sha256()
+    hashed = hashlib.sha256(f"reading {_READING}\n".encode())
     for library in settings.libraries:
         for module, path in _modules(library):
             status = path.stat()

@@ -1,7 +1,8 @@
 """A task's queries, documents and sampled candidates on disk, under a fingerprint of settings and text.
 
-`<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`. Reading the collection takes
-seconds, so `<cache>/sources/` remembers which fingerprint the unchanged sources gave. Of several processes that want
+`<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`; domains of queries, on which no
+run depends, beside them in `domains-<digest>.parquet`. Reading the collection takes seconds, so `<cache>/sources/`
+remembers which fingerprint and domains the unchanged sources gave. Of several processes that want
 the same data one prepares it, in `<cache>/preparing/<fingerprint>/`, and the others wait.
 """
 
@@ -20,7 +21,7 @@ from trainables.claims import Claims
 from trainables.data import SPLITS, Collection, task
 from trainables.disk import Disk
 from trainables.errors import UserError
-from trainables.files import whole_folder, write_json
+from trainables.files import whole_file, whole_folder, write_json
 from trainables.specification import SamplerSettings, TaskSettings, digest
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Prepared:
     folder: Path
     settings: TaskSettings
     """`public`: without paths."""
+    domains: str | None = None
+    """Digest of its queries' domains; none: it has none, or nobody asked."""
 
     def queries(self) -> "pd.DataFrame":
         """query_id, text; a row for every query that has candidates."""
@@ -61,6 +64,10 @@ class Prepared:
         """
         table = self._table("candidates")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
+
+    def query_domains(self) -> "pd.Series | None":
+        """Domain by query_id, of the queries that have one; None where none has."""
+        return None if self.domains is None else self._table(f"domains-{self.domains}").set_index("query_id")["domain"]
 
     def meta(self) -> dict[str, Any]:
         """fingerprint, settings, and the counts: documents, skipped (by reason), and by split queries, pool, and the
@@ -119,7 +126,8 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     report(f"reading task {settings.name}")
     collection = _cut(task(settings.name).read(settings), settings.document_words)
     fingerprint = _fingerprint(known, collection)
-    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, known)
+    domains = digest(sorted(collection.domains.items())) if collection.domains else None
+    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, known, domains)
     claims = Claims(Disk(cache / "prepared"))
     waiting = False
     while not prepared.folder.is_dir():
@@ -131,7 +139,8 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
                 report("another process is preparing the same data: waiting for it")
             waiting = True
             time.sleep(_PATIENCE)
-    write_json(pointer, {"fingerprint": fingerprint})
+    _write_domains(prepared, collection)
+    write_json(pointer, {"fingerprint": fingerprint, "domains": domains})
     return prepared
 
 
@@ -142,11 +151,27 @@ def _pointer(settings: TaskSettings, known: TaskSettings, cache: Path) -> Path:
 
 def _remembered(pointer: Path, known: TaskSettings, cache: Path) -> Prepared | None:
     try:
-        fingerprint = json.loads(pointer.read_text(encoding="utf-8"))["fingerprint"]
+        found = json.loads(pointer.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    folder = cache / "prepared" / fingerprint
-    return Prepared(fingerprint, folder, known) if folder.is_dir() else None
+    prepared = Prepared(found["fingerprint"], cache / "prepared" / found["fingerprint"], known, found.get("domains"))
+    there = prepared.folder.is_dir() and (prepared.domains is None or _domains_file(prepared).is_file())
+    return prepared if there else None
+
+
+def _domains_file(prepared: Prepared) -> Path:
+    return prepared.folder / f"domains-{prepared.domains}.parquet"
+
+
+def _write_domains(prepared: Prepared, collection: Collection) -> None:
+    if prepared.domains is None or _domains_file(prepared).is_file():
+        return
+    import pandas as pd
+
+    names = [name for name in prepared.queries()["query_id"] if name in collection.domains]
+    with whole_file(_domains_file(prepared)) as draft:
+        table = pd.DataFrame({"query_id": names, "domain": [collection.domains[name] for name in names]}, dtype="str")
+        table.to_parquet(draft, index=False)
 
 
 def _identity(known: TaskSettings) -> dict[str, Any]:

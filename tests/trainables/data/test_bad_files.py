@@ -16,6 +16,7 @@ ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 QQP = "quora_duplicate_questions.tsv"
 JUDGED = "hard-negatives.jsonl"
 FIELDS = "topic, 0, passage, grade"
+HEADER = "label, domain, utterances, response"
 CASES = [
     # qqp: header, the quoted pair, query 0 with a line end in its duplicate, query 1, ...
     ("qqp", QQP, "is_duplicate", "duplicate", 1, "no column is_duplicate; expected a header with id, qid1, qid2"),
@@ -45,6 +46,24 @@ CASES = [
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t-3", 6, "grade -3; expected -2 to 127"),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t128", 6, "grade 128; expected -2 to 127"),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "17\t0\t17\t2", 7, "document 17 has grade 1; expected 2, as at "),
+    (
+        "dialogues",
+        "dev.tsv",
+        "1\t",
+        "label\tutterances\n1\t",
+        1,
+        f"header 'label, utterances'; expected {HEADER}, with",
+    ),
+    ("dialogues", "dev.tsv", "1\t", "label\tdomain \n1\t", 1, f"header 'label, domain '; expected {HEADER}, with tabs"),
+    ("dialogues", "dev.tsv", "\n1\t", "\nlabel\t", 4, "label 'label'; expected 0 or 1"),
+    (
+        "dialogues",
+        "dev.tsv",
+        "1\t",
+        "label\tdomain\tutterances\tresponse\n1\tx\t",
+        8,
+        "fields: 3; expected label, domain, utterances and response, with tabs",
+    ),
     ("dialogues", "dev.tsv", "\n0\t", "\nno\t", 2, "label 'no'; expected 0 or 1"),
     (
         "dialogues",

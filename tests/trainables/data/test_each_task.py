@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.trainables.data.fixtures import (
     write_lines,
     write_objects,
 )
+from tests.trainables.data.library import write_library
 from trainables.data import Collection, Given, Judgement, task
 from trainables.errors import UserError
 
@@ -136,6 +138,63 @@ def test_a_dialogues_candidates_may_come_before_the_relevant_response_and_keep_t
     assert len(pairs(collection, "test")) == 1
     assert task("dialogues").added_tokens == ("[UTTERANCE_SEP]", "[TURN_SEP]")
     assert task("dialogues").dialogue
+
+
+HEADER = "label\tdomain\tutterances\tresponse"
+
+
+def with_domains(folder: Path, domains: dict[str, str]) -> None:
+    """Writes the domain of each split into every line of its file."""
+    for split, domain in domains.items():
+        lines = (folder / f"{split}.tsv").read_text().splitlines()
+        write_lines(folder / f"{split}.tsv", [HEADER, *(line.replace("\t", f"\t{domain}\t", 1) for line in lines)])
+
+
+def test_a_header_puts_the_domain_before_a_dialogues_utterances(tmp_path: Path) -> None:
+    given = WRITERS["dialogues"](tmp_path)
+    plain = read(given)
+    assert plain.domains == {}
+    with_domains(tmp_path, {"dev": " ask ubuntu ", "test": "  "})
+    lines = [HEADER, "0\tapple\ta b\tc\tx", "1\tapple\ta b\tc\td", "1\t\ta\tb", "1\ttravel\ta\tb\tc", "0\ttravel\tz\ty"]
+    write_lines(tmp_path / "train.tsv", lines)
+    collection = read(given)
+    own = {collection.queries[name]: domain for name, domain in collection.domains.items() if "train" in name}
+    assert own == {
+        "a b [UTTERANCE_SEP] c [TURN_SEP]": "apple",
+        "a [UTTERANCE_SEP] b [TURN_SEP]": "travel",
+    }
+    evaluated = {name: text for name, text in collection.queries.items() if "train" not in name}
+    assert evaluated == {name: text for name, text in plain.queries.items() if "train" not in name}
+    rest = {name: domain for name, domain in collection.domains.items() if "train" not in name}
+    assert rest == {name: "ask ubuntu" for name in evaluated if "dev" in name}
+
+
+@pytest.mark.parametrize(("first", "second"), [("apple", "travel"), ("apple", ""), ("", "apple")])
+def test_a_context_has_one_domain(tmp_path: Path, first: str, second: str) -> None:
+    given = WRITERS["dialogues"](tmp_path)
+    write_lines(tmp_path / "dev.tsv", [HEADER, f"1\t{first}\ta\tb", "0\tx\tother\tb", f"0\t{second}\ta\tc"])
+    with pytest.raises(UserError) as error:
+        read(given)
+    path = tmp_path / "dev.tsv"
+    assert str(error.value).startswith(f"{path}, line 4: query dev-")
+    assert str(error.value).endswith(f" has domain {second!r}; expected {first!r}, as at {path}, line 2")
+
+
+def test_a_header_without_domains_below_it_changes_nothing(tmp_path: Path) -> None:
+    given = WRITERS["dialogues"](tmp_path)
+    plain = read(given)
+    with_domains(tmp_path, dict.fromkeys(SPLITS, ""))
+    assert repr(read(given)) == repr(plain)
+
+
+def test_a_docstrings_domain_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    write_library(tmp_path, functions=20)
+    write_library(tmp_path, "otherlib", functions=5)  # whose texts are not kept a second time
+    collection = read(settings("docstrings", libraries=("tinylib", "otherlib")))
+    assert set(collection.domains) == set(collection.queries)
+    assert all(name.startswith(f"{domain}.core.") for name, domain in collection.domains.items())
+    assert Counter(collection.domains.values()) == {"tinylib": 15, "otherlib": 5}
 
 
 def test_hard_negatives_in_both_forms(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data import SPLITS
-from trainables.data.prepared import Prepared, _identity, find, prepare, public
+from trainables.data import SPLITS, task
+from trainables.data.prepared import Prepared, _fingerprint, _identity, find, prepare, public
 from trainables.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -102,6 +103,40 @@ def test_the_fingerprint_changes_with_one_docstring_only(prepared: Prepared, mod
     assert prepare(tiny_settings(), tmp_path / "cache").fingerprint == prepared.fingerprint
     module.write_text(source.replace("Invert the matrix number 0.", "Invert the matrix number zero."))
     assert prepare(tiny_settings(), tmp_path / "cache").fingerprint != prepared.fingerprint
+
+
+def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared: Prepared, module: Path) -> None:
+    domains = prepared.query_domains()
+    assert domains is not None
+    assert domains.to_dict() == dict.fromkeys(prepared.queries()["query_id"], "tinylib")
+    assert list(prepared.queries()) == ["query_id", "text"]
+    collection = task("docstrings").read(tiny_settings())
+    known = public(tiny_settings())
+    assert (
+        _fingerprint(known, collection) == _fingerprint(known, collection._replace(domains={})) == prepared.fingerprint
+    )
+
+
+def test_data_whose_domains_change_are_the_same_data(tmp_path: Path) -> None:
+    given = WRITERS["dialogues"](tmp_path)
+    first = prepare(given, tmp_path / "cache")
+    assert first.query_domains() is None
+    path = tmp_path / "dev.tsv"
+    plain = path.read_text().splitlines()
+    for domain in ("ask ubuntu", "physics"):
+        lines = [line.replace("\t", f"\t{domain}\t", 1) for line in plain]
+        write_lines(path, ["label\tdomain\tutterances\tresponse", *lines])
+        assert find(given, tmp_path / "cache") is None
+        made = prepare(given, tmp_path / "cache")
+        assert made.fingerprint == first.fingerprint
+        assert find(given, tmp_path / "cache") == made
+        domains = made.query_domains()
+        assert domains is not None
+        assert set(domains.index) == set(made.candidates("dev")["query_id"])
+        assert set(domains) == {domain}
+    (made.folder / f"domains-{made.domains}.parquet").unlink()
+    assert find(given, tmp_path / "cache") is None
+    assert prepare(given, tmp_path / "cache").query_domains() is not None
 
 
 def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path: Path) -> None:

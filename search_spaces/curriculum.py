@@ -1,0 +1,35 @@
+"""What may vary in a curriculum: its pace, what makes a query difficult, where it starts, and when all data is in."""
+
+from typing import Any
+
+from search_spaces.space import Grid, Trial, choose
+from trainables.curriculum_settings import CurriculumSettings
+
+NAMES = ("pacing", "score", "delta", "duration")
+DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*NAMES})
+"""Untuned values: those of Penha and Hauff (2020), section 4, and what was best there for MSDialog."""
+
+
+def curriculum(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:
+    """The hyperparameters of a curriculum and their values, in the order of asking; none where there is no grid.
+
+    The pacing function step has thirds of its own, whatever delta.
+
+    Args:
+        trial: who answers.
+        grid: values of each of DEFAULTS, or nothing.
+    """
+    if not grid:
+        return ()
+    found = {name: choose(trial, name, grid[name]) for name in ("pacing", "score")}
+    if found["pacing"] != "step":
+        found["delta"] = choose(trial, "delta", grid["delta"])
+    return (*found.items(), ("duration", choose(trial, "duration", grid["duration"])))
+
+
+def defaults(grid: Grid) -> tuple[tuple[str, Any], ...]:
+    """The untuned hyperparameters: the published value of each where the grid has it, else the grid's first."""
+    found = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
+    if found.get("pacing") == "step":
+        del found["delta"]
+    return tuple((name, found[name]) for name in NAMES if name in found)

@@ -1,0 +1,28 @@
+"""Instances and word vectors that a test writes down."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from trainables.data.samplers import Floats
+from trainables.difficulty.instances import Instances
+from trainables.difficulty.vectors import Known, WordVectors
+
+
+def written(contexts: list[list[str]], candidates: list[list[str]]) -> Instances:
+    """A query a context, whose candidates are these texts; without BM25."""
+    responses = list(dict.fromkeys(text for own in candidates for text in own))
+    positions = np.array([[responses.index(text) for text in own] for own in candidates])
+    names, queries = [f"q{i}" for i in range(len(contexts))], [" ".join(context) for context in contexts]
+    return Instances(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan))
+
+
+def vectors_of(table: Mapping[str, Sequence[float]]) -> WordVectors:
+    """The vectors of these words, as they are written."""
+    nothing = [0.0] * len(next(iter(table.values())))
+
+    def look_up(words: Sequence[str]) -> tuple[Floats, Known]:
+        values = np.array([table.get(word, nothing) for word in words], dtype=np.float64).reshape(-1, len(nothing))
+        return values, np.array([word in table for word in words], dtype=bool)
+
+    return look_up

@@ -1,0 +1,82 @@
+"""Against torch's cross-entropy and softmax, at the ends of the range, and the mistakes."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainables.difficulty.confidence import bert_loss, bert_pred
+
+SCORES = (bert_pred, bert_loss)
+logits = st.floats(-50, 50)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """(queries, candidates) differences of logits, and a relevant and another candidate at least in each row."""
+    queries, others = draw(st.integers(1, 4)), draw(st.integers(0, 3))
+    rows = [[1, 0, *draw(st.lists(st.integers(0, 1), min_size=others, max_size=others))] for _ in range(queries)]
+    relevant = np.array([draw(st.permutations(row)) for row in rows])
+    return np.array([[draw(logits) for _ in row] for row in rows]), relevant
+
+
+@given(instances())
+def test_both_are_those_of_torch(drawn: tuple[np.ndarray, np.ndarray]) -> None:
+    scores, relevant = drawn
+    for row, (margins, labels) in enumerate(zip(scores, relevant, strict=True)):
+        both = torch.stack([torch.zeros(len(margins)).double(), torch.from_numpy(margins)], dim=1)
+        wanted = torch.from_numpy(labels)
+        losses = torch.nn.functional.cross_entropy(both, wanted, reduction="none")
+        expected = (losses[wanted == 1].mean() + losses[wanted == 0].mean()) / 2
+        assert bert_loss(scores, relevant)[row] == pytest.approx(expected.item(), rel=1e-12, abs=1e-15)
+        probabilities = both.softmax(dim=1)[:, 1]
+        expected = -(probabilities[wanted == 1].mean() - probabilities[wanted == 0].mean())
+        assert bert_pred(scores, relevant)[row] == pytest.approx(expected.item(), abs=1e-12)
+
+
+def test_by_hand() -> None:
+    third = math.log(3)  # probabilities 3/4 and 1/4
+    assert bert_pred([[third, -third]], [[1, 0]]).tolist() == pytest.approx([-0.5])
+    assert bert_loss([[third, -third]], [[1, 0]]).tolist() == pytest.approx([math.log(4 / 3)])
+    # other candidates 1/4 and 1/2
+    assert bert_pred([[0.0, third, -third]], [[0, 1, 0]]).tolist() == pytest.approx([3 / 8 - 3 / 4])
+    expected = (math.log(4 / 3) + (math.log(4 / 3) + math.log(2)) / 2) / 2
+    assert bert_loss([[0.0, third, -third]], [[0, 1, 0]]).tolist() == pytest.approx([expected])
+
+
+@pytest.mark.parametrize("function", SCORES)
+@given(instances(), st.floats(0.1, 20))
+def test_a_surer_right_answer_is_easier(function, drawn: tuple[np.ndarray, np.ndarray], more: float) -> None:  # type: ignore[no-untyped-def]
+    scores, relevant = drawn
+    surer = scores + np.where(relevant == 1, more, -more)
+    assert (function(surer, relevant) <= function(scores, relevant)).all()
+    weak = np.abs(scores).max(axis=1) < 10  # beyond, probabilities differ by less than their rounding
+    assert (function(surer, relevant)[weak] < function(scores, relevant)[weak]).all()
+
+
+def test_no_score_overflows_and_small_losses_stay_apart() -> None:
+    with np.errstate(all="raise", under="ignore"):
+        assert bert_loss([[1e4, -1e4], [-1e4, 1e4]], [[1, 0], [1, 0]]).tolist() == [0.0, 1e4]
+        assert bert_pred([[1e4, -1e4], [-1e4, 1e4]], [[1, 0], [1, 0]]).tolist() == [-1.0, 1.0]
+        small = bert_loss([[40.0, -40.0], [41.0, -41.0]], [[1, 0], [1, 0]])
+    assert small.tolist() == pytest.approx([math.exp(-40), math.exp(-41)], rel=1e-12)
+
+
+@pytest.mark.parametrize("function", SCORES)
+@pytest.mark.parametrize(
+    ("scores", "relevant", "message"),
+    [
+        ([[0.0, math.nan]], [[1, 0]], "a score is NaN"),
+        ([[0.0, 1.0]], [[1, 1]], "a relevant candidate and another one"),
+        ([[0.0, 1.0], [0.0, 1.0]], [[1, 0], [0, 0]], "a relevant candidate and another one"),
+        ([[0.0, 1.0]], [[2, 0]], "relevant must be 0 or 1"),
+        ([[0.0, 1.0]], [[1, 0, 0]], r"scores \(1, 2\) and relevant \(1, 3\)"),
+        ([0.0, 1.0], [1, 0], r"scores \(2,\)"),
+    ],
+)
+def test_mistakes_are_refused(function, scores, relevant, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=message):
+        function(scores, relevant)

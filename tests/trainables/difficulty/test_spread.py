@@ -1,0 +1,129 @@
+"""The definitions, as plain loops; BM25 is rank_bm25's."""
+
+import math
+import statistics
+import string
+from itertools import pairwise
+from operator import mul
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from tests.trainables.difficulty.small import vectors_of, written
+from trainables.data.bm25 import plain
+from trainables.data.prepared import Prepared
+from trainables.difficulty.instances import instances
+from trainables.difficulty.spread import sigma_bm25, sigma_sm, words
+from trainables.errors import UserError
+from trainables.specification import SamplerSettings
+
+TABLE = {"a": [1.0, 0.0, 0.0], "b": [0.5, -2.0, 0.0], "c": [0.0, 1.0, 3.0], "d": [-1.0, 0.2, 0.1], "o": [0.0, 0.0, 0.0]}
+text = st.lists(st.sampled_from(["a", "b", "c", "d", "o", "zz", "a,", "--"]), max_size=30).map(" ".join)
+BM25 = SamplerSettings()
+
+
+def spread_by_loops(context: list[str], candidates: list[str]) -> float:
+    def known(text: str, part: slice) -> list[list[float]]:
+        found = [word.strip(string.punctuation) for word in text.split() if word.strip(string.punctuation)]
+        return [TABLE[word] for word in found[part] if any(TABLE.get(word, [0.0]))]
+
+    left, means = known(" ".join(context), slice(-20, None)), []
+    for candidate in candidates:
+        right = known(candidate, slice(20))
+        pairs = [math.fsum(map(mul, u, v)) / math.hypot(*u) / math.hypot(*v) for u in left for v in right] or [0.0]
+        means.append(sum(pairs) / len(pairs))
+    return statistics.pstdev(means)
+
+
+@given(st.lists(st.tuples(st.lists(text, min_size=1, max_size=3), st.lists(text, min_size=3, max_size=3)), max_size=4))
+def test_sigma_sm_is_that_of_plain_loops(drawn: list[tuple[list[str], list[str]]]) -> None:
+    drawn = [(["a b"], ["c", "a a", "d"]), *drawn]
+    found = sigma_sm(written([one[0] for one in drawn], [one[1] for one in drawn]), vectors_of(TABLE))
+    assert found.tolist() == pytest.approx([spread_by_loops(*one) for one in drawn], abs=1e-12)
+
+
+def test_sigma_sm_by_hand() -> None:
+    table = {"x": [1.0, 0.0], "y": [0.0, 2.0]}
+    instances = written([["x x"], ["x", "y"], ["nobody"]], [["x", "y"], ["x", "nobody"], ["x", "y"]])
+    # cosines 1 and 0; (1 + 0) / 2 and none at all; none at all
+    assert sigma_sm(instances, vectors_of(table)).tolist() == [0.5, 0.25, 0.0]
+
+
+def test_the_last_20_words_of_a_context_and_the_first_20_of_a_response_count() -> None:
+    table = {"x": [1.0, 0.0], "y": [0.0, 1.0]}
+    other = "- ".join(["y"] * 20)
+    instances = written([["x x", other], [f"{other} x"]], [["x", "y"], [f"x {other}", f"{other} x"]])
+    # cosines 0 and 1; of 19 y and one x with 19 y and one x, and with 20 y
+    expected = [0.5, ((19 * 19 + 1) / 400 - 19 / 20) / -2]
+    assert sigma_sm(instances, vectors_of(table)).tolist() == pytest.approx(expected)
+
+
+def test_words_are_without_the_punctuation_around_them() -> None:
+    assert words('"Don\'t", he said -- (see /etc/fstab)... ?') == ["Don't", "he", "said", "see", "etc/fstab"]
+
+
+def test_equal_candidates_are_easiest() -> None:
+    instances = written([["a b", "c"]], [["d a"] * 4])
+    assert sigma_sm(instances, vectors_of(TABLE))[0] == pytest.approx(0.0, abs=1e-12)
+    assert sigma_bm25(instances, BM25)[0] == 0.0
+
+
+@pytest.mark.parametrize("given", [BM25, SamplerSettings(k1=0.9, b=0.4), SamplerSettings(name="random")])
+def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: Prepared, given: SamplerSettings) -> None:
+    found = instances(dialogues, "train")
+    assert np.isnan(found.bm25).all()
+    oracle = BM25Okapi([plain(text) for text in found.responses], k1=given.k1, b=given.b)
+    scores = [oracle.get_scores(plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)]
+    expected = [statistics.pstdev(own) for own in scores]
+    assert max(expected) > 1
+    assert sigma_bm25(found, given).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@given(st.lists(st.tuples(text, st.lists(text, min_size=3, max_size=3)), max_size=4))
+def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: list[tuple[str, list[str]]]) -> None:
+    drawn = [("a zz zz b", ["a", "c", "zz a zz"]), *drawn]
+    found = written([[one[0]] for one in drawn], [one[1] for one in drawn])
+    oracle = BM25Okapi([plain(text) for text in found.responses])
+    scores = [oracle.get_scores(plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)]
+    assert sigma_bm25(found, BM25).tolist() == pytest.approx([statistics.pstdev(own) for own in scores], abs=1e-12)
+
+
+def test_sigma_bm25_has_the_tasks_words_and_reads_what_its_sampler_reads_of_a_query() -> None:
+    found = written([["other mounted " + "x" * 520 + " disk"]], [["mount", "disk", "other", "none of them"]])
+    last = SamplerSettings(authors=True)
+    assert sigma_bm25(found, last) == sigma_bm25(written([["disk"]], [found.responses]), BM25)
+    stems = SamplerSettings(words="stemmed")
+    assert sigma_bm25(found, stems) != sigma_bm25(found, BM25)
+    assert sigma_bm25(found, stems) == sigma_bm25(written([["other mount disk"]], [found.responses]), stems)
+
+
+def test_sigma_bm25_takes_the_tasks_own_scores_where_all_have_one(dialogues: Prepared, docstrings: Prepared) -> None:
+    for prepared, split in ((dialogues, "dev"), (dialogues, "test"), (docstrings, "train")):
+        table = prepared.candidates(split)
+        expected = table.groupby("query_id", sort=False)["bm25"].std(ddof=0).to_list()
+        assert sigma_bm25(instances(prepared, split), BM25).tolist() == pytest.approx(expected, rel=1e-12)
+        assert len(set(expected)) > 1
+
+
+def test_one_missing_score_and_all_are_computed(docstrings: Prepared) -> None:
+    found = instances(docstrings, "test")
+    nothing, one = np.full_like(found.bm25, np.nan), found.bm25.copy()
+    one[-1, -1] = np.nan
+    computed = sigma_bm25(found._replace(bm25=one), BM25)
+    np.testing.assert_array_equal(computed, sigma_bm25(found._replace(bm25=nothing), BM25))
+    assert (computed != sigma_bm25(found, BM25)).any()
+
+
+def test_candidates_without_a_word_are_refused() -> None:
+    with pytest.raises(UserError, match=r"^curriculum\.score: sigma_BM25 where no document holds a word; expected"):
+        sigma_bm25(written([["a"]], [["?", "!"]]), BM25)
+
+
+def test_what_the_candidates_differ_in_more_is_harder() -> None:
+    contexts = [["disk format"]] * 3
+    near, middle, far = ["disk", "disk now"], ["disk format", "disk"], ["disk format disk format", "hello"]
+    found = sigma_bm25(written(contexts, [near, middle, far]), BM25).tolist()
+    assert all(easier < harder for easier, harder in pairwise(found))

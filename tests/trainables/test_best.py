@@ -1,0 +1,218 @@
+"""A run that ends with its best evaluation has that evaluation's bits, however it is cut, forked, killed or shared."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from tests.trainables.processes import begin
+from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
+from trainables.chain import Chain
+from trainables.job import Job, Outcome
+from trainables.metrics import MINIMISED
+from trainables.run import Run, mean_metric
+from trainables.specification import VariantSettings
+from trainables.stages import Best, stage_key
+from trainables.training import Pairs, Trainer
+
+TOTAL = BATCHES * BATCH_SIZE
+RISE_AND_FALL = {"learning_rate": 1e-2, "seed": 1}
+"""The tiny model is best after two of its four batches."""
+LATE = T_LS.model_copy(update={"switch": 0.75})
+"""Forks after that."""
+
+
+class Evaluation(NamedTuple):
+    """Of a run that ends with its last weights, on its way."""
+
+    seen: int
+    weights: str
+    dev: np.ndarray
+    test: np.ndarray
+    value: float
+
+
+def evaluations(errand: Job, metric: str) -> tuple[list[Evaluation], Outcome]:
+    """Every one of them, and the run's end."""
+    run, found = Run(errand), []
+    while (outcome := run.advance()) is None:
+        trainer, dev, test = run.trainer, run.data.pairs("dev"), run.data.pairs("test")
+        scores = trainer.scores(dev)
+        value = mean_metric(metric, scores, dev)
+        found.append(Evaluation(trainer.seen, trainer.weights_hash(), scores, trainer.scores(test), value))
+    return found, outcome
+
+
+def chosen(world: World, cache: Any, variant: VariantSettings = BASELINE, **settings: Any) -> Job:
+    """A run that ends with its best evaluation out of one a batch."""
+    return job(world, cache, variant, **{"checkpoint": "MAP", "evaluations": BATCHES, **RISE_AND_FALL, **settings})
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    equal = np.array_equal(one.scores, other.scores)
+    names = ("weights", "checkpoint", "history", "metric")
+    return equal and all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("metric", "model"), [("MAP", FROZEN), *((name, None) for name in ("MAP", "R5@1", "Spearman", *MINIMISED))]
+)
+def test_a_run_ends_with_its_best_evaluation(
+    world: World, fresh: Fresh, metric: str, model: dict[str, Any] | None
+) -> None:
+    cache = fresh()
+    errand = chosen(world, cache, model=model, checkpoint=metric)
+    outcome = finish(errand)
+    tested = finish(errand.model_copy(update={"action": "test"}))
+    every, last = evaluations(chosen(world, fresh(), model=model, checkpoint="last"), metric)
+    assert [one.seen for one in every] == [BATCH_SIZE * (step + 1) for step in range(BATCHES)]
+    pick: Callable[..., Evaluation] = min if metric in MINIMISED else max
+    best = pick(every, key=lambda one: one.value)  # the first of several
+    assert outcome.checkpoint == tested.checkpoint == Best(best.seen, best.value)
+    assert outcome.weights == tested.weights == best.weights
+    np.testing.assert_array_equal(outcome.scores, best.dev)
+    np.testing.assert_array_equal(tested.scores, best.test)
+    assert outcome.metric == mean_metric("R5@1", best.dev, Run(errand).data.pairs("dev"))
+    assert (last.checkpoint, last.weights) == (None, every[-1].weights)
+    assert [row[f"dev/{metric}"] for row in outcome.history if f"dev/{metric}" in row] == [one.value for one in every]
+    own = {"instances", "train/loss", "train/learning_rate", "train/epsilon", "dev/R5@1"}
+    assert [{key: row[key] for key in own & row.keys()} for row in outcome.history] == last.history
+
+
+def test_the_best_may_lie_in_the_middle(world: World, fresh: Fresh) -> None:
+    outcome = finish(chosen(world, fresh()))
+    assert outcome.checkpoint is not None
+    assert 0 < outcome.checkpoint.instances < TOTAL
+    assert outcome.instances_trained == TOTAL
+
+
+def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, whole = 0, Trainer.scores
+
+    def counted(trainer: Trainer, pairs: Pairs) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return whole(trainer, pairs)
+
+    monkeypatch.setattr(Trainer, "scores", counted)
+    finish(chosen(world, fresh()))
+    assert calls == BATCHES
+
+
+def test_of_equal_evaluations_the_earliest_counts(world: World, fresh: Fresh) -> None:
+    errand = chosen(world, fresh(), learning_rate=1e-9)
+    outcome = finish(errand)
+    assert len({row["dev/MAP"] for row in outcome.history if "dev/MAP" in row}) == 1
+    assert outcome.checkpoint is not None
+    assert outcome.checkpoint.instances == BATCH_SIZE
+    assert (
+        outcome.weights
+        == evaluations(chosen(world, fresh(), learning_rate=1e-9, checkpoint="last"), "MAP")[0][0].weights
+    )
+
+
+@pytest.mark.parametrize(("variant", "parts"), [(BASELINE, 2), (LATE, BATCHES)], ids=["between evaluations", "at each"])
+def test_a_run_that_is_killed_after_any_batch_ends_the_same(
+    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, variant: VariantSettings, parts: int
+) -> None:
+    whole = finish(chosen(world, fresh(), variant, evaluations=parts))
+    assert whole.checkpoint is not None
+    assert whole.checkpoint.instances < TOTAL
+    stepped, left, deaths = Chain.stepped, 0, 0
+
+    def dying(chain: Chain) -> None:
+        nonlocal left
+        stepped(chain)
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Chain, "stepped", dying)
+    while True:
+        errand = chosen(world, fresh(), variant, cuts=(), evaluations=parts).model_copy(update={"interval": 0.0})
+        left = deaths + 1
+        try:
+            found = finish(errand)
+        except KeyboardInterrupt:
+            deaths += 1
+            again = finish(errand)
+            assert same(again, whole)
+            assert again.instances_resumed > 0
+            assert again.instances_trained + again.instances_resumed == TOTAL
+        else:
+            assert same(found, whole)
+            break
+    assert deaths == BATCHES - 1
+
+
+def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh) -> None:
+    settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20}
+    whole = finish(chosen(world, fresh(), **settings))
+    errand = chosen(world, fresh(), **settings).model_copy(update={"interval": 0.0})
+    (process,) = begin(errand)
+    process.wait(lambda: process.seen.value > 30 * BATCH_SIZE)
+    process.kill()
+    again = finish(errand)
+    assert same(again, whole)
+    assert again.instances_resumed >= 30 * BATCH_SIZE
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("forked", [T_LS, LATE], ids=["at 0.5", "at 0.75"])
+def test_a_fork_knows_the_best_of_the_shared_part(
+    world: World, fresh: Fresh, forked: VariantSettings, seed: int
+) -> None:
+    shared = fresh()
+    constant = finish(chosen(world, shared, LS, seed=seed))
+    fork = finish(chosen(world, shared, forked, seed=seed))
+    scratch = finish(chosen(world, fresh(), forked, seed=seed))
+    assert forked.switch is not None
+    cut = int(forked.switch * TOTAL)
+    assert (fork.instances_reused, scratch.instances_reused) == (cut, 0)
+    assert same(fork, scratch)
+    assert fork.checkpoint is not None
+    assert fork.checkpoint.instances <= cut  # or else this tests nothing
+    assert fork.weights == constant.weights
+    assert fork.history != constant.history
+
+
+def test_a_run_that_is_overtaken_ends_the_same(world: World, fresh: Fresh) -> None:
+    errand = chosen(world, fresh(), LS)
+    slow = Run(errand)
+    slow.advance()
+    fast = finish(errand)
+    assert same(finish(slow), fast)
+
+
+@pytest.mark.parametrize("checkpoint", ["MAP", "last"])
+def test_a_state_holds_the_best_weights_where_they_are_not_its_own(world: World, fresh: Fresh, checkpoint: str) -> None:
+    errand = chosen(world, fresh(), LS, checkpoint=checkpoint)
+    outcome = finish(errand)
+    kinds = {}
+    for stop in (*CUTS, TOTAL):
+        key = stage_key(errand.specification, stop)
+        tensors = load_file(errand.cache / "stages" / key / "state.safetensors")
+        kinds[stop] = {name.partition("/")[0] for name in tensors}
+    moments = {"step", "exp_avg", "exp_avg_sq"}
+    assert all(kinds[stop] - {"best"} == {"weights", *moments} for stop in CUTS)
+    assert kinds[TOTAL] == {"weights"}
+    holding = [stop for stop in CUTS if "best" in kinds[stop]]
+    best = outcome.checkpoint.instances if outcome.checkpoint else TOTAL
+    assert best in (2 * BATCH_SIZE, TOTAL)
+    assert holding == [stop for stop in CUTS if stop > best]
+
+
+def test_one_evaluation_is_the_last(world: World, fresh: Fresh) -> None:
+    only = finish(chosen(world, fresh(), evaluations=1))
+    last = finish(chosen(world, fresh(), evaluations=1, checkpoint="last"))
+    assert (only.weights, only.metric) == (last.weights, last.metric)
+    assert only.checkpoint is not None
+    assert only.checkpoint.instances == TOTAL
+
+
+def test_a_run_without_instances_has_nothing_to_choose(world: World, fresh: Fresh) -> None:
+    untrained = finish(chosen(world, fresh(), instances=0))
+    assert untrained.checkpoint is None
+    assert untrained.weights == finish(chosen(world, fresh(), instances=0, checkpoint="last")).weights

@@ -1,0 +1,257 @@
+"""Runs with a curriculum: as pure as others, shared and forked like them, their difficulties computed once."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.trainables.small import (
+    BASELINE,
+    BATCH_SIZE,
+    BATCHES,
+    LS,
+    T_LS,
+    TRAINING,
+    Fresh,
+    World,
+    finish,
+    job,
+    specification,
+)
+from trainables.curriculum_settings import CurriculumSettings
+from trainables.difficulty import kept
+from trainables.groundwork import groundwork
+from trainables.job import Job
+from trainables.ranker import Ranker
+from trainables.run import Data, Run
+from trainables.specification import RunSpecification, VariantSettings
+
+UNIFORM = {"sampling": "uniform"}
+SCORER_SEED = 7
+
+
+@pytest.fixture
+def place(world: World, tmp_path: Path) -> Path:
+    """A cache with the prepared task and nothing that was made of it."""
+    target = tmp_path / "cache" / "prepared" / world.prepared.fingerprint
+    shutil.copytree(world.prepared.folder, target, ignore=shutil.ignore_patterns("difficulty"))
+    return tmp_path / "cache"
+
+
+def scorer(world: World, cache: Path) -> Job:
+    return job(world, cache, seed=SCORER_SEED, **UNIFORM).model_copy(update={"scores": True, "cuts": ()})
+
+
+def curricular(world: World, cache: Path, variant: VariantSettings = BASELINE, **settings: Any) -> Job:
+    """A run with a curriculum; nothing is computed for it."""
+    plain = job(world, cache, variant, **UNIFORM)
+    asked = scorer(world, cache).specification.id
+    order = CurriculumSettings.model_validate({**settings, "scorer": asked}).normalised()
+    return plain.model_copy(update={"specification": plain.specification.model_copy(update={"curriculum": order})})
+
+
+def keep(world: World, cache: Path, action: str = "train") -> None:
+    for _ in kept.keep(Run(scorer(world, cache).model_copy(update={"action": action}))):
+        pass
+
+
+def ready(errand: Job) -> Job:
+    for _ in groundwork(errand):
+        pass
+    return errand
+
+
+@pytest.mark.parametrize("score", ["random", "words_context", "sigma_SM", "sigma_BM25", "BERT_loss"])
+def test_a_run_forked_at_any_stage_has_the_weights_of_the_unforked_one(world: World, fresh: Fresh, score: str) -> None:
+    alone, shared = fresh(), fresh()
+    if score == "BERT_loss":
+        keep(world, alone)  # both caches have the prepared task in common
+    whole = finish(ready(curricular(world, alone, T_LS, score=score)))
+    first = finish(ready(curricular(world, shared, LS, score=score)))
+    forked = finish(ready(curricular(world, shared, T_LS, score=score)))
+    assert forked.instances_reused == BATCHES * BATCH_SIZE // 2
+    assert (forked.weights, forked.history, forked.metric) == (whole.weights, whole.history, whole.metric)
+    assert forked.weights != first.weights
+
+
+def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: Fresh) -> None:
+    whole = finish(ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear")))
+    errand = ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear"))
+    errand = errand.model_copy(update={"interval": 0.0, "cuts": ()})
+    tries, outcome = 0, None
+    while outcome is None:
+        run = Run(errand)
+        outcome = run.advance()
+        run.close()
+        tries += 1
+    assert tries > 1
+    assert (outcome.weights, outcome.history) == (whole.weights, whole.history)
+
+
+def test_order_pace_start_and_length_make_other_runs(world: World, fresh: Fresh) -> None:
+    cache = fresh()
+    settings: list[dict[str, Any]] = [
+        {"score": "random"},
+        {"score": "words_context"},
+        {"score": "words_context", "pacing": "geometric_progression"},
+        {"score": "words_context", "delta": 0.1},
+        {"score": "words_context", "duration": 0.5},
+    ]
+    found = [finish(ready(curricular(world, cache, **own))) for own in settings]
+    plain = finish(job(world, cache, **UNIFORM))
+    epochs = finish(job(world, cache))
+    assert len({outcome.weights for outcome in [*found, plain, epochs]}) == len(settings) + 2
+    standard = curricular(world, cache, score="words_context", pacing="standard")
+    assert standard.specification.id == job(world, cache, **UNIFORM).specification.id
+
+
+def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -> None:
+    """Through the whole chain: the first step's queries are among the easiest third by the texts themselves."""
+    errand = ready(curricular(world, fresh(), score="words_responses", delta=0.3, duration=1.0))
+    data, seen = Data(errand), list[np.ndarray]()
+    run = Run(errand)
+    whole = run.data.read
+
+    def read(rows: np.ndarray) -> Any:
+        seen.append(rows)
+        return whole(rows)
+
+    run.data.read = read  # type: ignore[method-assign]
+    finish(run)
+    train = world.prepared.candidates("train")
+    texts = world.prepared.documents().set_index("document_id")["text"]
+    lengths = train["document_id"].map(lambda name: len(texts[name].split()))
+    words = lengths.groupby(train["query_id"], sort=False).mean()
+    first = data.pairs("train").first
+    batches, count = [], 0
+    for rows in seen:
+        if count < BATCH_SIZE:
+            batches.append(rows)
+            count += len(rows)
+    ids = train["query_id"].to_numpy()[np.concatenate(batches) - first]
+    assert words[np.unique(ids)].max() <= words.sort_values().iloc[int(0.3 * len(words)) - 1]
+
+
+@pytest.mark.parametrize("score", ["words_context", "sigma_SM"])
+def test_a_score_is_computed_once_and_then_found(world: World, place: Path, score: str) -> None:
+    errand = curricular(world, place, score=score)
+    path = kept.file(place / "prepared" / world.prepared.fingerprint, _order(errand), errand.specification.model.name)  # type: ignore[union-attr]
+    assert not path.is_file()
+    ready(errand)
+    before = path.stat().st_mtime_ns
+    check(world, pd.read_parquet(path), ["train", "dev", "test"])
+    ready(errand.model_copy(update={"specification": errand.specification.model_copy(update={"seed": 2})}))
+    assert path.stat().st_mtime_ns == before
+
+
+def check(world: World, table: pd.DataFrame, splits: list[str]) -> None:
+    assert list(table.columns) == ["split", "query_id", "difficulty"]
+    expected = world.prepared.candidates()[["split", "query_id"]].drop_duplicates()
+    expected = expected[expected["split"].isin(splits)]
+    assert table[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, place: Path, fresh: Fresh) -> None:
+    errand = scorer(world, place)
+    result, steps = conducted(errand)
+    ordinary = finish(job(world, fresh(), seed=SCORER_SEED, **UNIFORM))
+    assert result["metric"] == ordinary.metric
+    assert steps == conducted(scorer(world, fresh()).model_copy(update={"scores": False}))[1] + 2  # a split a step
+    made = difficulties(place)
+    assert sorted(path.name.partition("-")[0] for path in made) == ["BERT_loss", "BERT_pred"]
+    for path in made:
+        check(world, pd.read_parquet(path), ["train", "dev"])  # nothing of the test set before it is tested
+    for score in ("BERT_loss", "BERT_pred"):
+        ready(curricular(world, place, score=score))
+    conducted(errand)
+    assert difficulties(place) == made
+    tested, _ = conducted(errand.model_copy(update={"action": "test"}))
+    test_run = job(world, fresh(), seed=SCORER_SEED, **UNIFORM)
+    finish(test_run)
+    assert tested["metric"] == finish(test_run.model_copy(update={"action": "test"})).metric
+    assert {path: time for path, time in difficulties(place).items() if path in made} == made
+    for path in difficulties(place).keys() - made.keys():
+        assert path.name.endswith("-test.parquet")
+        check(world, pd.read_parquet(path), ["test"])
+
+
+def conducted(errand: Job) -> tuple[dict[str, Any], int]:
+    """What a trial reports at its end, and its steps."""
+    trial, steps = Ranker(config={"job": errand.model_dump_json()}), 1
+    while not (result := trial.step())["done"]:
+        steps += 1
+    trial.cleanup()
+    return result, steps
+
+
+def difficulties(cache: Path) -> dict[Path, int]:
+    """When each table was written."""
+    return {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")}
+
+
+def test_without_its_scorer_a_run_says_what_is_missing(world: World, place: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"no difficulties by BERT_loss: .* failed"):
+        ready(curricular(world, place, score="BERT_loss"))
+
+
+def test_a_tested_run_asks_for_no_difficulty_unless_it_must_be_trained_again(world: World, place: Path) -> None:
+    errand = ready(curricular(world, place, score="words_context"))
+    finish(errand)
+    shutil.rmtree(place / "prepared" / world.prepared.fingerprint / "difficulty")
+    tested = finish(ready(errand.model_copy(update={"action": "test"})))
+    assert not difficulties(place)
+    shutil.rmtree(place / "stages")
+    assert finish(ready(errand.model_copy(update={"action": "test"}))).weights == tested.weights
+    assert difficulties(place)
+
+
+def test_difficulties_of_a_scorer_are_the_same_in_every_cache(world: World, place: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(place / "prepared", other / "prepared")
+    for cache in (place, other):
+        keep(world, cache)
+        keep(world, cache, "test")
+    first, second = ({path.name: path.read_bytes() for path in difficulties(cache)} for cache in (place, other))
+    assert len(first) == 4
+    assert first == second
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_bert_scores_are_those_of_the_trained_model(world: World, place: Path, split: str) -> None:
+    action = "test" if split == "test" else "train"
+    keep(world, place, action)
+    outcome = finish(Run(scorer(world, place).model_copy(update={"action": action})))
+    order = CurriculumSettings(score="BERT_loss", scorer=scorer(world, place).specification.id)
+    table = kept.read(place / "prepared" / world.prepared.fingerprint, order, "")
+    assert table is not None
+    found = table[table["split"] == split].set_index("query_id")["difficulty"]
+    candidates = world.prepared.candidates(split).assign(score=outcome.scores)
+    for query, own in candidates.groupby("query_id"):
+        losses = np.log1p(np.exp(np.where(own["relevant"] == 1, -own["score"], own["score"])))
+        relevant = own["relevant"].to_numpy() == 1
+        wanted = (losses[relevant].mean() + losses[~relevant].mean()) / 2
+        assert found[query] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_a_run_without_curriculum_needs_no_difficulty(world: World, place: Path) -> None:
+    ready(job(world, place))
+    finish(ready(curricular(world, place, score="random")))
+    assert not list(place.glob("prepared/*/difficulty"))
+
+
+def test_the_curriculum_is_part_of_what_a_run_is() -> None:
+    plain: RunSpecification = specification(**UNIFORM)
+    ids = {
+        plain.model_copy(update={"curriculum": order}).id
+        for order in (None, CurriculumSettings(score="turns"), CurriculumSettings(score="turns", delta=0.5))
+    }
+    assert len(ids) == 3
+    assert TRAINING.keys() <= plain.training.model_dump().keys()  # type: ignore[union-attr]
+
+
+def _order(errand: Job) -> CurriculumSettings:
+    assert errand.specification.curriculum is not None
+    return errand.specification.curriculum

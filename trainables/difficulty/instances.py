@@ -1,0 +1,45 @@
+"""The instances of a split: contexts as utterances, responses, and which responses are a context's candidates."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from trainables.data import task
+from trainables.data.prepared import Prepared
+from trainables.data.samplers import Floats, Ints
+
+
+class Instances(NamedTuple):
+    """What scores of texts read."""
+
+    query_ids: list[str]
+    """(queries,)"""
+    queries: list[str]
+    """(queries,) their texts."""
+    contexts: list[list[str]]
+    """(queries,) utterances of each."""
+    responses: list[str]
+    """(responses,) each once."""
+    candidates: Ints
+    """(queries, candidates) positions in `responses`."""
+    bm25: Floats
+    """(queries, candidates) NaN where the task has none."""
+
+
+def instances(prepared: Prepared, split: str) -> Instances:
+    """Those of a split, in the order of its candidates."""
+    table, size = prepared.candidates(split), prepared.settings.candidates_of(split)
+    names = table["query_id"].to_list()[::size]
+    queries = prepared.queries().set_index("query_id")["text"].loc[names].to_list()
+    positions, documents = pd.factorize(table["document_id"])
+    responses = prepared.documents().set_index("document_id")["text"].loc[documents].to_list()
+    utterances = task(prepared.settings.name).utterances
+    return Instances(
+        names,
+        queries,
+        [utterances(text) for text in queries],
+        responses,
+        positions.astype(np.int64).reshape(-1, size),
+        table["bm25"].to_numpy(np.float64).reshape(-1, size),
+    )
