@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.queries import agreed
 from analysis.results import Results
 from analysis.run import Run
 from analysis.searched import Search
@@ -32,10 +33,10 @@ class Completed(NamedTuple):
 def complete(results: Results, records: Results) -> Completed:
     """The same study with the records' runs where W&B has none, an unfinished one, or one without its scores.
 
-    Of plan and search, what is further counts.
+    Of plan, search and queries, what is further counts.
 
     Raises:
-        UserError: the records are of another study, or of another plan of the same version.
+        UserError: the records are of another study, or of another plan of the same version, or of other queries.
     """
     plan, other = results.plan, records.plan
     if other.study != plan.study:
@@ -62,6 +63,7 @@ def complete(results: Results, records: Results) -> Completed:
         sorted(runs.values(), key=lambda run: run.id),
         max(results.search, records.search, key=_told),
         [key for key in results.unfinished if key not in known],
+        agreed(results.queries, records.queries),
     )
     return Completed(completed, **counts)
 

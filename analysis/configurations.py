@@ -10,7 +10,10 @@ from analysis.plan import Phase, Plan
 from analysis.results import Results, Run, same_queries
 from trainables.errors import UserError
 
-FURTHER = ("schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives")
+FURTHER = (
+    "schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing", "score", "delta",
+    "duration",
+)  # fmt: skip
 """Hyperparameters beside epsilon and switch: named where a system's configurations differ in them."""
 
 Score = tuple[float, float | None]
@@ -48,7 +51,7 @@ class Configuration:
     def settings(self) -> list[str]:
         """What `further` names, in words."""
         return [
-            str(value).replace("_", "-") if name == "schedule" else f"{name.replace('_', ' ')} {value:g}"
+            word(name, value) if name == "schedule" else f"{name.replace('_', ' ')} {word(name, value)}"
             for name, value in self.further
         ]
 
@@ -86,6 +89,8 @@ class Configuration:
 def configurations(results: Results) -> list[Configuration]:
     """Every configuration that has a run, in the plan's order of systems, then by epsilon, switch and id.
 
+    A scoring run is of none, though it shares its settings with the baseline.
+
     Raises:
         UserError: if two runs share configuration and seed, or the runs do not rank the same queries.
     """
@@ -94,6 +99,8 @@ def configurations(results: Results) -> list[Configuration]:
         same_queries(plan, [run for run in results.runs if run.finished and split in run.files], split)
     grouped: dict[str, dict[int | None, Run]] = {}
     for run in results.runs:
+        if run.scores_difficulty:
+            continue
         group = grouped.setdefault(run.config["configuration_id"], {})
         if run.seed in group:
             raise UserError(f"run {run.id}", f"the configuration and seed of {group[run.seed].id}", "one run of each")
@@ -144,6 +151,13 @@ def chosen(results: Results, found: list[Configuration]) -> dict[str, Configurat
             )
         best[system] = next(iter(complete or own), None)
     return best
+
+
+def word(name: str, value: float | str) -> str:
+    """The value of a hyperparameter; pacing functions and scores have names, in which nothing is replaced."""
+    if isinstance(value, str):
+        return value.replace("_", "-") if name == "schedule" else value
+    return f"{value:g}"
 
 
 def mean(values: NDArray[np.float64] | None) -> Score | None:

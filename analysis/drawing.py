@@ -7,8 +7,10 @@ import numpy as np
 
 from analysis.plan import Plan
 
-COLOURS = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
-"""Okabe and Ito's palette: told apart by colour-blind readers too."""
+_OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
+"""Okabe and Ito's palette, told apart by colour-blind readers too, and five colours far from these and each other."""
+_DASHED = (0, (5, 1.5))
 STYLE: Any = {
     "svg.hashsalt": "analysis",
     "svg.fonttype": "path",
@@ -46,5 +48,11 @@ def locator(count: int) -> Any:
 
 
 def colour_of(plan: Plan, name: str) -> str:
-    """A system's own."""
-    return COLOURS[plan.systems.index(name) % len(COLOURS)]
+    """A system's own; grey of one that only comparisons name."""
+    return COLOURS[plan.systems.index(name) % len(COLOURS)] if name in plan.systems else "0.5"
+
+
+def line_of(plan: Plan, name: str) -> dict[str, Any]:
+    """A system's colour and kind of line: the first seven are solid, so that no two of nineteen are alike."""
+    whole = plan.systems.index(name) < len(_OKABE_ITO)
+    return {"color": colour_of(plan, name), "linestyle": "-" if whole else _DASHED}

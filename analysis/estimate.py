@@ -59,13 +59,19 @@ class Estimate(NamedTuple):
 
     def test(self, confidence: float = 0.95) -> Test:
         """Two-sided; without spread a zero difference has p 1 and any other has p 0."""
-        from scipy import stats
-
         df = self.df_at(1 - confidence)
         if self.error == 0:
             return Test(1.0 if self.mean == 0 else 0.0, self.mean, self.mean, df)
-        half = float(stats.t.ppf((1 + confidence) / 2, df)) * self.error
-        return Test(min(1.0, 2 * self.tail(abs(self.mean))), self.mean - half, self.mean + half, df)
+        return Test(min(1.0, 2 * self.tail(abs(self.mean))), *self.interval(confidence), df)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """That of the test, without its p, which takes longer; without spread it has no width."""
+        from scipy import stats
+
+        if self.error == 0:
+            return self.mean, self.mean
+        half = float(stats.t.ppf((1 + confidence) / 2, self.df_at(1 - confidence))) * self.error
+        return self.mean - half, self.mean + half
 
     def tail(self, distance: float) -> float:
         """p-value, one-sided, of a mean that is so far on the other side of a bound.

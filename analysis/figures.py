@@ -1,19 +1,13 @@
-"""The figures of a study, and the two that are not of its search: learning curves and weak labels.
+"""The figures of a study, and the one of its weak labels, which follows Penha and Hauff (2021)."""
 
-That of the weak supervision's distribution follows Penha and Hauff (2021).
-"""
-
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis import effects, reliability, search_figures, smoothing_figures
-from analysis.configurations import Configuration
-from analysis.drawing import COLOURS, STYLE, colour_of, locator, panels
-from analysis.plan import Plan
+from analysis import curves, effects, reliability, search_figures, smoothing_figures, strata_figure
+from analysis.drawing import COLOURS, STYLE, panels
 from analysis.tables import Analysis
 
 _DPI = 160
@@ -45,39 +39,6 @@ def draw(analysis: Analysis, folder: Path) -> list[str]:
     return names
 
 
-def learning_curves(analysis: Analysis) -> Any:
-    """Training loss and development metric over instances of each system's chosen configuration; None without any."""
-    plan = analysis.results.plan
-    keys = {"train/loss": "training loss", f"{plan.search_split}/{plan.metric}": f"{plan.search_split} {plan.metric}"}
-    lines = [(name, c) for name, c in analysis.chosen.items() if c is not None and name in plan.systems]
-    if not any(_curve(c, plan, key) for _, c in lines for key in keys):
-        return None
-    figure, axes = panels(2, (7.0, 3.4), sharex=True)
-    switches: dict[float, list[str]] = {}
-    for name, configuration in lines:
-        colour = colour_of(plan, name)
-        for axis, key in zip(axes, keys, strict=True):
-            if curve := _curve(configuration, plan, key):
-                x, mean, spread = curve
-                axis.plot(x, mean, color=colour, label=name, marker="o" if len(x) < 12 else None, markersize=3)
-                axis.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.13, linewidth=0)
-        if (at := _switch_instances(configuration)) is not None:
-            switches.setdefault(at, []).append(colour)
-    for at, colours in sorted(switches.items()):
-        for axis in axes:
-            axis.axvline(at, color=colours[0] if len(colours) == 1 else "0.4", linestyle="--", linewidth=1, zorder=0)
-    for axis, title in zip(axes, keys.values(), strict=True):
-        axis.set(xlabel="training instances", title=title)
-        axis.xaxis.set_major_locator(locator(5))
-        axis.margins(x=0.02)
-    handles, labels = axes[1].get_legend_handles_labels()
-    handles, labels = (handles, labels) if handles else axes[0].get_legend_handles_labels()
-    if switches:
-        handles, labels = [*handles, axes[0].lines[-1]], [*labels, "switch point"]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.4, handlelength=1.8)
-    return figure
-
-
 def weak_labels(analysis: Analysis) -> Any:
     """Distribution of the training negatives' weak labels with its mean; None where the plan does not tell it."""
     spread = (analysis.results.plan.data or {}).get("weak_labels")
@@ -95,11 +56,12 @@ def weak_labels(analysis: Analysis) -> Any:
 
 FIGURES: dict[str, Callable[[Analysis], Any]] = {
     "effects": effects.effects,
-    "learning_curves": learning_curves,
+    "learning_curves": curves.learning_curves,
     "epsilon": smoothing_figures.sensitivity,
     "epsilon_switch": smoothing_figures.switch_points,
     "weak_labels": weak_labels,
     "reliability": reliability.diagram,
+    "strata": strata_figure.strata,
     "parallel_coordinates": search_figures.parallel_coordinates,
     "importance": search_figures.importance,
     "pareto_front": search_figures.pareto_front,
@@ -112,7 +74,10 @@ CAPTIONS = {
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by the "
     "probability they were given; on the dashed line a system is calibrated. Grey: how many candidates a bin has, the "
     "fullest a quarter of the height.",
-    "learning_curves": "Chosen configurations: mean over seeds, band ± one standard deviation; dashed: switch point.",
+    "learning_curves": "Chosen configurations: mean over seeds, band ± one standard deviation (none with more than "
+    "six systems); a star: the best point of a curve; dashed and upright: switch point.",
+    "strata": "The first baseline and the best other system on the development set, by whatever is known of the "
+    "queries: mean with its 95 % interval, which is not corrected for their number.",
     "epsilon": "Strength of the smoothing on the development set, every complete configuration; the chosen one is "
     "ringed, the baseline dashed.",
     "epsilon_switch": "Strength and switch point on the development set, every complete configuration; the chosen one "
@@ -127,31 +92,3 @@ CAPTIONS = {
     "pareto_front": "Configurations by two objectives; the line joins those that no other beats in both. A cross is "
     "one that the race dropped, at its mean over fewer seeds.",
 }
-
-
-def _curve(configuration: Configuration, plan: Plan, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Instances, mean and standard deviation over seeds, where every seed has a value; None if some seed has none."""
-    curves = []
-    for seed in configuration.expected(plan, "search"):
-        run = configuration.runs.get(seed)
-        rows = run.history if run is not None and run.finished else []
-        curves.append({float(row["instances"]): float(row[key]) for row in rows if _finite(row.get(key))})
-    x = sorted(set.intersection(*map(set, curves))) if curves else []
-    if not x:
-        return None
-    values = np.array([[curve[at] for at in x] for curve in curves])
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(len(x))
-    return np.array(x), values.mean(axis=0), spread
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _switch_instances(configuration: Configuration) -> float | None:
-    if not configuration.switch:
-        return None
-    run = next(iter(configuration.runs.values()))
-    training = (run.config.get("specification") or {}).get("training") or {}
-    total = training.get("instances") or max((row["instances"] for row in run.history), default=0)
-    return float(configuration.switch * total) if total else None

@@ -48,7 +48,7 @@ def findings(analysis: Analysis, gpu: float = 1.0) -> dict[str, Finding]:
     for row in analysis.table.rows:
         found[of_system(row.system, "dev")] = row.dev[0] if row.dev else None
         found[of_system(row.system, "test")] = row.test[0] if row.test else None
-        own = [run for run in results.runs if run.config["variant"] == row.system]
+        own = [run for run in results.runs if run.config["variant"] == row.system and not run.scores_difficulty]
         found[of_system(row.system, FAILED)] = sum(not run.finished for run in own)
     found[FAILED] = spent.failed
     found[INCOMPLETE] = sum(_incomplete(configuration, plan) for configuration in analysis.found)

@@ -3,10 +3,16 @@
 import re
 from collections.abc import Sequence
 
-from analysis import confirmation, render
+from analysis import confirmation, render, sections
+from analysis.attributes import Attribute
+from analysis.plan import Plan
+from analysis.strata import Strata
 from analysis.tables import Analysis, Table
 
-_MARKS = {"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"}
+_MARKS = {
+    **{"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"},
+    **{"⇑": r"\Uparrow", "↑": r"\uparrow", "⇓": r"\Downarrow", "↓": r"\downarrow"},
+}
 _SPECIAL = {
     **{character: "\\" + character for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -50,6 +56,9 @@ def latex(analysis: Analysis) -> str:
     if analysis.untuned:
         header, rows = analysis.untuned.cells()
         parts.append(_float(analysis.untuned.legend(plan), "untuned", "llll", header, rows))
+    parts += [_seed_by_seed(section) for section in sections.seed_by_seed(analysis)]
+    if analysis.strata:
+        parts += [_stratum(analysis.strata, attribute, plan) for attribute in analysis.strata.attributes]
     return "\n".join(parts)
 
 
@@ -70,26 +79,64 @@ def _main(table: Table) -> str:
     return _float(render.legend(table), "main", columns, header[:-1], rows, escaped=True) + notes
 
 
+def _seed_by_seed(section: sections.Section) -> str:
+    """Marks are raised, and a broad table takes both columns of a page that has two."""
+    rows = [
+        [_cell(cell, (at, column) in section.bold) for column, cell in enumerate(row)]
+        for at, row in enumerate(section.rows)
+    ]
+    columns, header = "l" * len(section.header), section.header
+    kind = "table*" if section.broad else "table"
+    return _float(section.legend, "seed-by-seed", columns, header, rows, escaped=True, broken=True, kind=kind)
+
+
+def _stratum(found: Strata, attribute: Attribute, plan: Plan) -> str:
+    header, rows = found.cells(attribute)
+    caption = f"{plan.metric} on {plan.split_of(found.phase)}. {found.making(attribute)} {found.legend(plan)}"
+    return _float(caption, f"strata-{attribute.name}", "l" * len(header), header, rows, broken=True)
+
+
+def _cell(text: str, bold: bool) -> str:
+    value, _, mark = text.partition(" ")
+    shown = rf"\textbf{{{value}}}" if bold else escape(_dash(value))
+    return shown + (f"$^{{{_MARKS[mark]}}}$" if mark else "")
+
+
+def _broken(name: str) -> str:
+    """In lines, a part of a name in each."""
+    parts = re.findall(r"[^-_ ]+[-_]?|[-_]", name)
+    lines = r"\\".join(map(escape, parts))
+    return rf"\begin{{tabular}}[b]{{@{{}}l@{{}}}}{lines}\end{{tabular}}" if len(parts) > 1 else escape(name)
+
+
 def _dash(cell: str) -> str:
     return "--" if cell == "-" else cell
 
 
 def _float(
-    caption: str, label: str, columns: str, header: list[str], rows: Sequence[Sequence[str]], escaped: bool = False
+    caption: str,
+    label: str,
+    columns: str,
+    header: list[str],
+    rows: Sequence[Sequence[str]],
+    escaped: bool = False,
+    broken: bool = False,
+    kind: str = "table",
 ) -> str:
-    """A table with its caption; `escaped`: the rows are LaTeX already."""
+    """A table with its caption; `escaped`: the rows are LaTeX already; `broken`: the header is, into several lines."""
     lines = rows if escaped else [[escape(_dash(cell)) for cell in row] for row in rows]
+    titles = [_broken(name) if broken else escape(name) for name in header]
     return "\n".join([
-        r"\begin{table}[t]\centering\scriptsize\setlength{\tabcolsep}{2pt}",
+        rf"\begin{{{kind}}}[t]\centering\scriptsize\setlength{{\tabcolsep}}{{2pt}}",
         rf"\caption{{{escape(caption)}}}\label{{tab:{_label(label)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        " & ".join(map(escape, header)) + r" \\",
+        " & ".join(titles) + r" \\",
         r"\midrule",
         *(" & ".join(cells) + r" \\" for cells in lines),
         r"\bottomrule",
         r"\end{tabular}",
-        r"\end{table}",
+        rf"\end{{{kind}}}",
         "",
     ])  # fmt: skip
 

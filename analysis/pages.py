@@ -9,7 +9,17 @@ from importlib import resources
 from analysis import figures, render
 from analysis.answers import answers
 from analysis.notes import notes
-from analysis.sections import Section, comparisons, corrections, next_study, of_the_search, on_dev, runs
+from analysis.sections import (
+    Section,
+    comparisons,
+    corrections,
+    next_study,
+    of_the_search,
+    on_dev,
+    runs,
+    seed_by_seed,
+    strata,
+)
 from analysis.tables import Analysis
 
 
@@ -65,7 +75,10 @@ def markdown(analysis: Analysis) -> str:
     if told := notes(analysis):
         parts.append("".join(f"- {render.markdown_text(note)}\n" for note in told))
     for section in _tables(analysis):
-        parts += [f"## {render.markdown_text(section.title)}\n", render.markdown_table(section.header, section.rows)]
+        parts += [
+            f"## {render.markdown_text(section.title)}\n",
+            render.markdown_table(section.header, section.rows, section.bold),
+        ]
         parts += [f"{render.markdown_text(section.legend)}\n"] if section.legend else []
     return "\n".join(parts)
 
@@ -85,8 +98,8 @@ def text(analysis: Analysis) -> str:
 
 
 def _tables(analysis: Analysis) -> list[Section]:
-    told = [*comparisons(analysis), corrections(analysis), *next_study(analysis), *of_the_search(analysis)]
-    return [*on_dev(analysis), *told]
+    compared = [*comparisons(analysis), corrections(analysis), *seed_by_seed(analysis), *next_study(analysis)]
+    return [*on_dev(analysis), *compared, *of_the_search(analysis), *strata(analysis)]
 
 
 def _answers(analysis: Analysis) -> str:
@@ -99,7 +112,7 @@ def _answers(analysis: Analysis) -> str:
 
 def _section(section: Section, links: dict[str, str] | None = None) -> str:
     legend = f'\n<p class="small">{html.escape(section.legend)}</p>' if section.legend else ""
-    table = render.html_table(section.header, section.rows, links)
+    table = render.html_table(section.header, section.rows, links, section.bold)
     kind = ' class="broad"' if section.broad else ""
     title = html.escape(section.title)
     return f'<section{kind}><h2>{title}</h2>\n<div class="wide">{table}</div>{legend}</section>'

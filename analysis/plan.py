@@ -40,6 +40,8 @@ class Plan(BaseModel):
     """Of the search: every configuration is judged over them on the search split."""
     confirm_seeds: tuple[int, ...] = ()
     """Fresh ones, with which the chosen configurations are trained again; test scores are then theirs."""
+    scorer_seed: int | None = None
+    """Of the run that tells how difficult queries are, and is of no system; None: there is none."""
     metric: str
     margin: float | None = Field(default=None, gt=0)
     """Differences below it do not matter; None: nothing is called equivalent."""

@@ -3,13 +3,15 @@
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from analysis import marks
 from analysis.configurations import score_text
 from analysis.families import Comparison
 from analysis.tables import Row, Table, p_value
 
+Bold = Collection[tuple[int, int]]
+"""Places of cells, by row and column."""
 _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "queries: p", "seeds: p", "effect",
     "won/tied/lost", "P(better)", "detectable", "verdict",
@@ -94,9 +96,13 @@ def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
 
 
-def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: list[str], rows: list[list[str]], bold: Bold = frozenset()) -> str:
     """Any table as Markdown."""
-    return "\n".join([_line(header), _line(["---"] * len(header)), *map(_line, rows)]) + "\n"
+    shown = [
+        [f"**{cell}**" if (at, column) in bold else cell for column, cell in enumerate(row)]
+        for at, row in enumerate(rows)
+    ]
+    return "\n".join([_line(header), _line(["---"] * len(header)), *map(_line, shown)]) + "\n"
 
 
 def markdown_text(text: str) -> str:
@@ -104,20 +110,27 @@ def markdown_text(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(text.split()))
 
 
-def html_table(header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None) -> str:
+def html_table(
+    header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None, bold: Bold = frozenset()
+) -> str:
     """A table as HTML, every cell escaped; columns of numbers have the class n.
 
     Args:
         header: titles of the columns.
         rows: cells.
         links: by the whole text of a cell, where it leads.
+        bold: cells that stand out, by row and column.
     """
     kinds = [' class="n"' if _numeric([row[place] for row in rows]) else "" for place in range(len(header))]
     head = "".join(f'<th scope="col"{kind}>{html.escape(cell)}</th>' for kind, cell in zip(kinds, header, strict=True))
     body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{_cell(cell, links or {})}</td>" for kind, cell in zip(kinds, row, strict=True))
+        "<tr>"
+        + "".join(
+            f"<td{kinds[column]}>{_cell(cell, links or {}, (at, column) in bold)}</td>"
+            for column, cell in enumerate(row)
+        )
         + "</tr>\n"
-        for row in rows
+        for at, row in enumerate(rows)
     )  # fmt: skip
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>\n"
 
@@ -137,8 +150,8 @@ def _numeric(cells: list[str]) -> bool:
     return bool(known) and all(_NUMBER.match(cell) for cell in known)
 
 
-def _cell(text: str, links: Mapping[str, str]) -> str:
-    shown = html.escape(text)
+def _cell(text: str, links: Mapping[str, str], bold: bool) -> str:
+    shown = f"<strong>{html.escape(text)}</strong>" if bold else html.escape(text)
     return f'<a href="{html.escape(links[text])}" rel="noreferrer">{shown}</a>' if text in links else shown
 
 

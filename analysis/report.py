@@ -27,6 +27,8 @@ from analysis.wandb_server import ServerError
 from trainables.command_line import Parser
 from trainables.errors import UserError
 
+_STRATA = "strata.csv"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -56,6 +58,8 @@ def write_report(results: Results, folder: Path) -> Report:
             "results.csv": _tidy(analysis).to_csv(index=False, lineterminator="\n"),
             "report.html": pages.page(analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
+        if analysis.strata:
+            texts[_STRATA] = analysis.strata.table().to_csv(index=False, lineterminator="\n")
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
         if results.search is not None:
@@ -64,7 +68,7 @@ def write_report(results: Results, folder: Path) -> Report:
         for name in written:
             os.replace(staging / name, folder / name)
         possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
-        for name in {optuna_file.NAME, *possible} - {*written}:  # of an earlier report that had more to show
+        for name in {optuna_file.NAME, _STRATA, *possible} - {*written}:  # of an earlier report that had more to show
             (folder / name).unlink(missing_ok=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

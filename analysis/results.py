@@ -4,7 +4,7 @@ Nothing is dropped in silence: a run that failed, diverged or never finished is 
 configuration, and runs that do not rank the same queries are refused.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from analysis.json_files import History, filled, in_order, read_object
 from analysis.plan import Plan
+from analysis.queries import FILE, SHA256, read_queries
 from analysis.records import recorded
 from analysis.run import Run
 from analysis.scores import Evaluator
@@ -32,22 +33,36 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
 _HYPERPARAMETERS = (
     "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives",
+    "pacing", "score", "delta", "duration",
 )  # fmt: skip
 """In the order in which searches ask for them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """A study: its plan, that plan's hash, every run that finished or failed, by id, and the ids of those killed.
 
-    `search` is what its searches asked for and were told; None where the study did not write that down.
+    `search` is what its searches asked for and were told, `queries` what is known of the queries, as
+    `analysis.queries.read_queries` has it; None where the study did not write that down.
     """
 
     plan: Plan
     plan_hash: str
     runs: list[Run]
     search: Search | None = None
-    unfinished: list[str] = field(default_factory=list, compare=False)
+    unfinished: list[str] = field(default_factory=list)
+    queries: pd.DataFrame | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was told of both, but for runs that did not end, of which the records tell nothing."""
+        if not isinstance(other, Results):
+            return NotImplemented
+        if self.queries is None or other.queries is None:
+            alike = self.queries is other.queries
+        else:
+            alike = self.queries.equals(other.queries)
+        mine, theirs = ((one.plan, one.plan_hash, one.runs, one.search) for one in (self, other))
+        return alike and mine == theirs
 
 
 def read(folder: Path | str) -> Results:
@@ -64,7 +79,8 @@ def read(folder: Path | str) -> Results:
     wandb_runs = read_folder(place)
     if not wandb_runs:
         raise UserError(str(folder), "no W&B run in it", "a study's folder or its wandb folder")
-    declared, index = _declared(wandb_runs, str(folder)), staged_files(place)
+    index = staged_files(place)
+    declared = _declared(wandb_runs, _located(wandb_runs, index), str(folder))
     runs = [_from_wandb(run, index) for run in wandb_runs if "specification_id" in run.config]
     return _results(declared, runs, str(folder))
 
@@ -85,15 +101,15 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
     place = Address.parse(address)
     with connected() as connection:
         project = Project(connection, place, cache or connection.folder / "scores")
-        documents, runs = project.read(project.study(study))
-        yield _results(_declared(documents, address), runs, address)
+        documents, files, runs = project.read(project.study(study))
+        yield _results(_declared(documents, files, address), runs, address)
 
 
 def read_records(folder: Path | str) -> Results:
-    """The same study from its records: plan.json, search.json and runs/<id>/.
+    """The same study from its records: plan.json, search.json, queries.parquet and runs/<id>/.
 
     Raises:
-        UserError: if plan.json or a record is absent or unreadable.
+        UserError: if plan.json or a record is absent, or a file is damaged.
     """
     place = Path(folder)
     stored = read_object(place / "plan.json")
@@ -104,11 +120,12 @@ def read_records(folder: Path | str) -> Results:
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
     runs = recorded(place)
     search = read_object(place / "search.json") if (place / "search.json").is_file() else None
-    return _results(_Declared(stored["plan"], plan_hash, search), runs, str(folder))
+    queries = read_queries(place / FILE) if (place / FILE).is_file() else None
+    return _results(_Declared(stored["plan"], plan_hash, search, queries), runs, str(folder))
 
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
-    """One row a finished run and query, the metric computed from the scores.
+    """One row a finished run of a system and query, the metric computed from the scores.
 
     Returns:
         Columns system, configuration, epsilon, switch, seed, query_id, value, in order of system, configuration, seed
@@ -119,7 +136,7 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
     """
     frames = []
     for run in results.runs:
-        if run.finished and split in run.files:
+        if run.finished and split in run.files and not run.scores_difficulty:
             values = run.per_query(split, metric)
             columns = {"system": run.config["variant"], "configuration": run.config["configuration_id"]}
             columns |= {key: run.config.get(key) for key in ("epsilon", "switch", "seed")}
@@ -153,18 +170,32 @@ class _Declared(NamedTuple):
     plan: dict[str, Any]
     plan_hash: str
     search: dict[str, Any] | None
+    queries: pd.DataFrame | None
 
 
-def _declared(wandb_runs: list[WandbRun], where: str) -> _Declared:
-    """The plan of the highest version, and the latest state of the searches."""
+def _declared(wandb_runs: list[WandbRun], files: Mapping[str, Path], where: str) -> _Declared:
+    """The plan of the highest version, and the latest state of the searches and of the queries.
+
+    Args:
+        wandb_runs: documents among them.
+        files: of the documents of queries that are whole, by id.
+        where: what an error calls the study.
+    """
     plans = [run.config for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
     if not plans:
         raise UserError(where, "no plan among its runs", "the wandb folder of a study")
     found = max(plans, key=lambda config: int(config["plan"].get("version", 1)))
     plan_hash = found.get("plan_hash", digest(found["plan"]))
-    searches = [run for run in wandb_runs if run.job_type == "search" and "search" in run.config]
-    latest = max(searches, key=lambda run: (run.written, run.config.get("plan_hash") == plan_hash), default=None)
-    return _Declared(found["plan"], plan_hash, latest.config["search"] if latest else None)
+
+    def latest(documents: list[WandbRun]) -> WandbRun | None:
+        return max(documents, key=lambda run: (run.written, run.config.get("plan_hash") == plan_hash), default=None)
+
+    search = latest([run for run in wandb_runs if run.job_type == "search" and "search" in run.config])
+    if lost := [run.id for run in wandb_runs if SHA256 in run.summary and run.id not in files]:
+        raise UserError(f"W&B run {lost[0]}", f"no {FILE}", "the artifact that its summary speaks of")
+    told = latest([run for run in wandb_runs if run.id in files])
+    queries = read_queries(files[told.id], told.summary.get(SHA256)) if told else None
+    return _Declared(found["plan"], plan_hash, search.config["search"] if search else None, queries)
 
 
 def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
@@ -192,7 +223,8 @@ def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
     killed = sorted(run.id for run in runs if run.specification not in unique)
     ordered = in_order(declared.search, [*parsed.all_systems, *_HYPERPARAMETERS])
     searched = None if ordered is None else _parsed(Search, ordered, f"search in {where}")
-    return Results(parsed, declared.plan_hash, sorted(kept, key=lambda run: run.id), searched, killed)
+    runs = sorted(kept, key=lambda run: run.id)
+    return Results(parsed, declared.plan_hash, runs, searched, killed, declared.queries)
 
 
 def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
@@ -243,6 +275,16 @@ def _merged(curve: Callable[[], History], test_split: str) -> Callable[[], Histo
         return [merged[key] for key in sorted(merged) if len(merged[key]) > 1]
 
     return rows
+
+
+def _located(wandb_runs: list[WandbRun], index: dict[str, list[Path]]) -> dict[str, Path]:
+    """The files of the documents of queries, by id; one that a study was killed over is not read."""
+    files = {}
+    for run in wandb_runs:
+        if run.job_type == "queries" and run.summary.get("state") == "finished":
+            for staged in run.artifacts.get(run.id, []):
+                files[run.id] = locate(staged, index, f"artifact {run.id}")
+    return files
 
 
 def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:

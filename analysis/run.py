@@ -42,6 +42,11 @@ class Run:
         return seed
 
     @property
+    def scores_difficulty(self) -> bool:
+        """Whether it was trained only to tell how difficult queries are: it is of no system."""
+        return self.config.get("role") == "scorer"
+
+    @property
     def specification(self) -> str:
         """What was run, by its id: W&B may show it under several runs, a study counts it once."""
         key: str = self.config.get("specification_id", self.id)

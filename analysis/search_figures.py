@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.configurations import word
 from analysis.drawing import colour_of, panels
 from analysis.searched import Proposal, SystemSearch, Value
 from analysis.tables import Analysis
@@ -13,7 +14,7 @@ from trainables.metrics import MINIMISED
 
 _PALETTE = "viridis"
 _WORDS = 8
-"""Most values of an axis that are written beside it."""
+"""Most numbers of an axis that are written beside it; names all are."""
 _BAND = 0.74
 """Share of a value's place that its lines spread over."""
 
@@ -172,9 +173,10 @@ def _lines(axis: Any, search: SystemSearch, complete: list[Proposal], scores: li
             axis.plot(*zip(*path, strict=True), color="black", linestyle=style, linewidth=1.4, zorder=3)
     for x, one in enumerate(drawn):
         axis.axvline(x, color="0.35", linewidth=0.8, zorder=0)
-        for number, value in list(enumerate(one.values))[:: math.ceil(len(one.values) / _WORDS)]:
-            axis.annotate(_word(value), (x, (number + 0.5) / len(one.values)), xytext=(4, 0), fontsize=7, zorder=4,
-                          textcoords="offset points", va="center", color="0.15",
+        apart = 1 if any(isinstance(value, str) for value in one.values) else math.ceil(len(one.values) / _WORDS)
+        for number, value in list(enumerate(one.values))[::apart]:
+            axis.annotate(_word(one.name, value), (x, (number + 0.5) / len(one.values)), xytext=(4, 0), fontsize=7,
+                          textcoords="offset points", va="center", color="0.15", zorder=4,
                           bbox={"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.75})  # fmt: skip
         axis.annotate(one.name.replace("_", " "), (x, 1.03), ha="center" if x else "left", fontsize=8,
                       annotation_clip=False)  # fmt: skip
@@ -190,8 +192,8 @@ def _axis(search: SystemSearch, name: str, proposals: list[Proposal]) -> _Axis:
     return _Axis(name, [*lacking, *known])
 
 
-def _word(value: Value | None) -> str:
-    return "none" if value is None else value.replace("_", "-") if isinstance(value, str) else f"{value:g}"
+def _word(name: str, value: Value | None) -> str:
+    return "none" if value is None else word(name, value)
 
 
 def _named(split: str, objective: str) -> str:

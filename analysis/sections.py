@@ -21,16 +21,21 @@ _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
     "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
+_UPRIGHT = 8
+"""Columns of scores that an upright page has room for."""
+_SCORING = " Role scorer: trained only to tell how difficult queries are{seed}; it is of no system."
 
 
 class Section(NamedTuple):
-    """A table: title, header, rows, what its columns are; a broad one does not fit on an upright page."""
+    """A table: title, header, rows, what its columns are; a broad one does not fit on an upright page; `bold` are the
+    places of cells, by row and column."""
 
     title: str
     header: list[str]
     rows: list[list[str]]
     legend: str
     broad: bool = False
+    bold: frozenset[tuple[int, int]] = frozenset()
 
 
 def comparisons(analysis: Analysis) -> list[Section]:
@@ -63,6 +68,28 @@ def corrections(analysis: Analysis) -> Section:
     """Every comparison's p by every correction, and seed by seed."""
     header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
     return Section("Corrections", header, [_corrected(c) for c in analysis.comparisons], _CORRECTED)
+
+
+def seed_by_seed(analysis: Analysis) -> list[Section]:
+    """The test runs, a row a seed, where something is tested."""
+    plan, table = analysis.results.plan, analysis.seeds
+    if table is None:
+        return []
+    header, rows, bold = table.cells(plan.metric)
+    return [Section("Seed by seed", header, rows, table.legend(plan), broad=len(header) > _UPRIGHT, bold=bold)]
+
+
+def strata(analysis: Analysis) -> list[Section]:
+    """The error analysis, a table an attribute of the queries, where something is known of them."""
+    plan, found = analysis.results.plan, analysis.strata
+    if found is None:
+        return []
+    split, last = plan.split_of(found.phase), found.attributes[-1]
+    reading = f" {found.legend(plan)}"
+    return [
+        Section(f"By {one.title}, on {split}", *found.cells(one), found.making(one) + (reading if one is last else ""))
+        for one in found.attributes
+    ]
 
 
 def next_study(analysis: Analysis) -> list[Section]:
@@ -100,12 +127,18 @@ def runs(analysis: Analysis) -> Section:
         for c in analysis.found
         for seed, run in sorted(c.runs.items(), key=lambda item: -1 if item[0] is None else item[0])
     ]
+    scoring = [run for run in analysis.results.runs if run.scores_difficulty]
+    rows += [
+        ["-", "-", str(run.seed), *_run(analysis, run, splits, keys), run.config["configuration_id"]] for run in scoring
+    ]
     absent = ["-"] * (len(header) - 6)
     rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
     legend = (
         "Metrics of each run from its scores, others as it logged them. Seconds: of training and evaluation. "
         "Trained: instances; shared: instances whose training another run had already done."
     )
+    if scoring:
+        legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
     return Section("Runs", header, rows, legend, broad=True)
 
 

@@ -10,7 +10,9 @@ from analysis.marks import marks
 from analysis.next_study import Needed, needed
 from analysis.plan import Phase, Plan
 from analysis.results import Results
+from analysis.seed_by_seed import SeedBySeed, seed_by_seed
 from analysis.significance import paired
+from analysis.strata import Strata, strata
 from analysis.untested import nothing_tested
 from analysis.untuned import Untuned, untuned
 from trainables.metrics import MINIMISED
@@ -69,6 +71,8 @@ class Analysis:
     importances: list[Importance]
     untuned: Untuned | None
     needed: Needed | None
+    strata: Strata | None
+    seeds: SeedBySeed | None
     conclusion: str
 
 
@@ -92,6 +96,8 @@ def analyse(results: Results) -> Analysis:
         importances=importances(results, found),
         untuned=untuned(results, found, table.baselines),
         needed=needed(results.plan, best, compared),
+        strata=strata(results, found, best),
+        seeds=seed_by_seed(results, best),
         conclusion=_untested(results, table)
         if nothing_tested(results.plan, found)
         else conclusion(results, table, compared),

@@ -39,7 +39,7 @@ def export(results: Results, folder: Path) -> list[Path]:
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(str(folder), "something is there", "a new or an empty folder")
-    runs = [run for run in results.runs if run.finished and run.files]
+    runs = [run for run in results.runs if run.finished and run.files and not run.scores_difficulty]
     if not runs:
         raise UserError("--trec", "no finished run with scores", "a study that has been run")
     try:

@@ -1,4 +1,4 @@
-"""Reads a study from a project on a W&B server: plan, searches, runs, full curves, and scores from the artifacts."""
+"""Reads a study from a project on a W&B server: plan, searches, runs, curves; scores and queries from artifacts."""
 
 import shutil
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.json_files import History
+from analysis.queries import FILE as QUERIES
 from analysis.run import Run
 from analysis.wandb_files import WandbRun
 from analysis.wandb_server import Address, Connection
@@ -55,30 +56,30 @@ class Project:
             raise UserError(str(self._address), f"{len(names)} studies: {', '.join(names)}", "--study with one of them")
         return name or names[0]
 
-    def read(self, study: str) -> tuple[list[WandbRun], list[Run]]:
-        """What W&B holds of a study beside its runs, without curves; and its runs, in order of id.
+    def read(self, study: str) -> tuple[list[WandbRun], dict[str, Path], list[Run]]:
+        """What W&B holds of a study beside its runs, without curves; of that the files of queries, by id; and its runs,
+        in order of id.
 
         Raises:
-            UserError: scores are damaged.
+            UserError: a file is damaged.
             ServerError: the server does not answer any more.
         """
         listed = self._listed({"config.study": study})
-        documents = [
-            WandbRun(run.id, run.group or "", run.job_type or "", run.config, written=run.heartbeat_at or "")
-            for run in listed
-            if "specification_id" not in run.config
-        ]
+        others = [run for run in listed if "specification_id" not in run.config]
+        documents = [_document(run) for run in others]
         runs = [run for run in listed if "specification_id" in run.config]
         pool = ThreadPool(_AT_ONCE)
         try:
             with self._explained():
                 waiting = pool.imap(self._run, runs)
                 found = {run.id: waiting.next(_STUCK) for run in runs}
+                told = [run for run in others if run.job_type == "queries"]
+                files = {run.id: path for run in told for path in pool.apply_async(self._queries, [run]).get(_STUCK)}
         finally:
             pool.terminate()
         tested = {key: run.curve for key, run in found.items() if len(run.files) > 1}
         found |= {key: replace(found[key], curve=curve) for key, curve in self._together(tested).items()}
-        return documents, [found[key] for key in sorted(found)]
+        return documents, files, [found[key] for key in sorted(found)]
 
     def _listed(self, filters: dict[str, Any]) -> "list[public.Run]":
         """All runs that fit, page by page."""
@@ -93,7 +94,7 @@ class Project:
         return self._connection.explained(str(self._address))
 
     def _run(self, run: "public.Run") -> Run:
-        summary = {key: _number(value) for key, value in run.summary_metrics.items() if not key.startswith("_")}
+        summary = _summary(run)
         files = self._scores(run) if summary.get("state") == "finished" else {}
         return Run(run.id, run.config, summary, partial(self._awaited, partial(self._curve, run)), files, run.url)
 
@@ -108,12 +109,24 @@ class Project:
 
     def _scores(self, run: "public.Run") -> dict[str, Path]:
         """By split, the last version of each artifact of scores, its digest checked."""
+        names = self._downloaded(run, "scores-", f"-{run.id}")
+        return {
+            name.removeprefix("scores-").removesuffix(f"-{run.id}"): place / SCORES for name, place in names.items()
+        }
+
+    def _queries(self, run: "public.Run") -> list[Path]:
+        """The file of a document of queries, its digest checked; none of one that a study was killed over."""
+        if _summary(run).get("state") != "finished":
+            return []
+        return [place / QUERIES for place in self._downloaded(run, run.id).values()]
+
+    def _downloaded(self, run: "public.Run", start: str, end: str = "") -> dict[str, Path]:
+        """By name, where the last version of each artifact with such a name lies, its digest checked."""
         latest: dict[str, wandb.Artifact] = {}
         for artifact in _artifacts(run):
             name = artifact.name.partition(":")[0]
-            if artifact.state == "COMMITTED" and name.startswith("scores-") and name.endswith(f"-{run.id}"):
+            if artifact.state == "COMMITTED" and name.startswith(start) and name.endswith(end):
                 latest[name] = max(latest.get(name, artifact), artifact, key=lambda one: int(one.version[1:]))
-        files = {}
         for name, artifact in latest.items():
             place = self._folder / name
             artifact.download(str(place))
@@ -121,9 +134,8 @@ class Project:
                 artifact.verify(str(place))
             except ValueError as error:
                 shutil.rmtree(place)
-                raise UserError(f"artifact {name}", "it does not have the logged digest", "scores as logged") from error
-            files[name.removeprefix("scores-").removesuffix(f"-{run.id}")] = place / SCORES
-        return files
+                raise UserError(f"artifact {name}", "it does not have the logged digest", "a file as logged") from error
+        return {name: self._folder / name for name in latest}
 
     def _curve(self, run: "public.Run") -> History:
         """Every row; the rows that W&B shows in its figures are a sample."""
@@ -158,6 +170,15 @@ def _artifacts(run: "public.Run") -> "list[wandb.Artifact]":
         with suppress(KeyError):
             return list(run.logged_artifacts())
     return list(run.logged_artifacts())
+
+
+def _document(run: "public.Run") -> WandbRun:
+    config, written = run.config, run.heartbeat_at or ""
+    return WandbRun(run.id, run.group or "", run.job_type or "", config, summary=_summary(run), written=written)
+
+
+def _summary(run: "public.Run") -> dict[str, Any]:
+    return {key: _number(value) for key, value in run.summary_metrics.items() if not key.startswith("_")}
 
 
 def _number(value: Any) -> Any:

@@ -1,9 +1,6 @@
-"""Writes a synthetic study: the records, and the same runs through the real W&B client in offline mode."""
+"""Makes a synthetic study and writes its records; `tests.analysis.offline` writes the same runs to W&B."""
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,6 +127,22 @@ def scores(split: str, queries: int, quality: float, seed: int, candidates: int 
     )
 
 
+def queries_of(dev: int = 40, test: int = 60) -> pd.DataFrame:
+    """What is known of the queries of `scores`, in no order."""
+    rng = np.random.default_rng(19)
+    frames = []
+    for split, count in (("dev", dev), ("test", test)):
+        columns = {
+            "turns": rng.geometric(0.5, count),
+            "domain": rng.choice(["apple", "travel", "gaming"], count, p=[0.6, 0.3, 0.1]),
+            "difficulty/turns": rng.integers(1, 6, count).astype(float),
+            "difficulty/BERT_loss": rng.normal(0, 1, count),
+        }
+        names = [f"{split}-{number}" for number in range(count)]
+        frames.append(pd.DataFrame({"split": split, "query_id": names, **columns}))
+    return pd.concat(frames).sample(frac=1, random_state=1, ignore_index=True)
+
+
 def study_runs(seeds: tuple[int, ...] = (1, 2, 3), dev: int = 40, test: int = 60, grid: bool = True) -> list[Made]:
     """A small study: every variant's chosen configuration tested, a few others searched, BM25 and untrained."""
     runs = [Made("BM25", None, 0.6, tested=True)]
@@ -160,12 +173,19 @@ def plan_of(runs: list[Made], **changes: Any) -> dict[str, Any]:
 
 
 def write_records(
-    folder: Path, plan: dict[str, Any], runs: list[Made], search: dict[str, Any] | None = None, old: bool = False
+    folder: Path,
+    plan: dict[str, Any],
+    runs: list[Made],
+    search: dict[str, Any] | None = None,
+    old: bool = False,
+    queries: pd.DataFrame | None = None,
 ) -> None:
     """The records; with `old`, the curves are in them, as they once were."""
     folder.mkdir(parents=True, exist_ok=True)
     if search is not None:
         (folder / "search.json").write_text(json.dumps(search))
+    if queries is not None:
+        queries.to_parquet(folder / "queries.parquet", index=False)
     (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": digest(plan)}))
     for run in runs:
         place = folder / "runs" / run.id
@@ -187,96 +207,3 @@ def write_records(
             if "test" in run.scores:
                 run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
                 (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {"test/R10@1": 0.5}}))
-
-
-@contextlib.contextmanager
-def environment(folder: Path) -> Iterator[None]:
-    """W&B's variables as a study sets them: all that it stages lies inside the wandb folder."""
-    saved = dict(os.environ)
-    staging = folder / "wandb" / ".data"
-    staging.mkdir(parents=True, exist_ok=True)
-    os.environ.update(
-        WANDB_MODE="offline", WANDB_DATA_DIR=str(staging), WANDB_CACHE_DIR=str(staging / "cache"), HOME=""
-    )
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(saved)
-
-
-def write_wandb(
-    folder: Path, plan: dict[str, Any], runs: list[Made], resume: bool = True, search: dict[str, Any] | None = None
-) -> None:
-    """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
-    with environment(folder):
-        _session(
-            folder, f"plan-{digest(plan)}", "plan", {"study": plan["study"], "plan_hash": digest(plan), "plan": plan}
-        )
-        if search is not None:
-            write_search(folder, plan, search)
-        for run in runs:
-            session: dict[str, Any] = {
-                "id": run.id,
-                "job": "search",
-                "config": run.config(plan),
-                "group": run.configuration,
-            }
-            files = run.scores if run.state == "finished" else {}
-            dev = {split: frame for split, frame in files.items() if split == "dev" or not resume}
-            _session(folder, **session, history=run.history(), summary=run.summary(), scores=dev)
-            if resume and "test" in files:
-                _session(
-                    folder, **session, summary={"state": "finished", "test/R10@1": 0.5}, scores={"test": files["test"]}
-                )
-
-
-def write_search(folder: Path, plan: dict[str, Any], search: dict[str, Any]) -> None:
-    """The mirror of search.json in W&B; the caller has set the environment."""
-    config = {"study": plan["study"], "plan_hash": digest(plan), "search": search}
-    _session(folder, f"search-{digest(plan)}", "search", config)
-
-
-def _session(
-    folder: Path,
-    id: str,
-    job: str,
-    config: dict[str, Any],
-    group: str | None = None,
-    history: list[dict[str, Any]] | None = None,
-    summary: dict[str, Any] | None = None,
-    scores: dict[str, pd.DataFrame] | None = None,
-) -> None:
-    import wandb
-
-    settings = wandb.Settings(console="off", x_disable_stats=True, silent=True)
-    run = wandb.init(
-        project="synthetic", mode="offline", dir=str(folder.resolve()), id=id, group=group, job_type=job, config=config,
-        resume="allow", settings=settings,
-    )  # fmt: skip
-    fill(run, folder, history, summary, scores)
-
-
-def fill(
-    run: Any,
-    folder: Path,
-    history: list[dict[str, Any]] | None,
-    summary: dict[str, Any] | None,
-    scores: dict[str, pd.DataFrame] | None,
-) -> None:
-    """What an open W&B run gets, to its end; `folder` is for the files of its artifacts."""
-    import wandb
-
-    run.define_metric("instances")
-    run.define_metric("*", step_metric="instances")
-    for row in history or []:
-        run.log(row)
-    for split, frame in (scores or {}).items():
-        path = folder / f"{split}-{run.id}.parquet"
-        frame.to_parquet(path, index=False)
-        artifact = wandb.Artifact(f"scores-{split}-{run.id}", type="scores")
-        artifact.add_file(str(path), name="scores.parquet")
-        run.log_artifact(artifact)
-        path.unlink()
-    run.summary.update(summary or {})
-    run.finish()

@@ -1,11 +1,12 @@
-"""One synthetic study, written once: its records, and the same, its search included, through the real W&B client."""
+"""One synthetic study with a search and queries, written once: its records, and the same through the W&B client."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.analysis.builders import plan_of, study_runs, write_records, write_wandb
+from tests.analysis.builders import plan_of, queries_of, study_runs, write_records
+from tests.analysis.offline import write_wandb
 from tests.analysis.searching import told
 
 
@@ -16,8 +17,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = study_runs(seeds=(1, 2), grid=False)
     plan = plan_of(runs, seeds=[1, 2], objectives=["R10@1", "ECE"], pruning="race")
     search = told(runs)
-    write_records(folder, plan, runs, search)
-    write_wandb(folder, plan, runs, search=search)
+    write_records(folder, plan, runs, search, queries=queries_of())
+    write_wandb(folder, plan, runs, search=search, queries=queries_of())
     return folder
 
 

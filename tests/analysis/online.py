@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from tests.analysis.builders import Made, fill
+from tests.analysis.builders import Made
+from tests.analysis.offline import fill
 from tests.wandb_server import Server
 from trainables.specification import digest
 
@@ -35,13 +36,20 @@ def client(server: Server, folder: Path, **variables: str) -> Iterator[None]:
 
 
 def log_study(
-    project: str, plan: dict[str, Any], runs: list[Made], folder: Path, search: dict[str, Any] | None = None
+    project: str,
+    plan: dict[str, Any],
+    runs: list[Made],
+    folder: Path,
+    search: dict[str, Any] | None = None,
+    queries: pd.DataFrame | None = None,
 ) -> None:
     """The study as it stands in W&B; what a study does beside its runs, and a sweep's agent, are logged too."""
     common = {"study": plan["study"], "plan_hash": digest(plan)}
     log(project, folder, f"plan-{digest(plan)}", "plan", {**common, "plan": plan})
     if search is not None:
         log(project, folder, f"search-{digest(plan)}", "search", {**common, "search": search})
+    if queries is not None:
+        log(project, folder, f"queries-{digest(plan)}", "queries", common, queries=queries)
     log(project, folder, f"report-{digest(plan)}", "report", common, summary={"system/LS/dev": 0.5})
     parent = {"study": plan["study"], "configuration_id": "c", "specification_ids": [run.id for run in runs[:2]]}
     log(project, folder, f"agent-{digest(plan)}", "sweep", parent | {"epsilon": 0.1}, summary={"state": "finished"})
@@ -72,6 +80,7 @@ def log(
     history: list[dict[str, Any]] | None = None,
     summary: dict[str, Any] | None = None,
     scores: dict[str, pd.DataFrame] | None = None,
+    queries: pd.DataFrame | None = None,
 ) -> None:
     """One W&B run; of one that is there, more of it."""
     import wandb
@@ -83,4 +92,4 @@ def log(
         project=project, dir=str(folder), id=id, group=group, job_type=job, config=dict(config), resume="allow",
         settings=settings,
     )  # fmt: skip
-    fill(run, folder, history, summary, scores)
+    fill(run, folder, history, summary, scores, queries)

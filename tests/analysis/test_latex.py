@@ -15,7 +15,7 @@ from tests.analysis.searching import searched
 def _tables(source: str) -> dict[str, list[str]]:
     """Label -> the lines of its table, the header first."""
     found = {}
-    for part in re.findall(r"\\begin\{table\}.*?\\end\{table\}", source, re.DOTALL):
+    for _, part in re.findall(r"\\begin\{(table\*?)\}(.*?)\\end\{\1\}", source, re.DOTALL):
         assert [part.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
         label = re.search(r"\\label\{tab:([A-Za-z0-9-]+)\}", part)
         assert label is not None
@@ -38,7 +38,7 @@ def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
     source = latex(analyse(read_records(tmp_path)))
     tables = _tables(source)
     assert {label: len(lines) - 1 for label, lines in tables.items()} == {
-        "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2,
+        "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "seed-by-seed": 7,
     }  # fmt: skip
     assert all(len({_columns(line) for line in lines}) == 1 for lines in tables.values())
     assert _columns(tables["main"][0]) == 5
@@ -53,7 +53,7 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
     write_records(tmp_path, made.plan, made.runs, made.search)
     source = latex(analyse(read_records(tmp_path)))
     tables = _tables(source)
-    assert set(tables) == {"main", "comparisons-variants", "comparisons-sanity", "confirmed", "untuned"}
+    assert set(tables) == {"main", "comparisons-variants", "comparisons-sanity", "confirmed", "untuned", "seed-by-seed"}
     assert len(tables["confirmed"]) - 1 in (3, 4)
     assert len(tables["untuned"]) - 1 == 5
     assert _columns(tables["main"][0]) == 6

@@ -253,7 +253,7 @@ def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
 
 def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(), margin=0.05)
-    ((_, header, rows, legend, _),) = next_study(found)
+    ((_, header, rows, legend, *_),) = next_study(found)
     assert header == ["difference", "3 seeds", "6 seeds", "12 seeds"]
     seen = max(c.detectable or 0.0 for c in found.comparisons if c.family == "variants")
     assert [row[0] for row in rows] == ["0.05", f"{seen / 2:.2g}", f"{seen / 4:.2g}"]

@@ -32,7 +32,9 @@ def test_report_from_wandb_equals_report_from_records(study: Path, tmp_path: Pat
     second = write_report(read_records(study), tmp_path / "records")
     assert first.files == second.files
     assert first.text == second.text
-    assert {"report.html", "table.md", "table.tex", "results.csv", "comparisons.json", "optuna.db"} < set(first.files)
+    assert {"report.html", "table.md", "table.tex", "results.csv", "comparisons.json", "optuna.db", "strata.csv"} < set(
+        first.files
+    )
     for name in first.files:
         assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
     assert sorted(path.name for path in first.folder.iterdir()) == first.files
@@ -245,7 +247,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert printed.rstrip().splitlines()[-1].startswith("No variant differs significantly from BERT; with 60 queries")
     page = (study / "report" / "report.html").read_text()
-    assert page.count("data:image/svg+xml") == 9
+    assert page.count("data:image/svg+xml") == 10
     with (study / "report" / "results.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["system", "configuration", "seed", "metric", "split", "value", "role"]
@@ -262,7 +264,7 @@ def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> N
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
     analysis = analyse(load(tmp_path / "study"))
-    assert latex(analysis).count("\\\\\n") == 8 + 6 + 3
+    assert latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6
 
 
 @pytest.mark.parametrize("make", [False, True])

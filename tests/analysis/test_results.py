@@ -11,16 +11,8 @@ import pandas as pd
 import pytest
 
 from analysis.results import per_query, read, read_records
-from tests.analysis.builders import (
-    Made,
-    _session,
-    environment,
-    plan_of,
-    scores,
-    study_runs,
-    write_records,
-    write_wandb,
-)
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.offline import environment, session, write_wandb
 from trainables.errors import UserError
 from trainables.metrics import recall_at
 
@@ -174,7 +166,7 @@ def test_scores_are_those_that_the_run_noted(study: Path, source: str) -> None:
             (study / "runs" / run.id / "test.json").write_text(json.dumps({"summary": summary}))
         else:
             with environment(study):
-                _session(study, run.id, "search", run.config, summary=summary)
+                session(study, run.id, "search", run.config, summary=summary)
         if noted == right:
             (read_records if source == "records" else read)(study)
     with pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 {right[:12]}...; expected 000000000000"):
@@ -186,8 +178,8 @@ def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
     expected = read_records(study)
     with environment(study):
         parent = {"study": "synthetic", "configuration_id": "c", "specification_ids": [expected.runs[0].id]}
-        _session(study, "agent", "sweep", parent, summary={"state": "finished"})
-        _session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
+        session(study, "agent", "sweep", parent, summary={"state": "finished"})
+        session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
     assert read(study) == expected
 
 

@@ -17,7 +17,8 @@ from analysis.report import _tidy
 from analysis.results import per_query, read, read_records
 from analysis.scores import Evaluator, splits
 from analysis.tables import Analysis, analyse
-from tests.analysis.builders import environment, plan_of, study_runs, write_records, write_search
+from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.offline import environment, write_search
 from tests.analysis.searching import Searched, metric, searched
 from trainables.errors import UserError
 

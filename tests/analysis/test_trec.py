@@ -82,6 +82,14 @@ def test_ids_with_blanks_are_escaped_in_both_files(tmp_path: Path) -> None:
         assert {line[2] for line in fields} == {f"a%20d{number}" for number in range(10)}
 
 
+def test_a_run_that_only_tells_difficulties_is_left_out(tmp_path: Path) -> None:
+    runs = [Made("BERT", seed, 1.0, scores={"dev": scores("dev", 2, 1.0, seed)}, role=role)
+            for seed, role in ((1, "baseline"), (0, "scorer"))]  # fmt: skip
+    write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
+    written = export(read_records(tmp_path / "study"), tmp_path / "trec")
+    assert {path.name for path in written} == {"dev.qrels", f"{runs[0].id}.run"}
+
+
 def test_failed_runs_are_left_out(tmp_path: Path) -> None:
     runs = [Made("BERT", 1, 1.0, scores={"dev": scores("dev", 2, 1.0, 1)}), Made("LS", 1, 1.0, 0.1, state="failed")]
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.wandb_files import read_folder
-from tests.analysis.builders import _session, environment
+from tests.analysis.offline import environment, session
 from trainables.errors import UserError
 
 CONFIG = {"nothing": None, "nested": {"R10@1": [1, 2.5, None], "dot.ted": "ä"}, "long": "x" * 100_000}
@@ -18,8 +18,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("client")
     history = [{"instances": n, "train/loss": 1 / (n + 1)} for n in range(700)]
     with environment(place):
-        _session(place, "first", "search", CONFIG, "group", history, {"state": "failed", "kept": 1e-9})
-        _session(
+        session(place, "first", "search", CONFIG, "group", history, {"state": "failed", "kept": 1e-9})
+        session(
             place, "first", "search", CONFIG, "group", [{"instances": 700, "dev/R10@1": 1.0}], {"state": "finished"}
         )
     return place / "wandb"

@@ -16,7 +16,7 @@ from analysis.report import main, write_report
 from analysis.results import Results, read, read_records
 from analysis.sources import opened
 from analysis.wandb_server import ServerError
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
 from tests.analysis.online import client, log, log_run, log_study
 from tests.analysis.searching import told
 from tests.wandb_server import Server
@@ -33,7 +33,7 @@ def server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     plan = json.loads((written / "plan.json").read_text())["plan"]
     with Server(folder / "server") as server:
         with client(server, folder / "client"):
-            log_study("whole", plan, runs, folder / "client", told(runs))
+            log_study("whole", plan, runs, folder / "client", told(runs), queries_of())
         yield server
 
 

@@ -1,0 +1,122 @@
+"""A row a seed: means and marks by scipy, what is missing is missing, the best of a row is bold."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.latex import latex
+from analysis.marks import seed_mark
+from analysis.pages import markdown, page
+from analysis.results import per_query, read_records
+from analysis.sections import seed_by_seed
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+
+SYSTEMS = ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
+
+
+def _study(folder: Path, runs: list[Made], **changes: object) -> Analysis:
+    write_records(folder, plan_of(runs, **changes), runs)
+    return analyse(read_records(folder))
+
+
+def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
+    """One worse by far, one a little better, one better by far than the baseline."""
+    runs = study_runs(seeds, grid=False)
+    quality = {"LS": -1.0, "T-LS": 1.9, "T-WSLS": 4.0}
+    for run in runs:
+        if run.variant in quality:
+            run.scores["test"] = scores("test", 60, quality[run.variant], int(run.id[:8], 16))
+    return runs
+
+
+def test_means_and_marks_are_scipys(tmp_path: Path) -> None:
+    found = _study(tmp_path, _graded())
+    (section,) = seed_by_seed(found)
+    assert section.header == ["seed", *SYSTEMS]
+    assert [row[0] for row in section.rows] == ["1", "2", "3", "mean", "SD"]
+    values = per_query(found.results, "test", "R10@1").set_index(["system", "seed"])["value"]
+    marks = set()
+    for row, seed in zip(section.rows, (1, 2, 3), strict=False):
+        base = values["BERT", seed].to_numpy()
+        for cell, system in zip(row[1:], SYSTEMS, strict=True):
+            own = values[system, seed].to_numpy()
+            value, _, mark = cell.partition(" ")
+            assert value == f"{own.mean():.4f}"
+            p = 1.0 if system == "BERT" else stats.ttest_rel(own, base).pvalue
+            strokes = "↑↓" if p >= 0.01 else "⇑⇓"
+            expected = strokes[int(own.mean() < base.mean())] if p < 0.05 else ""
+            assert mark == expected
+            marks.add(mark)
+    assert {"", "⇑", "⇓"} <= marks
+    means = values.groupby(level=["system", "seed"]).mean().unstack("system")
+    assert section.rows[3][1:] == [f"{means[name].mean():.4f}" for name in SYSTEMS]
+    assert section.rows[4][1:] == [f"{np.std(means[name], ddof=1):.4f}" for name in SYSTEMS]
+    assert section.bold == {(row, 1 + SYSTEMS.index("T-WSLS")) for row in range(4)}
+
+
+def test_marks_tell_levels_and_directions() -> None:
+    assert [seed_mark(p, 1.0) for p in (0.0, 0.0099, 0.01, 0.0499, 0.05, 1.0)] == ["⇑", "⇑", "↑", "↑", "", ""]
+    assert [seed_mark(p, -1.0) for p in (0.0099, 0.0499, 0.05)] == ["⇓", "↓", ""]
+
+
+def test_of_a_metric_of_which_less_is_better_gains_are_drops(tmp_path: Path) -> None:
+    found = _study(tmp_path, _graded(), metric="position")
+    (section,) = seed_by_seed(found)
+    assert section.rows[0][1 + SYSTEMS.index("T-WSLS")].endswith("⇑")
+    assert section.rows[0][1 + SYSTEMS.index("LS")].endswith("⇓")
+    assert (0, 1 + SYSTEMS.index("T-WSLS")) in section.bold
+
+
+def test_every_form_shows_marks_and_bold(tmp_path: Path) -> None:
+    found = _study(tmp_path, _graded())
+    (section,) = seed_by_seed(found)
+    best = section.rows[0][-1]
+    assert f" **{best}** |" in markdown(found)
+    assert f"<strong>{best}</strong>" in page(found, {})
+    value = best.partition(" ")[0]
+    assert rf"\textbf{{{value}}}$^{{\Uparrow}}$" in latex(found)
+    assert "uncorrected, one a seed, as in the paper" in markdown(found)
+    for text in (markdown(found), page(found, {})):
+        assert (
+            "⇑ better and ⇓ worse than BERT at 99 %, ↑" in text or "↑ better and ↓ worse than BERT at 95 %, ⇑" in text
+        )
+
+
+def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
+    runs = [run for run in _graded() if (run.variant, run.seed) not in (("T-WSLS", 2), ("BERT", 3))]
+    found = _study(tmp_path, runs)
+    (section,) = seed_by_seed(found)
+    column = [row[-1] for row in section.rows]
+    assert column[1] == column[3] == column[4] == "-"
+    assert column[0].endswith("⇑")
+    assert " " not in column[2]  # the baseline's run is missing
+    assert {place for place in section.bold if place[1] == 5} == {(0, 5), (2, 5)}
+
+
+def test_one_seed_and_none(tmp_path: Path) -> None:
+    found = _study(tmp_path / "one", _graded((1,)), seeds=[1])
+    (section,) = seed_by_seed(found)
+    assert [row[0] for row in section.rows] == ["1", "mean", "SD"]
+    assert section.rows[2][1:] == ["-"] * 5
+    runs = study_runs(seeds=(1,), grid=False)
+    for run in runs:
+        run.scores.pop("test", None)
+    assert seed_by_seed(_study(tmp_path / "none", runs, seeds=[1])) == []
+
+
+@pytest.mark.parametrize(("systems", "broad"), [(7, False), (12, True)])
+def test_many_systems_are_a_broad_table(tmp_path: Path, systems: int, broad: bool) -> None:
+    names = ["BERT", *(f"CL-words_responses{number}" for number in range(systems - 1))]
+    runs = [Made(name, seed, 1.5, tested=True) for name in names for seed in (1, 2)]
+    for run in runs:
+        run.scores = {split: scores(split, 30, 1.5, int(run.id[:8], 16)) for split in ("dev", "test")}
+    families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in names[1:]]}]
+    found = _study(tmp_path, runs, seeds=[1, 2], systems=names, families=families)
+    (section,) = seed_by_seed(found)
+    assert section.broad == broad
+    assert len(section.header) == systems + 1
+    assert (r"\begin{table*}" in latex(found)) == broad
+    assert r"CL-\\words\_\\responses0\end{tabular}" in latex(found)

@@ -1,0 +1,205 @@
+"""The metric by turns, domain and difficulty: plain loops give the same, and what is shown is what was promised."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import strata_figure
+from analysis.latex import latex
+from analysis.pages import markdown, page
+from analysis.report import write_report
+from analysis.results import per_query, read_records
+from analysis.significance import targets
+from analysis.strata import COLUMNS, interval
+from analysis.tables import Analysis, analyse
+from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
+from trainables.errors import UserError
+
+QUERIES = queries_of()
+
+
+def _study(folder: Path, runs: list[Made], queries: pd.DataFrame | None = QUERIES, **changes: object) -> Analysis:
+    write_records(folder, plan_of(runs, **changes), runs, queries=queries)
+    return analyse(read_records(folder))
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    return _study(tmp_path_factory.mktemp("strata"), study_runs())
+
+
+def test_every_number_by_a_plain_loop(analysis: Analysis) -> None:
+    assert analysis.strata is not None
+    values = per_query(analysis.results, "test", "R10@1")
+    table = analysis.strata.table()
+    assert list(table) == COLUMNS
+    known = QUERIES[QUERIES["split"] == "test"].set_index("query_id")
+    for row in table[table["attribute"] == "domain"].itertuples():
+        names = [name for name in known.index if known.loc[name, "domain"] == row.stratum]
+        assert len(names) == row.queries
+        cubes = {}
+        for system in (row.system, "BERT"):
+            own = values[(values["system"] == system) & values["query_id"].isin(names)]
+            cubes[system] = (
+                own.pivot_table(index="seed", columns="query_id", values="value", dropna=False).to_numpy()
+                if (own["seed"].notna().all())
+                else own.sort_values("query_id")["value"].to_numpy()[None]
+            )
+        mean = sum(float(value) for value in cubes[row.system].ravel()) / cubes[row.system].size
+        assert row.mean == pytest.approx(mean)
+        if len(cubes[row.system]) > 1:
+            expected = targets(cubes[row.system])["both"]
+            assert expected is not None
+            assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
+        if row.system == "BERT":
+            assert np.isnan([row.difference, row.difference_low, row.difference_high]).all()
+        else:
+            gap = targets(cubes[row.system] - cubes["BERT"])["both"]
+            assert gap is not None
+            found = row.difference, row.difference_low, row.difference_high
+            assert found == pytest.approx(((cubes[row.system] - cubes["BERT"]).mean(), gap.low, gap.high))
+
+
+def test_strata_add_up_to_the_whole(analysis: Analysis) -> None:
+    assert analysis.strata is not None
+    whole = per_query(analysis.results, "test", "R10@1").groupby("system")["value"].mean()
+    table = analysis.strata.table()
+    assert set(table["system"]) == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"}
+    for (_, system), own in table.groupby(["attribute", "system"]):
+        assert own["queries"].sum() == 60
+        assert (own["mean"] * own["queries"]).sum() / 60 == pytest.approx(whole[system])
+    assert list(dict.fromkeys(table["attribute"])) == ["turns", "domain", "difficulty/turns", "difficulty/BERT_loss"]
+
+
+def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: Analysis) -> None:
+    """Its scores of these queries are partly chance, which favours others among those that it found difficult."""
+    assert analysis.strata is not None
+    table = analysis.strata.table()
+    table = table[table["system"] == "T-WSLS"]
+    for name, own in table.groupby("attribute"):
+        assert own["difference"].notna().all()
+        assert own["low"].notna().all()
+        assert (
+            own["difference_low"].isna().all()
+            == own["difference_high"].isna().all()
+            == (name == "difficulty/BERT_loss")
+        )
+    assert "these differences have no interval" in markdown(analysis)
+
+
+def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
+    found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
+    assert found.strata is not None
+    values = per_query(found.results, "test", "R10@1").set_index(["system", "query_id"])["value"]
+    known = QUERIES[(QUERIES["split"] == "test") & (QUERIES["domain"] == "travel")]["query_id"].tolist()
+    (row,) = [row for row in found.strata.of("domain", "T-WSLS") if row.stratum == "travel"]
+    gap = values["T-WSLS"][known].to_numpy() - values["BERT"][known].to_numpy()
+    oracle = stats.ttest_1samp(gap, 0).confidence_interval(0.95)
+    assert row.difference is not None
+    assert row.difference == pytest.approx((gap.mean(), oracle.low, oracle.high))
+    assert "for new queries (one seed)" in found.strata.legend(found.results.plan)
+
+
+def test_a_stratum_of_one_query_has_no_interval() -> None:
+    assert interval(np.array([[1.0], [0.0]])) == (0.5, None, None)
+    assert interval(np.array([[1.0]])).text("+") == "+1.0000"
+
+
+def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    for run in runs:
+        number = int(run.id[:8], 16)
+        if run.variant == "LS":  # best on dev, worst on test
+            run.scores = {"dev": scores("dev", 40, 4.0, number), "test": scores("test", 60, -2.0, number)}
+    found = _study(tmp_path, runs)
+    assert found.strata is not None
+    assert found.strata.shown == ("BERT", "LS")
+    header, rows = found.strata.cells(found.strata.attributes[0])
+    assert header == ["turns", "queries", "BERT", "LS", "difference"]
+    assert all(row[-1].startswith("-") for row in rows)
+
+
+def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> None:
+    runs = study_runs()
+    for run in runs:
+        run.scores.pop("test", None)
+    found = _study(tmp_path, runs)
+    assert found.strata is not None
+    assert found.strata.phase == "search"
+    values = per_query(found.results, "dev", "R10@1").groupby(["system", "configuration"])["value"].mean()
+    table = found.strata.table()
+    for system, own in table[table["attribute"] == "domain"].groupby("system"):
+        assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
+    assert "by these very scores" in found.strata.legend(found.results.plan)
+    assert "By turns, on dev" in markdown(found)
+
+
+def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
+    runs = study_runs(seeds=(1, 2), grid=False)
+    assert _study(tmp_path / "none", runs, None, seeds=[1, 2]).strata is None
+    assert _study(tmp_path / "bare", runs, QUERIES[["split", "query_id"]], seeds=[1, 2]).strata is None
+    runs = [run for run in runs if (run.variant, run.seed) != ("BERT", 2)]
+    broken = _study(tmp_path / "broken", runs, seeds=[1, 2])
+    assert broken.strata is None
+    assert strata_figure.strata(broken) is None
+    report = write_report(read_records(tmp_path / "none"), tmp_path / "report")
+    assert not [name for name in report.files if name.startswith("strata")]
+    assert "exploratory. " not in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_an_earlier_reports_strata_are_removed(tmp_path: Path) -> None:
+    runs = study_runs(seeds=(1,), grid=False)
+    write_records(tmp_path, plan_of(runs, seeds=[1]), runs, queries=QUERIES)
+    assert {"strata.csv", "strata.png", "strata.svg"} < set(write_report(read_records(tmp_path), tmp_path / "r").files)
+    table = pd.read_csv(tmp_path / "r" / "strata.csv")
+    assert list(table) == COLUMNS
+    (tmp_path / "queries.parquet").unlink()
+    write_report(read_records(tmp_path), tmp_path / "r")
+    assert not list((tmp_path / "r").glob("strata*"))
+
+
+@pytest.mark.parametrize("change", ["lacking", "further", "of another split"])
+def test_queries_that_are_not_those_of_the_runs_are_refused(tmp_path: Path, change: str) -> None:
+    own = QUERIES["query_id"] == "test-3"
+    changed = {
+        "lacking": QUERIES[~own],
+        "further": pd.concat([QUERIES, QUERIES[own].assign(query_id="test-x")]),
+        "of another split": QUERIES.assign(split=QUERIES["split"].where(~own, "dev")),
+    }[change]
+    with pytest.raises(
+        UserError, match=r"queries.parquet, test: lacks [01] queries of the runs, has [01] others"
+    ) as error:
+        _study(tmp_path, study_runs(seeds=(1,), grid=False), changed, seeds=[1])
+    assert "\n" not in str(error.value)
+
+
+def test_every_form_of_the_report_has_every_attribute(analysis: Analysis) -> None:
+    assert analysis.strata is not None
+    told, source, paper = markdown(analysis), page(analysis, {}), latex(analysis)
+    for attribute in analysis.strata.attributes:
+        assert f"## By {attribute.title}, on test" in told
+        assert f"<h2>By {attribute.title}, on test</h2>" in source
+        assert rf"\label{{tab:strata-{attribute.name.replace('/', '-').replace('_', '-')}}}" in paper
+        for row in analysis.strata.of(attribute.name, "T-WSLS"):
+            assert row.value.text() in told
+            assert row.difference is not None
+            assert row.difference.text("+") in source
+    for text in (told, source):
+        assert "Not declared, and not corrected for their number: exploratory. T-WSLS is the best" in text
+
+
+def test_the_figure_shows_both_systems_and_their_intervals(analysis: Analysis) -> None:
+    assert analysis.strata is not None
+    figure = strata_figure.strata(analysis)
+    shown = [axis for axis in figure.axes if axis.get_visible()]
+    for axis, attribute in zip(shown, analysis.strata.attributes, strict=True):
+        assert [label.get_text() for label in axis.get_xticklabels()] == attribute.strata
+        for container, system in zip(axis.containers, ("BERT", "T-WSLS"), strict=True):
+            rows = analysis.strata.of(attribute.name, system)
+            line, _, (bars,) = container.lines
+            assert line.get_ydata().tolist() == [row.value.mean for row in rows]
+            ends = [end for segment in bars.get_segments() for end in segment[:, 1]]
+            assert ends == pytest.approx([end for row in rows for end in row.value[1:]])
