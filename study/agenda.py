@@ -13,6 +13,7 @@ Stops = tuple[tuple[int, str], ...]
 class _Entry(NamedTuple):
     errand: Errand
     stops: Stops  # of a run that trains
+    after: str | None  # the run that must have ended before
 
     @property
     def beginning(self) -> str | None:
@@ -44,23 +45,25 @@ class Agenda:
         return len(self._queue) + len(self._running)
 
     def add(self, errand: Errand) -> None:
-        """Queues it."""
-        trains = errand.job.action == "train"
+        """Queues it; a run whose curriculum asks a scorer begins when the scorer has ended."""
         run = errand.job.specification
-        self._queue[run.id] = _Entry(errand, self._stops(run) if trains else ())
+        stops = self._stops(run) if errand.job.action == "train" else ()
+        self._queue[run.id] = _Entry(errand, stops, run.curriculum.scorer if run.curriculum else None)
 
     def take(self) -> Errand | None:
-        """The next to start, if there is one: the one with the longest way before it.
+        """The next to start, if there is one: one that others wait for, then the one with the longest way before it.
 
         That is the rounds which its search still has to go, then the instances that it has to train itself. One that
         begins as a running one does comes last, since it would wait for that one's stages.
         """
-        if not self._queue:
+        free = [key for key, entry in self._queue.items() if entry.after is None or entry.after not in self]
+        if not free:
             return None
         while self._ended:  # only here, since a study that is finished needs none of them
             self._kept.update(key for _, key in self._stops(self._ended.pop()))
         busy = {entry.beginning for entry in self._running.values()} - {None}
-        run_id = max(self._queue, key=lambda key: self._urgency(self._queue[key], busy))
+        awaited = {entry.after for entry in self._queue.values()}
+        run_id = max(free, key=lambda key: (key in awaited, *self._urgency(self._queue[key], busy)))
         entry = self._running[run_id] = self._queue.pop(run_id)
         return entry.errand
 

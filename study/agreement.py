@@ -4,10 +4,14 @@ from collections.abc import Iterator
 from math import prod
 
 from study.searches import size
+from study.searching import PROPOSALS
 from study.settings import Study
+from study.systems import systems, trained_scores, weakly_supervised
 from trainables.specification import TaskSettings, TrainingSettings
 
 Disagreement = tuple[str, object, str, tuple[str, ...]]
+SIZES = ("batch_size", "negatives")
+"""Settings on which it depends how many instances an epoch is."""
 _LARGEST = 100_000
 """Configurations of a variant: all of them are enumerated."""
 
@@ -16,13 +20,14 @@ def disagreements(study: Study) -> Iterator[Disagreement]:
     """Key, value, what was expected, and the other keys that a user may have meant to change."""
     training, task = study.training, study.task
     yield from of_training(training, task)
-    weak = [name for name in study.variants if name.endswith("WSLS")]
+    weak = weakly_supervised(study)
     if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
         expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
+    yield from _curricula(study)
     yield from _search(study)
     yield from _optimisation(study)
     if not _fits(study.analysis.metric, task.candidates):
@@ -40,6 +45,21 @@ def of_training(training: TrainingSettings, task: TaskSettings) -> Iterator[Disa
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
         expected = f"fewer than {key} = {task.candidates_of('train')}"
         yield "training.negatives", training.negatives, expected, (key,)
+    if training.checkpoint != "last" and not _fits(training.checkpoint, task.candidates):
+        expected = f"last, or R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+        yield "training.checkpoint", training.checkpoint, expected, ("task.candidates",)
+    if training.checkpoint != "last" and training.evaluations < 2:
+        expected = f'2 or more, among which {training.checkpoint} is best, or training.checkpoint = "last"'
+        yield "training.evaluations", training.evaluations, expected, ("training.checkpoint",)
+    yield from _length(training)
+
+
+def _length(training: TrainingSettings) -> Iterator[Disagreement]:
+    if training.epochs is not None:  # what they come to is known once the data is: `study.length`
+        if "instances" in training.model_fields_set:
+            expected = f"none beside training.instances = {training.instances}: one of them says how long training is"
+            yield "training.epochs", training.epochs, expected, ("training.instances",)
+        return
     batches, rest = divmod(training.instances, training.batch_size)
     if rest or not batches:
         works = _nearest(training.instances, training.batch_size)
@@ -60,6 +80,27 @@ def _nearest(value: int, step: int) -> int:
     return max(1, (value + step // 2) // step) * step
 
 
+def _curricula(study: Study) -> Iterator[Disagreement]:
+    settings, training = study.curriculum, study.training
+    if not settings.variants:
+        return
+    if missing := [name for name in settings.variants if name not in study.variants]:
+        expected = (
+            f"names out of variants, {', '.join(study.variants)}: {missing[0]} with a curriculum is compared with it"
+        )
+        yield "curriculum.variants", list(settings.variants), expected, ("variants",)
+    if training.sampling != "uniform":
+        expected = '"uniform": with curricula the baseline must sample as they do, so that only the order differs'
+        yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
+    if training.batching != "random":
+        expected = '"random" with curricula: buckets of many batches would mix what comes early with what comes late'
+        yield "training.batching", training.batching, expected, ("curriculum.variants",)
+    used = {*study.seeds, *study.confirm.seeds}
+    if trained_scores(study) and settings.seed in used:
+        expected = "one that is not among seeds and confirm.seeds: no run should be ordered by itself"
+        yield "curriculum.seed", settings.seed, expected, ("seeds", "confirm.seeds")
+
+
 def _search(study: Study) -> Iterator[Disagreement]:
     search, metric = study.search, study.analysis.metric
     if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
@@ -77,15 +118,18 @@ def _search(study: Study) -> Iterator[Disagreement]:
         yield "search.gpu_hours", search.gpu_hours, "none where resources.gpu = 0", ("resources.gpu",)
     if twice := sorted(set(study.confirm.seeds) & set(study.seeds)):
         yield "confirm.seeds", list(study.confirm.seeds), f"fresh seeds; {twice} are among seeds", ("seeds",)
-    grid = {**search.smoothing, **search.optimisation}
+    grid = {**search.smoothing, **search.optimisation, **study.curriculum.grid}
     if prod(len(values) for values in grid.values()) > _LARGEST:
         yield "search", f"{prod(len(values) for values in grid.values())} configurations", f"at most {_LARGEST}", ()
         return
+    named = systems(study)
     for variant, trials in search.trials.items():
-        if variant == "BERT" and not search.optimisation:
+        if variant not in named and variant not in PROPOSALS:
+            yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
+        elif variant == "BERT" and not search.optimisation:
             expected = "nothing: the baseline has no setting to search, unless search.learning_rate or its like is set"
             yield "search.trials.BERT", trials, expected, ()
-        elif variant in study.variants:
+        elif variant in named:
             whole = size(study, variant)
             others = ("search.epsilon", "search.switch", "search.sampler")
             if search.sampler == "grid" and trials != whole:
@@ -102,6 +146,9 @@ def _optimisation(study: Study) -> Iterator[Disagreement]:
         own = getattr(training, name)
         if own not in values:
             yield f"search.{name}", list(values), f"training.{name} = {own} among them", (f"training.{name}",)
+        if name in SIZES and training.epochs is not None:
+            expected = f"none beside training.epochs: all runs train for as many instances, which depend on {name}"
+            yield f"search.{name}", list(values), expected, ("training.epochs",)
     for size_ in search.batch_size or (training.batch_size,):
         for negatives in search.negatives or (training.negatives,):
             if negatives >= study.task.candidates_of("train"):
@@ -110,6 +157,6 @@ def _optimisation(study: Study) -> Iterator[Disagreement]:
             if size_ % (1 + negatives):
                 expected = f"multiples of 1 + negatives, {size_} is none of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
-        if training.instances % size_:
+        if training.epochs is None and training.instances % size_:
             expected = f"divisors of training.instances = {training.instances}, {size_} is none"
             yield "search.batch_size", list(search.batch_size), expected, ("training.instances",)

@@ -9,11 +9,13 @@ import re
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from analysis.queries import FILE as QUERIES
 from study import record
 from study.plan import read
 from study.record import Split
@@ -105,14 +107,15 @@ class Archive:
         self._put_all(folder, (path for path in here if path not in known and Path(path).name in markers))
 
     def publish(self, folder: Path) -> None:
-        """Copies the plan, what the search found, what was swept and the report there, over those of before."""
+        """Copies the plan, what the search found, what is known of the queries, what was swept and the report there,
+        over those of before."""
         found = [*folder.glob("swept/*.json"), *folder.glob("report/**/*")]
         others = (path.relative_to(folder).as_posix() for path in found if path.is_file())
-        self._put_all(folder, [name for name in (_PLAN, "search.json", *others) if (folder / name).is_file()])
+        self._put_all(folder, [name for name in (_PLAN, "search.json", QUERIES, *others) if (folder / name).is_file()])
 
     def join(self, folder: Path, study: str) -> list[str]:
-        """Takes up what was found elsewhere: the plan, if it is newer than the folder's, and all records; returns the
-        ids of the runs that the folder lacked.
+        """Takes up what was found elsewhere: the plan, if it is newer than the folder's, what is known of the queries,
+        if the folder has nothing, and all records; returns the ids of the runs that the folder lacked.
 
         Raises:
             UserError: the place cannot be read, or holds another study or another plan of the same version.
@@ -127,6 +130,9 @@ class Archive:
                 raise UserError("output.records", found, "a place of this study's own")
             if mine is None or mine["version"] < theirs["version"]:
                 self._storage.get_file(_PLAN, folder / _PLAN)
+        if not (folder / QUERIES).is_file():
+            with suppress(FileNotFoundError):  # a study that has not come so far, or knows nothing of them
+                self._storage.get_file(QUERIES, folder / QUERIES)
         return self.fetch(folder)
 
     def _plan(self) -> dict[str, Any] | None:

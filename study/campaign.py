@@ -16,6 +16,7 @@ from study.ledger import Ledger
 from study.objectives import best, directions
 from study.searches import family, searched
 from study.settings import Study
+from study.systems import systems
 from study.work import Work
 from trainables.specification import RunSpecification
 from trainables.storage import RESUME
@@ -66,19 +67,25 @@ class Campaign(Work):
 
     @property
     def configurations(self) -> list[Configuration]:
-        """All so far: the fixed systems, what was proposed, what else was swept, and what is confirmed."""
+        """All so far: the fixed systems, what was proposed, what else was swept, what is confirmed, and the scorer."""
         proposed = [item for hunt in self.hunts.values() for item in hunt.configurations]
-        return [*self._fixed, *proposed, *self._only_swept(), *self._confirming]
+        return [*self._fixed, *proposed, *self._only_swept(), *self._confirming, *self._scorers()]
 
     @property
     def runs_planned(self) -> int:
         """Training and test errands of the whole study, those already done included; fewer where a race drops some."""
         seeds, confirm = len(self.study.seeds), len(self.study.confirm.seeds)
-        systems = len({*self.hunts, "BERT", "untrained"})
+        tested = len({*self.hunts, "BERT", "untrained"})
         trials = sum(hunt.search.proposals for hunt in self.hunts.values()) + len(self._fixed) - 1
         trials += len(self._only_swept())
-        confirmed = (len(self._confirming) if self._confirming else systems + len(self.hunts)) if confirm else 0
-        return trials * seeds + confirmed * confirm + systems * (confirm or seeds) + 2
+        confirmed = (len(self._confirming) if self._confirming else tested + len(self.hunts)) if confirm else 0
+        return trials * seeds + confirmed * confirm + tested * (confirm or seeds) + 2 + self._scorer_errands
+
+    @property
+    def _scorer_errands(self) -> int:
+        """Its training, and its test; none where another study has done both."""
+        own = "train" in self._asked or self.ledger.state(self.scorer.runs[0].id) is not None
+        return 2 if own and self._scorers() else len(self._asked)
 
     @property
     def finished(self) -> bool:
@@ -96,7 +103,9 @@ class Campaign(Work):
         Of several objectives the first decides, and the others in their order where it does not.
         """
         dropped = {key for hunt in self.hunts.values() for key in hunt.dropped}
-        items = [item for item in self.configurations if item.role != "confirm" and item.id not in dropped]
+        items = [
+            item for item in self.configurations if item.role not in ("confirm", "scorer") and item.id not in dropped
+        ]
         return best(items, self.ledger, self.objectives)
 
     def tested(self) -> dict[str, Configuration]:
@@ -127,7 +136,11 @@ class Campaign(Work):
         possible = (run for hunt in self.hunts.values() for item in hunt.possible() for run in item.runs)
         names = {key for run in [*waiting.values(), *possible] for key in self.stages(run)}
         names |= {f"{RESUME}/{run_id}" for run_id in waiting}
-        for item in [*self.tested().values(), *open_ones]:  # who is complete and not the best will not become it
+        for item in [
+            *self.tested().values(),
+            *open_ones,
+            *self._scorers(),
+        ]:  # who is complete and not the best will not become it
             for run in item.runs:
                 if not self.ledger.finished(run.id, "test"):
                     names |= set(self.stages(run)[-1:])
@@ -161,7 +174,7 @@ class Campaign(Work):
         made = [
             self._make.system(name, point, self.study.seeds, role(name))
             for name, point in others
-            if name in self.study.variants
+            if name in systems(self.study)
         ]
         distinct = {item.id: item for item in made}
         known = {item.id for item in self._fixed}
@@ -190,6 +203,9 @@ class Campaign(Work):
             self._phase = "test"
             if self._swept and not self._seen_test:
                 swept.close(self.folder, [item.id for item in self._swept])
+            scorer = self.scorer.runs[0].id
+            if self.ledger.state(scorer) != "failed" and not self.ledger.finished(scorer, "test"):
+                self._ask_scorer("test")
             self._enqueue(((item, run) for item in self.tested().values() for run in item.runs), "test")
 
     def _to_confirm(self) -> list[Configuration]:

@@ -20,14 +20,16 @@ from pydantic_core import ErrorDetails
 
 from study.searching import PROPOSALS
 from study.settings import VARIANTS, Study
+from study.systems import CURRICULUM
 from trainables.errors import UserError
-from trainables.specification import Settings
+from trainables.settings import Settings
 
 __all__ = ["VARIANTS", "Study", "known_keys", "load", "shipped"]
 
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
 ENVIRONMENT = "environment variable WANDB_MODE"
+_LENGTHS = ("epochs", "instances")
 
 
 def shipped() -> list[tuple[str, str]]:
@@ -60,6 +62,7 @@ def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
         _merge(data, _parse(override), COMMAND_LINE, places)
     if mode := os.environ.get("WANDB_MODE"):
         _merge(data, {"tracking": {"mode": mode}}, ENVIRONMENT, places)
+    _keep_last_length(data, places)
     try:
         # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
         study = Study.model_validate_json(json.dumps(data, default=str), strict=True)
@@ -124,6 +127,15 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
             data[name] = value
 
 
+def _keep_last_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
+    """Of epochs and instances one says how long training is: an override of either takes the place of the file's."""
+    training = data.get("training")
+    given = [name for name in _LENGTHS if isinstance(training, dict) and training.get(name) is not None]
+    overriding = [name for name in given if f"training.{name}" in places]
+    if isinstance(training, dict) and len(given) == len(_LENGTHS) and len(overriding) == 1:
+        data["training"] = {name: value for name, value in training.items() if name not in given or name in overriding}
+
+
 def _known(model: type[Settings] = Study, prefix: str = "") -> Iterator[str]:
     """Every dotted key of a study."""
     for own_name, field in model.model_fields.items():
@@ -139,7 +151,7 @@ def _refuse_unknown(place: str, data: Mapping[str, Any], prefix: str = "") -> No
     known = list(_known())
     for name, value in data.items():
         key = prefix + name
-        if key not in known:
+        if key not in known and not (prefix == "search.trials." and CURRICULUM.fullmatch(name)):
             raise UserError(f"{place}: {key}", _show(value), f"a known key; {_hint(key, known)}")
         if isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
             _refuse_unknown(place, value, f"{key}.")

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from search_spaces.curriculum import DEFAULTS
 from search_spaces.optimisation import NAMES
 from search_spaces.smoothing import settings
 from search_spaces.space import Point
 from study import record
 from study.settings import Study
+from study.systems import systems
+from trainables.curriculum_settings import CurriculumSettings
 from trainables.job import Job
 from trainables.schedules import switch_instances
 from trainables.specification import (
@@ -19,7 +22,7 @@ from trainables.specification import (
     digest,
 )
 
-Role = Literal["baseline", "search", "confirm"]
+Role = Literal["baseline", "search", "confirm", "scorer"]
 
 
 def role(name: str) -> Role:
@@ -34,6 +37,11 @@ class Resolved(NamedTuple):
     model_digest: str
     model_path: Path
     environment: Environment
+    domains: str | None = None
+    """Digest of the queries' domains."""
+    vectors: str | None = None
+    """Digest of the file of word vectors."""
+    vectors_path: Path | None = None
 
 
 class Configuration(NamedTuple):
@@ -44,6 +52,7 @@ class Configuration(NamedTuple):
     variant: VariantSettings
     runs: tuple[RunSpecification, ...]
     role: Role
+    curriculum: CurriculumSettings | None = None
 
     @property
     def id(self) -> str:
@@ -75,16 +84,24 @@ class Maker:
     def __init__(self, study: Study, resolved: Resolved, plan_hash: str) -> None:
         self.study, self.resolved, self._plan_hash = study, resolved, plan_hash
         self._model = study.model.model_copy(update={"name": resolved.model_digest})
+        self._systems = systems(study)
+        self._scorer_id = self.scorer().runs[0].id
 
     def system(self, name: str, point: Point, seeds: Sequence[int], role: Role) -> Configuration:
-        """A variant at a point of its space."""
+        """A system at a point of its space."""
         training = self.study.training.model_copy(update=dict(point.optimisation))
-        return self._trained(name, point, settings(name, dict(point.smoothing)), training, seeds, role)
+        variant = settings(self._systems[name].variant, dict(point.smoothing))
+        return self._trained(name, point, variant, training, seeds, role, self._curriculum(point))
+
+    def scorer(self) -> Configuration:
+        """The run whose weights say what is difficult, for those scores that ask a trained model."""
+        seed = self.study.curriculum.seed
+        return self._trained("BERT", Point(), VariantSettings(), self.study.training, [seed], "scorer", None)
 
     def untrained(self, seeds: Sequence[int], role: Role) -> Configuration:
         """The model before any training."""
         training = self.study.training.model_copy(update={"instances": 0})
-        return self._trained("untrained", Point(), VariantSettings(), training, seeds, role)
+        return self._trained("untrained", Point(), VariantSettings(), training, seeds, role, None)
 
     def sampler(self) -> Configuration:
         """The candidates in BM25's order."""
@@ -108,7 +125,7 @@ class Maker:
 
     def errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
         """What a trial is asked to do for a run."""
-        study = self.study
+        study, order = self.study, run.curriculum
         job = Job.model_validate(
             {
                 "specification": run,
@@ -119,6 +136,8 @@ class Maker:
                 "stages": study.stages,
                 "interval": study.caching.interval,
                 "study": digest(str(study.folder)),
+                "vectors": self.resolved.vectors_path if order and order.vectors else None,
+                "scores": configuration.role == "scorer",
                 "cuts": self.cuts(run),
             }
         )
@@ -135,6 +154,7 @@ class Maker:
             "variant": configuration.name,
             **configuration.variant.model_dump(mode="json"),
             **{name: getattr(run.training, name, None) for name in NAMES},
+            **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
             "role": configuration.role,
             "specification": run.model_dump(mode="json"),
@@ -148,15 +168,24 @@ class Maker:
         training: TrainingSettings,
         seeds: Sequence[int],
         role: Role,
+        curriculum: CurriculumSettings | None,
     ) -> Configuration:
+        assert training.epochs is None  # runs are named by their instances
         first = RunSpecification(
             task=self.study.task,
             data=self.resolved.fingerprint,
             model=self._model,
             training=training,
             variant=variant.normalised(),
+            curriculum=curriculum.normalised() if curriculum else None,
             seed=seeds[0],
             environment=self.resolved.environment,
         )
         runs = tuple(first.model_copy(update={"seed": seed}) for seed in seeds)
-        return Configuration(name, point, variant, runs, role)
+        return Configuration(name, point, variant, runs, role, curriculum)
+
+    def _curriculum(self, point: Point) -> CurriculumSettings | None:
+        if not point.curriculum:
+            return None
+        made_with = {"vectors": self.resolved.vectors, "scorer": self._scorer_id}
+        return CurriculumSettings.model_validate({**dict(point.curriculum), **made_with})

@@ -2,20 +2,24 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.family import Family
 from search_spaces.optimisation import NAMES as OPTIMISATION
 from search_spaces.space import Grid, Point
-from study.agreement import of_training
+from study.agreement import SIZES, of_training
+from study.curricula import paced
 from study.searches import family
 from study.searching import Above0, EndingName
 from study.settings import Study
+from study.systems import systems
+from trainables.difficulty import ScoreName
 from trainables.errors import UserError
-from trainables.specification import Positive, Settings
+from trainables.settings import Positive, Settings
 
 WHERE = "--sweep"
 _LISTED = 6
@@ -23,7 +27,7 @@ _LISTED = 6
 
 
 class _Values(Settings):
-    """Every hyperparameter that a variant may have, and its range; None: not named."""
+    """Every hyperparameter that a system may have, and its range; None: not named."""
 
     epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
     schedule: EndingName | None = None
@@ -35,6 +39,10 @@ class _Values(Settings):
     learning_rate: Above0 | None = None
     batch_size: Positive | None = None
     negatives: Positive | None = None
+    pacing: Annotated[str, AfterValidator(paced)] | None = None
+    score: ScoreName | None = None
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    duration: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 NAMES = ("variant", *_Values.model_fields)
@@ -46,14 +54,15 @@ class Named(NamedTuple):
     variant: str
     point: Point
     ignored: tuple[str, ...]
-    """Names of the values that were given, and that the variant does not take with this schedule."""
+    """Names of the values that were given, and that the system does not take with this schedule or pacing."""
 
 
 def read(study: Study, given: Mapping[str, str]) -> Named:
     """The configuration that these values name.
 
-    A value may be any in its range, whether or not the study's grid has it; one that equals the grid's but for rounding
-    is the grid's. Of a hyperparameter that is not named, the grid must have one value.
+    A value may be any in its range, whether or not the study's grid has it, but for a curriculum's score, which the
+    study must list; one that equals the grid's but for rounding is the grid's. Of a hyperparameter that is not named,
+    the grid must have one value.
 
     Args:
         study: whose variants, grid and training.
@@ -65,12 +74,17 @@ def read(study: Study, given: Mapping[str, str]) -> Named:
     if unknown := [name for name in given if name not in NAMES]:
         raise UserError(f"{WHERE} {unknown[0]}", repr(given[unknown[0]]), f"a name out of {', '.join(NAMES)}")
     variant = given.get("variant", "none")
-    if variant not in study.variants:
-        raise UserError(f"{WHERE} variant", variant, f"one of the study's variants: {', '.join(study.variants)}")
+    known = systems(study)
+    if variant not in known:
+        raise UserError(f"{WHERE} variant", variant, f"one of the study's variants: {', '.join(known)}")
     values = _values(study, {name: text for name, text in given.items() if name != "variant"})
     space = _space(study, variant, values)
-    point = space(_Asked({**space.smoothing, **space.optimisation}))
+    point = space(_Asked(space.grid))
     training = study.training.model_copy(update=dict(point.optimisation))
+    for name in SIZES if training.epochs is not None else ():
+        if getattr(training, name) != getattr(study.training, name):
+            expected = f"the study's {getattr(study.training, name)}, as its length is training.epochs"
+            raise UserError(f"{WHERE} {name}", values[name], expected)
     for key, found, expected, others in of_training(training, study.task):
         own = (name for name in (key, *others) if name.removeprefix("training.") in values)
         name = next(own, key).removeprefix("training.")
@@ -86,7 +100,7 @@ def _values(study: Study, given: Mapping[str, str]) -> dict[str, Any]:
         first = error.errors()[0]
         name = str(first["loc"][0])
         raise UserError(f"{WHERE} {name}", repr(given[name]), _expected(first)) from None
-    grid = {**study.search.smoothing, **study.search.optimisation}
+    grid = {**study.search.smoothing, **study.search.optimisation, **study.curriculum.grid}
     found = parsed.model_dump(exclude_none=True)
     return {name: _snapped(value, grid.get(name, ())) for name, value in found.items()}
 
@@ -95,7 +109,7 @@ def _expected(error: ErrorDetails) -> str:
     known = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
     if error.get("ctx", {}).get("lt") == math.inf:
         return "a finite number"
-    return known.get(error["type"], error["msg"].removeprefix("Input should be "))
+    return known.get(error["type"], error["msg"].removeprefix("Input should be ").removeprefix("Value error, "))
 
 
 def _snapped(value: Any, grid: Sequence[Any]) -> Any:
@@ -106,11 +120,18 @@ def _snapped(value: Any, grid: Sequence[Any]) -> Any:
 
 
 def _space(study: Study, variant: str, values: Mapping[str, Any]) -> Family:
-    """The variant's space, with one value only for every hyperparameter that is named."""
+    """The system's space, with one value only for every hyperparameter that is named."""
     own = family(study, variant)
+    fixed = study.curriculum.compare if own.curriculum else None
+    if fixed and values.get(fixed, own.curriculum[fixed][0]) != own.curriculum[fixed][0]:
+        raise UserError(f"{WHERE} {fixed}", values[fixed], f"{own.curriculum[fixed][0]}, which is what {variant} has")
+    if own.curriculum and values.get("score", own.curriculum["score"][0]) not in own.curriculum["score"]:
+        listed = ", ".join(map(str, own.curriculum["score"]))
+        raise UserError(f"{WHERE} score", values["score"], f"one that the study lists and is ready for: {listed}")
     smoothing = {name: (values[name],) if name in values else grid for name, grid in own.smoothing.items()}
+    order = {name: (values[name],) if name in values else grid for name, grid in own.curriculum.items()}
     named = {name: (values[name],) for name in OPTIMISATION if name in values}
-    return Family(variant, smoothing, {**own.optimisation, **named}, own.untuned)
+    return replace(own, smoothing=smoothing, optimisation={**own.optimisation, **named}, curriculum=order)
 
 
 class _Asked:

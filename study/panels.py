@@ -30,7 +30,7 @@ def sections(study: Study) -> list[ws.Section]:
         ("Comparisons", _comparisons(study)),
         ("Learning curves", _curves(study)),
         ("Hyperparameters", _hyperparameters(study)),
-        (f"{study.analysis.metric} against epsilon", _epsilon(study)),
+        (f"{study.analysis.metric} against epsilon", [] if study.curriculum.variants else _epsilon(study)),
         ("Cost and failures", _cost(study)),
     ]
     return [_section(name, panels) for name, panels in made if panels]
@@ -102,7 +102,7 @@ def _hyperparameters(study: Study) -> list[wr.PanelTypes]:
 
 
 def _epsilon(study: Study) -> list[wr.PanelTypes]:
-    """The baseline has epsilon 0: a point, a bar and a line of its own."""
+    """The baseline has epsilon 0: a point, a bar and a line of its own, where no curriculum has epsilon 0 as well."""
     metric, epsilon = study.analysis.metric, wr.Config(names.EPSILON)
     score = names.development(metric)
     panels: list[wr.PanelTypes] = [

@@ -6,6 +6,7 @@ from typing import Any
 
 from study.config import Study
 from study.objectives import objectives
+from study.systems import plain, shuffled, systems, trained_scores
 from trainables.errors import UserError
 from trainables.files import write_json
 from trainables.specification import digest
@@ -27,16 +28,21 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         data: `study.preparation.described`; none: not known yet.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
-    systems = ["BERT", *(name for name in study.variants if name != "BERT")]
+    named = systems(study)
+    order = ["BERT", *(name for name in named if name != "BERT")]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
-    against = [[name, "BERT"] for name in systems if name != "BERT"]
-    against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(systems)]
+    against = [[name, "BERT"] for name in order if name != "BERT"]
+    against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(order)]
+    against += [[name, other] for name in order if (other := shuffled(study, name))]
+    against += [[name, other] for name in order if (other := plain(study, name))]
     correction = study.analysis.correction
     families = [{"name": "variants", "correction": correction, "comparisons": against}] if against else []
     families.append({"name": "sanity", "correction": correction, "comparisons": _SANITY})
     settings = public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"})
     if study.analysis.margin is None:
         del settings["analysis"]["margin"]  # plans made before there was one stand
+    if not study.curriculum.variants:
+        del settings["curriculum"]  # the same
     return {
         "study": study.name,
         "version": 1,
@@ -50,12 +56,13 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         "metric": study.analysis.metric,
         "search_split": "dev",
         "test_split": "test",
-        "systems": systems,
+        "systems": order,
         "expected_queries": queries,
         "data": data,
         "families": families,
         "settings": settings,
         **({"margin": study.analysis.margin} if study.analysis.margin else {}),
+        **({"scorer_seed": study.curriculum.seed} if trained_scores(study) else {}),
     }
 
 
@@ -131,7 +138,7 @@ def settle(
 def _refuse_late(plan: dict[str, Any], earlier: dict[str, Any], folder: Path) -> None:
     """Once test scores exist, only further variants may be declared; the metric stands from the first record on."""
     before, now = earlier["settings"], plan["settings"]
-    changed = {key for key in now if now[key] != before.get(key)}
+    changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
     tested = any(folder.glob("runs/*/test.json"))
     recorded = any(folder.glob("runs/*/record.json"))
     if (tested and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):

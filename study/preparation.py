@@ -8,6 +8,8 @@ import pandas as pd
 
 from study.config import Study
 from study.housekeeping import clean
+from study.length import settled, told
+from study.systems import weakly_supervised
 from trainables import weights
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, prepare
@@ -22,7 +24,8 @@ def check(study: Study, prepared: Prepared) -> None:
     """Refuses, before anything is trained, data that this study cannot be run on.
 
     Raises:
-        UserError: a training query has too few documents that are not relevant, or no weak label where one is needed.
+        UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
+            no turns to count.
     """
     train = prepared.candidates("train")
     others = train[train["relevant"] == 0]
@@ -30,10 +33,14 @@ def check(study: Study, prepared: Prepared) -> None:
     if fewest < study.training.negatives:
         expected = f"at most {fewest}: a query has that many candidates that are not relevant; or more task.candidates"
         raise UserError("training.negatives", study.training.negatives, expected)
-    weak = [name for name in study.variants if name.endswith("WSLS")]
+    weak = weakly_supervised(study)
     if weak and others["weak_label"].isna().any():
         what = f"{study.task.sampler.weak_label!r}, but {others['weak_label'].isna().sum()} candidates have no score"
         raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
+    asked = study.curriculum.score if study.curriculum.variants else ()
+    if "turns" in asked and not task(study.task.name).dialogue:
+        expected = "another score, or a task of dialogues: these queries have one turn each"
+        raise UserError("curriculum.score", "'turns'", expected)
 
 
 def described(prepared: Prepared) -> dict[str, Any]:
@@ -58,7 +65,7 @@ def summarise(study: Study) -> None:
     weights.check(path, study.model)
     clean(study)
     prepared = prepare(study.task, study.cache, functools.partial(print, flush=True))
-    check(study, prepared)
+    check(settled(study, prepared), prepared)
     meta, queries, documents = prepared.meta(), prepared.queries(), prepared.documents()
     print(f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents")
     for reason, count in meta["skipped"].items():
@@ -77,6 +84,8 @@ def summarise(study: Study) -> None:
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         print(f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most")
     _tokens(study, prepared)
+    if study.training.epochs is not None:
+        print(told(study, prepared))
 
 
 def _bm25(candidates: pd.DataFrame, study: Study, split: str) -> str:

@@ -9,14 +9,18 @@ from typing import Any
 from study.estimate import Cost, calibrated, recorded
 from study.joining import address
 from study.ledger import Ledger
+from study.length import settled
 from study.places import places
 from study.record import Split
 from study.searches import searched, size
 from study.settings import Study
 from study.sharing import shared, unshared
+from study.systems import trained_scores
 from trainables.data.prepared import find
 
 Row = dict[str, Any]
+_UNPREPARED = "unknown until --prepare"
+_SAMPLER, _SCORER = "BM25 order", "scorer"  # which have one run, whatever the seeds
 
 
 def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
@@ -27,17 +31,21 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         calibrate: whether to train for a minute to learn the cost.
 
     Raises:
-        UserError: with `calibrate`, the task or the model is not what the study says.
+        UserError: training is too short for its evaluations; with `calibrate`, the task or the model is not what the
+            study says.
     """
     if calibrate:
         from study.calibration import calibrate as measure
 
         rates = measure(study, lambda line: None)
-    prepared, ledger, rows = find(study.task, study.cache), Ledger(study.folder), _rows(study)
+    prepared, ledger, epochs = find(study.task, study.cache), Ledger(study.folder), study.training.epochs
+    study = settled(study, prepared) if prepared else study
+    known = study.training.epochs is None
+    rows = _rows(study, study.training.instances if known else None)
     queries = {split: counts["queries"] for split, counts in prepared.meta()["splits"].items()} if prepared else None
     states = [ledger.state(run_id) for run_id in ledger.ids()]
     cost = calibrated(study, rates, queries) if calibrate and queries else _recorded(ledger)
-    without, together = unshared(study), shared(study)
+    bounds = {"unshared": unshared(study)._asdict(), "shared": shared(study)._asdict()} if known else None
     return {
         "study": study.name,
         "task": study.task.name,
@@ -46,14 +54,15 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "confirm_seeds": list(study.confirm.seeds),
         "systems": rows,
         "runs": sum(row["runs"] for row in rows),
-        "instances": {"unshared": without._asdict(), "shared": together._asdict()},
+        "training": {"epochs": epochs, "instances": study.training.instances if known else None},
+        "instances": bounds,
         "sampler": study.search.sampler,
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
         "queries": queries,
         "records": {state: states.count(state) for state in ("finished", "failed")},
-        "cost": _hours(study, cost, rows) if cost else None,
+        "cost": _hours(study, cost, rows) if cost and known else None,
         "detectable": _detectable(study),
     }
 
@@ -64,24 +73,27 @@ def show(study: Study, calibrate: bool, as_json: bool) -> None:
     print(json.dumps(found, indent=1) if as_json else "\n".join(_lines(found)))
 
 
-def _rows(study: Study) -> list[Row]:
-    seeds, fresh, each = len(study.seeds), len(study.confirm.seeds), study.training.instances
+def _rows(study: Study, each: int | None) -> list[Row]:
+    """One a system; `each`: instances of a run."""
+    seeds, fresh = len(study.seeds), len(study.confirm.seeds)
     searches = searched(study)
-    rows = [_row("BM25 order", 1, 1, 0, 0), _row("untrained", 1, seeds, fresh, 0)]
+    rows = [_row(_SAMPLER, 1, 1, 0, 0), _row("untrained", 1, seeds, fresh, 0)]
     if "BERT" not in searches:
         rows.append(_row("BERT", 1, seeds, fresh, each))
     for name, count in searches.items():
         rows.append(_row(name, count, count * seeds, 2 * fresh, each) | {"of": size(study, name)})
+    if trained_scores(study):
+        rows.append(_row(_SCORER, 1, 1, 0, each))
     return rows
 
 
-def _row(name: str, configurations: int, runs: int, confirm: int, each: int) -> Row:
+def _row(name: str, configurations: int, runs: int, confirm: int, each: int | None) -> Row:
     return {
         "system": name,
         "configurations": configurations,
         "of": configurations,
         "runs": runs + confirm,
-        "instances": (runs + confirm) * each,
+        "instances": None if each is None else (runs + confirm) * each,
     }
 
 
@@ -99,7 +111,8 @@ def _summaries(ledger: Ledger, split: Split) -> list[dict[str, Any]]:
 
 def _hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
     runs = sum(row["runs"] for row in rows)
-    tests = (len(rows) - 1) * len(study.confirm.seeds or study.seeds) + 1
+    tested = [row for row in rows if row["system"] not in (_SAMPLER, _SCORER)]
+    tests = len(tested) * len(study.confirm.seeds or study.seeds) + len(rows) - len(tested)
     at_once = places(study) if address(study) is None else study.resources.concurrent
     bounds = {name: round(cost.hours(runs, tests, instances), 3) for name, instances in shared(study)._asdict().items()}
     wall = {name: round(hours / at_once, 3) for name, hours in bounds.items()} if at_once else None
@@ -117,33 +130,46 @@ def _detectable(study: Study) -> float | None:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
+    width = max(12, *(len(row["system"]) for row in found["systems"]))
     fresh = f", confirmed with {found['confirm_seeds']}" if found["confirm_seeds"] else ""
     lines = [
         f"study {found['study']}: task {found['task']}, model {found['model']}, seeds {found['seeds']}{fresh}",
-        f"{'system':12} {'configurations':>16} {'runs':>6} {'instances':>12}",
+        f"{'system':{width}} {'configurations':>16} {'runs':>6} {'instances':>12}",
     ]
     for row in found["systems"]:
         whole = row["of"] == row["configurations"]
         count = row["configurations"] if whole else f"{row['configurations']} of {row['of']}"
-        lines.append(f"{row['system']:12} {count:>16} {row['runs']:6} {row['instances']:12}")
+        lines.append(f"{row['system']:{width}} {count:>16} {row['runs']:6} {_number(row['instances']):>12}")
     total = sum(row["configurations"] for row in found["systems"])
-    lines.append(f"{'in all':12} {total:16} {found['runs']:6} {sum(row['instances'] for row in found['systems']):12}")
-    together, without = (_bounds(found["instances"][name]) for name in ("shared", "unshared"))
-    lines.append(f"instances to train: {without} without sharing, {together} with equal beginnings trained once")
+    each, instances = found["training"], found["instances"]
+    whole = sum(row["instances"] for row in found["systems"]) if instances else None
+    lines.append(f"{'in all':{width}} {total:16} {found['runs']:6} {_number(whole):>12}")
+    if each["epochs"]:
+        lines.append(f"training: {each['epochs']:g} epochs; instances a run: {_number(each['instances'], _UNPREPARED)}")
+    if instances:
+        together, without = (_bounds(instances[name]) for name in ("shared", "unshared"))
+        lines.append(f"instances to train: {without} without sharing, {together} with equal beginnings trained once")
+    else:
+        lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {found['sampler']}", *(["raced"] if found["pruning"] else [])]
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in found["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if any(found["budgets"].values()):
         lines.append("a budget of time makes the result depend on the machine's speed: not reproducible")
-    lines.append(f"data: {found['data'] or 'unknown until --prepare'}")
+    lines.append(f"data: {found['data'] or _UNPREPARED}")
     records, cost = found["records"], found["cost"]
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
-    lines.append(f"cost: {_cost(cost)}" if cost else "cost: unknown until a run is recorded, or --calibrate")
+    unpriced = "unknown until a run is recorded, or --calibrate" if instances else _UNPREPARED
+    lines.append(f"cost: {_cost(cost) if cost else unpriced}")
     effect = found["detectable"]
     told = (
         f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result tells the noise"
     )
     return [*lines, f"detectable effect: {told}"]
+
+
+def _number(value: int | None, unknown: str = "unknown") -> str:
+    return unknown if value is None else str(value)
 
 
 def _cost(cost: dict[str, Any]) -> str:

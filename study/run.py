@@ -177,6 +177,8 @@ def _trec(results: Path, folder: Path) -> None:
 def _list() -> None:
     from trainables.data import TASKS
     from trainables.data.samplers import SAMPLERS
+    from trainables.difficulty import SCORES
+    from trainables.pacing import PACING
     from trainables.schedules import VARIANTS
 
     print("studies")
@@ -191,6 +193,12 @@ def _list() -> None:
     print("variants")
     for name, variant in VARIANTS.items():
         print(f"  {name:20} distribution {variant.distribution}, schedule {variant.schedule}")
+    print("curricula: pacing functions")
+    for name in PACING:
+        print(f"  {name}")
+    print("curricula: scores")
+    for name, score in SCORES.items():
+        print(f"  {name:20} {score.definition}")
 
 
 def _told(error: Exception, folder: Path | None) -> str:

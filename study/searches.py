@@ -1,29 +1,30 @@
-"""The searches of a study: which variants have something to search, over which space, in how many proposals."""
+"""The searches of a study: which systems have something to search, over which space, in how many proposals."""
 
 from search_spaces.family import Family
 from search_spaces.space import points
 from study.searching import PROPOSALS
 from study.settings import Study
+from study.systems import systems
 
 
-def family(study: Study, variant: str) -> Family:
-    """The space of a variant."""
-    search, training = study.search, study.training
+def family(study: Study, system: str) -> Family:
+    """The space of a system."""
+    search, training, own = study.search, study.training, systems(study)[system]
     untuned = {name: getattr(training, name) for name in search.optimisation}
-    return Family(variant, search.smoothing, search.optimisation, untuned)
+    return Family(own.variant, search.smoothing, search.optimisation, untuned, own.curriculum, system)
 
 
-def size(study: Study, variant: str) -> int:
-    """Distinct configurations of a variant."""
-    return sum(1 for _ in points(family(study, variant)))
+def size(study: Study, system: str) -> int:
+    """Distinct configurations of a system."""
+    return sum(1 for _ in points(family(study, system)))
 
 
 def searched(study: Study) -> dict[str, int]:
-    """The variants that have something to search, and how many configurations of each are proposed."""
+    """The systems that have something to search, and how many configurations of each are proposed."""
     found: dict[str, int] = {}
-    for variant in study.variants:
-        if variant != "BERT" or study.search.optimisation:
-            whole = size(study, variant)
-            wanted = study.search.trials.get(variant, PROPOSALS[variant])
-            found[variant] = whole if study.search.sampler == "grid" else min(wanted, whole)
+    for name, system in systems(study).items():
+        if name != "BERT" or study.search.optimisation:
+            whole = size(study, name)
+            wanted = study.search.trials.get(name, PROPOSALS[system.variant])
+            found[name] = whole if study.search.sampler == "grid" else min(wanted, whole)
     return found

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, WrapValidator
 
 from search_spaces.smoothing import DEFAULTS
-from trainables.specification import Positive, Settings
+from trainables.settings import Positive, Settings
 
-SearchedName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
 EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 PROPOSALS: dict[str, int] = {"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 """Configurations proposed for a variant, where the study does not say."""
@@ -57,7 +56,8 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _increasing(values: tuple[float, ...]) -> tuple[float, ...]:
+def increasing(values: tuple[float, ...]) -> tuple[float, ...]:
+    """`values`, if each is above the one before it; ValueError otherwise."""
     if len(set(values)) < len(values) or list(values) != sorted(values):
         raise ValueError
     return values
@@ -72,13 +72,13 @@ def _some(values: tuple[float, ...]) -> tuple[float, ...]:
 Above0 = Annotated[float, Field(gt=0, lt=math.inf)]
 Numbers = Annotated[
     tuple[Above0, ...],
-    AfterValidator(_increasing),
+    AfterValidator(increasing),
     AfterValidator(_some),
     described("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
 ]
 Shares = Annotated[
     tuple[Annotated[float, Field(gt=0, le=1)], ...],
-    AfterValidator(_increasing),
+    AfterValidator(increasing),
     AfterValidator(_some),
     described("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
 ]
@@ -87,8 +87,8 @@ Shares = Annotated[
 class SearchSettings(Settings):
     """The hyperparameters searched, on the development set. Every configuration is judged over the study's seeds."""
 
-    trials: dict[SearchedName, Positive] = Field(default={})
-    """Configurations proposed for a variant; variants left out have their default."""
+    trials: dict[str, Positive] = Field(default={})
+    """Configurations proposed for a system; systems left out have the default of their variant."""
     hours: Above0 | None = None
     """No round of proposals begins after the study has run for so long, all its starts counted; what a study then finds
     depends on the machine's speed."""
@@ -121,7 +121,7 @@ class SearchSettings(Settings):
     """Strengths of the smoothing."""
     switch: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
-        AfterValidator(_increasing),
+        AfterValidator(increasing),
         AfterValidator(_some),
         described("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
     ] = (0.25, 0.5, 0.75)
@@ -136,19 +136,19 @@ class SearchSettings(Settings):
     """Second parameter of the schedule beta."""
     learning_rate: Annotated[
         tuple[Above0, ...],
-        AfterValidator(_increasing),
+        AfterValidator(increasing),
         described("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
     ] = ()
     """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
     batch_size: Annotated[
         tuple[Positive, ...],
-        AfterValidator(_increasing),
+        AfterValidator(increasing),
         described("a list of increasing whole numbers, e.g. [16, 32]"),
     ] = ()
     """The same for training.batch_size."""
     negatives: Annotated[
         tuple[Positive, ...],
-        AfterValidator(_increasing),
+        AfterValidator(increasing),
         described("a list of increasing whole numbers, e.g. [1, 3]"),
     ] = ()
     """The same for training.negatives."""

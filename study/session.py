@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from study import searchlog, swept
+from study import queries, searchlog, swept
 from study.budgets import Clock, spent
 from study.campaign import Campaign
 from study.config import Study
@@ -59,6 +59,8 @@ def conduct(study: Study, started: float) -> None:
         searchlog.write(folder, campaign.log())
         scribe.document("search")
         _say_not_done(campaign)
+        queries.write(study, begun.resolved, campaign.scorer.runs[0].id)
+        scribe.document("queries")
         write_missing(scribe, ledger, (run.id for item in campaign.configurations for run in item.runs))
         if not scribe.live:
             settle(scribe)  # the report is made from these files

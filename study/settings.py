@@ -11,10 +11,11 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from study.curricula import CurriculumSearch, VariantName
 from study.searching import Above0, ConfirmSettings, RankMetric, SearchSettings, Seed, described, distinct
-from trainables.specification import ModelSettings, Positive, Settings, Share, TaskSettings, TrainingSettings
+from trainables.settings import Positive, Settings, Share
+from trainables.specification import ModelSettings, TaskSettings, TrainingSettings
 
-VariantName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
 VARIANTS: tuple[VariantName, ...] = get_args(VariantName)
 TrackingMode = Literal["offline", "online", "disabled"]
 
@@ -154,6 +155,7 @@ class Study(Settings):
     task: TaskSettings = TaskSettings()
     model: ModelSettings = ModelSettings()
     training: TrainingSettings = TrainingSettings()
+    curriculum: CurriculumSearch = CurriculumSearch()
     search: SearchSettings = SearchSettings()
     confirm: ConfirmSettings = ConfirmSettings()
     analysis: AnalysisSettings = AnalysisSettings()

@@ -3,11 +3,11 @@
 Runs of one seed form a tree: they part where the settings in force begin to differ. Each distribution and epsilon is a
 column of it: one smoothed stretch, as long as the longest that a member of the column needs, and for each switch point
 a tail without smoothing. Each learning rate, batch size and number of negatives has columns of its own; smoothing that
-ends little by little shares nothing.
+ends little by little shares nothing, and so do curricula, but for those that end their smoothing alike.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from search_spaces.smoothing import DEFAULTS, settings
 from study.config import Study
 from study.searches import family, searched
+from study.systems import systems, trained_scores
 from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
 from trainables.specification import VariantSettings
 from trainables.stages import Segment, segments
@@ -52,10 +53,10 @@ def distinct(variants: Iterable[VariantSettings], total: int, batch_size: int) -
 def unshared(study: Study) -> Bounds:
     """Instances that the study's runs see, each for itself, the fresh seeds of a confirmation included."""
     found = searched(study)
-    systems = [name for name in study.variants if name == "BERT" or name in found]
-    search = (sum(found.values()) + ("BERT" not in found)) * len(study.seeds)
+    trained = {"BERT", *found}
+    search = (sum(found.values()) + ("BERT" not in found)) * len(study.seeds) + bool(trained_scores(study))
     confirm = len(study.confirm.seeds)
-    low, high = len(systems) * confirm, (len(systems) + len(found)) * confirm
+    low, high = len(trained) * confirm, (len(trained) + len(found)) * confirm
     return Bounds((search + low) * study.training.instances, (search + high) * study.training.instances)
 
 
@@ -65,8 +66,9 @@ def shared(study: Study) -> Bounds:
     budget of time, may leave some out."""
     total, found = study.training.instances, searched(study)
     counts: dict[str, dict[str, int]] = {}
-    for name, count in found.items():
-        distribution, schedule = VARIANTS[name]
+    ordered = _curricula(study, found)
+    for name in found.keys() & VARIANTS.keys():
+        count, (distribution, schedule) = found[name], VARIANTS[name]
         counts.setdefault(distribution, {})["constant" if schedule == "constant" else "ending"] = count
     baseline = counts.pop("none", {"constant": 1})["constant"] * total
     low = high = baseline
@@ -74,8 +76,22 @@ def shared(study: Study) -> Bounds:
         bounds = _distribution(study, by_schedule.get("constant", 0), by_schedule.get("ending", 0))
         low, high = low + bounds.low, high + bounds.high
     confirm, fresh = _confirmed(study), len(study.confirm.seeds)
-    seeds = len(study.seeds)
-    return Bounds(low * seeds + confirm.low * fresh, high * seeds + confirm.high * fresh)
+    seeds, scorer = len(study.seeds), total * bool(trained_scores(study))
+    low, high = low + ordered.low, high + ordered.high
+    return Bounds(low * seeds + confirm.low * fresh + scorer, high * seeds + confirm.high * fresh + scorer)
+
+
+def _curricula(study: Study, counts: Mapping[str, int]) -> Bounds:
+    """Of one seed, for so many configurations of each system with a curriculum: those whose smoothing ends may all go
+    on from runs of another one, or none may."""
+    total, size = study.training.instances, study.training.batch_size
+    latest = max(min(switch_instances(part, total, size), total) for part in study.search.switch)
+    low = high = 0
+    for name, system in systems(study).items():
+        if system.curriculum:
+            ends = VARIANTS[system.variant].schedule != "constant"
+            low, high = low + counts[name] * (total - latest * ends), high + counts[name] * total
+    return Bounds(low, high)
 
 
 def _confirmed(study: Study) -> Bounds:
@@ -83,8 +99,10 @@ def _confirmed(study: Study) -> Bounds:
     if not study.confirm.seeds:
         return Bounds(0, 0)
     training, found = study.training, searched(study)
-    untuned = [settings(name, dict(family(study, name).defaults()[0].smoothing)) for name in found]
+    smoothed = [name for name in found if name in VARIANTS]
+    untuned = [settings(name, dict(family(study, name).defaults()[0].smoothing)) for name in smoothed]
     low = distinct([VariantSettings(), *untuned], training.instances, training.batch_size)
+    low += _curricula(study, dict.fromkeys(found, 1)).low
     return Bounds(low, low + len(found) * training.instances)
 
 

@@ -95,13 +95,20 @@ def export(study: Study, source: Source, folder: Path, engine: Engine | None = N
 
 
 def _parts(study: Study, variant: str, runs: int) -> Iterator[_Part]:
-    """W&B's grid runs every combination of all values. Where some schedules have settings that others have not, most
-    combinations would be the same configuration, so that each schedule gets a sweep of its own."""
+    """W&B's grid runs every combination of all values. Where some schedules or pacing functions have settings that
+    others have not, combinations would be the same configuration, so that each branch gets a sweep of its own."""
     found = list(points(family(study, variant)))
     parted = branches(found) if study.search.sampler == "grid" else [found]
     for branch in parted:
-        ending = str(branch[0].values["schedule"]) if len(parted) > 1 else None
+        ending = _branch(branch) if len(parted) > 1 else None
         yield _Part(variant, ending, branch, len(branch) if len(parted) > 1 else runs)
+
+
+def _branch(found: Sequence[Point]) -> str:
+    """What tells a branch of a space from the others: the schedule, and whether the pacing has a delta."""
+    own = found[0].values
+    steps = ["step" if own["pacing"] == "step" else "gradual"] if "pacing" in own else []
+    return " ".join([*([str(own["schedule"])] if "schedule" in own else []), *steps])
 
 
 def _yaml(study: Study, source: Source, part: _Part, proposer: Proposer | None) -> str:
@@ -151,10 +158,12 @@ def _comment(study: Study, source: Source, part: _Part, proposer: Proposer | Non
     ]
     drawn = values(part.points)
     taken = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in drawn.get("schedule", [])}
-    if len(branches(part.points)) > 1 and not proposer:
+    if len(branches(part.points)) > 1 and not proposer and taken:
         told = "; ".join(f"{name}: {', '.join(own) or 'none'}" for name, own in taken.items())
         lines += [
             "W&B draws a value for every hyperparameter. Those that the schedule does not take are ignored:",
             f"    {told}",
         ]
+    if "step" in drawn.get("pacing", []) and "delta" in drawn and not proposer:
+        lines.append("The pacing function step takes no delta: W&B draws one, and it is ignored.")
     return "".join(f"# {line}\n" for line in lines)

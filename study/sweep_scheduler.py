@@ -83,7 +83,7 @@ class _Proposals(optuna.Study):
 
     def __init__(self, asked: Study, variant: str) -> None:
         self._study, self._family = asked, family(asked, variant)
-        self._grid = {**self._family.smoothing, **self._family.optimisation}
+        self._grid = self._family.grid
         self._points, self._seen = self._family.points(), dict[Point, None]()
         self._given = False
         kept = optuna.storages.InMemoryStorage()

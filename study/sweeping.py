@@ -47,13 +47,13 @@ class Single(Work):
 
     @property
     def configurations(self) -> list[Configuration]:
-        """The one."""
-        return [self.configuration]
+        """The one, and the scorer that its curriculum asks, if it had to be run."""
+        return [self.configuration, *self._scorers()]
 
     @property
     def runs_planned(self) -> int:
-        """One a seed."""
-        return len(self.configuration.runs)
+        """One a seed, and that of the scorer."""
+        return len(self.configuration.runs) + len(self._asked)
 
     @property
     def finished(self) -> bool:
@@ -63,7 +63,7 @@ class Single(Work):
     def needed(self) -> set[str]:
         """The states of its own runs, and the final weights of the best of each variant that was swept: the study may
         test those."""
-        waiting = [run for run in self.configuration.runs if not self.ledger.finished(run.id)]
+        waiting = [run for item in self.configurations for run in item.runs if not self.ledger.finished(run.id)]
         found = swept.read(self.study, lambda line: None)
         others = [self._make.system(name, point, self.study.seeds, role(name)) for name, point in found]
         likely = best([self.configuration, *others], self.ledger, self.objectives)
@@ -131,7 +131,7 @@ def _run(begun: Opened, item: Configuration) -> dict[str, float]:
     with closing(Scribe(tracking(study), say)) as scribe:
         scribe.document("plan")
         carry_out(made, scribe)
-        write_missing(scribe, made.ledger, (run.id for run in item.runs))
+        write_missing(scribe, made.ledger, (run.id for own in made.configurations for run in own.runs))
         settle(scribe)
     if archive:
         archive.complete(study.folder, study.tracking.mode)

@@ -62,6 +62,11 @@ class Trial(Ranker):
                 "instances_reused": outcome.instances_reused,
                 "weights": outcome.weights,
             }
+            if training := specification.training:
+                best = outcome.checkpoint
+                entry["summary"]["checkpoint_instances"] = best.instances if best else training.instances
+                if best:  # else the curve's last would pass for it
+                    entry["summary"][f"dev/{training.checkpoint}"] = best.value
             history = self._run.history if self._run else []
             entry |= {"history": history, "stages_reused": outcome.stages_reused}
         entry["summary"][f"{outcome.split}/states_damaged"] = len(outcome.damaged)

@@ -10,6 +10,9 @@ from study.configuration import Configuration, Errand, Maker, Resolved
 from study.ledger import Ledger
 from study.objectives import objectives
 from study.settings import Study
+from study.systems import trained_scores
+from trainables.curriculum_settings import CurriculumSettings
+from trainables.difficulty import kept
 from trainables.specification import RunSpecification
 from trainables.stages import remembered, stage_key
 
@@ -38,6 +41,12 @@ class Work(ABC):
         self._make = Maker(study, resolved, plan_hash)
         self._known_stops: dict[str, Stops] = {}
         self._agenda = Agenda(self._stops, rounds_left)
+        self._asked: set[str] = set()  # actions of the scorer
+
+    @property
+    def scorer(self) -> Configuration:
+        """The run whose weights say what is difficult, for those scores that ask a trained model."""
+        return self._make.scorer()
 
     @property
     @abstractmethod
@@ -92,7 +101,25 @@ class Work(ABC):
             if self.ledger.finished(run.id, split):
                 self._agenda.finish(run)
             elif run.id not in self._agenda and not self._settled(item, run):
+                if run.curriculum and run.curriculum.scorer:
+                    self._ask_scorer("train")
                 self._agenda.add(self._make.errand(item, run, action))
+
+    def _ask_scorer(self, action: kept.Action) -> None:
+        """Queues the scorer, once, unless what it says of the queries is there: it may be another study's."""
+        item, prepared = self.scorer, self.study.cache / "prepared" / self.resolved.fingerprint
+        orders = [CurriculumSettings(score=name, scorer=item.runs[0].id) for name in trained_scores(self.study)]
+        places = [kept.file(prepared, order, self.resolved.model_digest, action) for order in orders]
+        if orders and action not in self._asked and not all(place.is_file() for place in places):
+            self._asked.add(action)
+            self._agenda.add(self._make.errand(item, item.runs[0], action))
+
+    def _scorers(self) -> list[Configuration]:
+        """The scorer, if it is a run of this study."""
+        if not trained_scores(self.study):
+            return []
+        own = self.scorer
+        return [own] if self._asked or self.ledger.state(own.runs[0].id) is not None else []
 
     def _settled(self, item: Configuration, run: RunSpecification) -> bool:
         """Whether a run that is not finished is nevertheless not to be tried again."""

@@ -14,6 +14,7 @@ from study import names
 from study.configuration import Role
 from study.panels import RUNS, sections
 from study.settings import Study
+from study.systems import systems
 from trainables.errors import UserError
 from trainables.specification import digest
 
@@ -103,7 +104,8 @@ def _run_set(study: Study) -> ws.RunsetSettings:
     The systems that are not trained have epsilon 0 as the baseline has: without them, epsilon 0 is the baseline. The
     runs of the plan, of the search's log and of a sweep's agent have no role.
     """
-    trained = ws.And(ws.Config(names.ROLE).isin([*get_args(Role)]), ws.Config(names.VARIANT).isin([*study.variants]))
+    roles = [name for name in get_args(Role) if name != "scorer"]
+    trained = ws.And(ws.Config(names.ROLE).isin(roles), ws.Config(names.VARIANT).isin([*systems(study)]))
     report = ws.Metric("JobType") == names.REPORT
     shown = [f"config:{name}.value" for name in _PINNED]
     score = names.development(study.analysis.metric)

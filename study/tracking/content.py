@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from analysis import queries
 from analysis.wandb_files import PROVENANCE
 from study import plan, record, searchlog
 from study.labels import run_name
 from trainables.specification import digest
 
-Document = Literal["plan", "search", "report"]
+Document = Literal["plan", "search", "queries", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FINDINGS = Path("report", "findings.json")
 """What the report found, in the study's folder."""
@@ -24,7 +25,7 @@ class Content(NamedTuple):
 
     Attributes:
         rows: the curve, one row a batch or evaluation, in the order of training.
-        files: artifacts by name, each one file in the study's folder.
+        files: artifacts by name, each one file in the study's folder; the name begins with the artifact's type.
         of: what of it there is to be noted: the state of an evaluation, the digest of a document.
     """
 
@@ -84,6 +85,7 @@ def document(folder: Path, which: Document) -> Content | None:
     declared = plan.read(folder / "plan.json")
     plan_hash, summary = digest(declared), {"state": "finished"}
     config: dict[str, Any] = {"study": declared["study"], "plan_hash": plan_hash}
+    files: dict[str, Path] = {}
     if which == "plan":
         config["plan"], summary = declared, {}
     elif which == "search":
@@ -91,9 +93,14 @@ def document(folder: Path, which: Document) -> Content | None:
         if not found:
             return None
         config["search"] = {"systems": found}
+    elif which == "queries":
+        if not (folder / queries.FILE).is_file():
+            return None
+        summary |= {queries.SHA256: queries.digest_of(folder / queries.FILE)}
+        files = {f"queries-{plan_hash}": Path(queries.FILE)}
     else:
         if not (folder / FINDINGS).is_file():
             return None
         summary |= json.loads((folder / FINDINGS).read_text(encoding="utf-8"))
     of = digest([config, summary])
-    return Content(f"{which}-{plan_hash}", which, None, which, config, [], summary, {}, of)
+    return Content(f"{which}-{plan_hash}", which, None, which, config, [], summary, files, of)

@@ -25,7 +25,8 @@ def of_evaluation(folder: Path, run_id: str, split: record.Split) -> Path:
 
 
 def of_document(folder: Path, run_id: str) -> Path:
-    """The note of a W&B run that holds no evaluation: the plan, what the searches did, what the report found."""
+    """The note of a W&B run that holds no evaluation: the plan, what the searches did, what is known of
+    the queries, what the report found."""
     return folder / "wandb" / f".{run_id}.json"
 
 

@@ -87,7 +87,7 @@ class Scribe:
         self._order({"do": "evaluation", "run": run_id, "split": split})
 
     def document(self, which: Document) -> None:
-        """The plan, the log of the searches or the findings of the report are there, or are there anew."""
+        """The plan, the log of the searches, the queries or the findings of the report are there, or are there anew."""
         self._order({"do": "document", "run": which})
 
     def settle(self) -> bool:

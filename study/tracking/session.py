@@ -87,9 +87,10 @@ class Session:
         run.config.update(content.config, allow_val_change=True)  # type: ignore[no-untyped-call]
         self.log(content.rows)
         for name, path in content.files.items():
-            artifact = wandb.Artifact(name, type="scores")
+            kind = name.partition("-")[0]  # scores or queries
+            artifact = wandb.Artifact(name, type=kind)
             lasting = path if self._online else offline_files.keep(path, f"{name}.parquet")
-            artifact.add_file(str(lasting), name="scores.parquet", skip_cache=True, policy="immutable")
+            artifact.add_file(str(lasting), name=f"{kind}.parquet", skip_cache=True, policy="immutable")
             logged = run.log_artifact(artifact)
             if self._online:
                 logged.wait()  # else what a server refuses is refused in silence

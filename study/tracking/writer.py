@@ -56,8 +56,8 @@ class Writer:
             return url
 
     def document(self, which: Document) -> str | None:
-        """The plan, what the searches did, or what the report found, unless W&B has it as it is; returns where a server
-        shows it."""
+        """The plan, what the searches did, the queries, or what the report found, unless W&B has it as it is; returns
+        where a server shows it."""
         found = content.document(Path(), which)
         if found is None:
             return None

@@ -40,7 +40,8 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
 
 def campaign(world: World, made: Study) -> Campaign:
     """Its campaign."""
-    resolved = Resolved(world.prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
+    digest, there = weights.files_digest(world.bert), environment.current()
+    resolved = Resolved(world.prepared.fingerprint, digest, world.bert, there, world.prepared.domains)
     return Campaign(made, resolved, Ledger(made.folder), "plan-hash")
 
 

@@ -226,9 +226,15 @@ def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) 
         planned(tmp_path / "one", version)
         write_json(tmp_path / "one/report/comparisons.json", [version])
         write_json(tmp_path / "one/search.json", {"version": version})
+        (tmp_path / "one/queries.parquet").write_bytes(f"queries {version}".encode())
         Archive(place).publish(tmp_path / "one")
-    for name in ("plan.json", "search.json", "report/comparisons.json"):
+    for name in ("plan.json", "search.json", "queries.parquet", "report/comparisons.json"):
         assert content(place, name) == (tmp_path / "one" / name).read_bytes()
+    Archive(place).join(tmp_path / "fresh", "small")
+    assert (tmp_path / "fresh/queries.parquet").read_bytes() == b"queries 2"
+    (tmp_path / "one/queries.parquet").write_bytes(b"own")
+    Archive(place).join(tmp_path / "one", "small")
+    assert (tmp_path / "one/queries.parquet").read_bytes() == b"own"
 
 
 def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:

@@ -192,6 +192,14 @@ MISTAKES = [
     ("search.trial.LS=2", "search.trial: {'LS': 2}", "did you mean search.trials?"),
     ("trainings.batch_size=2", "trainings: {'batch_size': 2}", "did you mean training?"),
     ("training={lr=1}", "training.lr: 1", "there are training.instances"),
+    ("training.epochs=0", "training.epochs: 0", "greater than 0"),
+    ("training.epochs=nan", "training.epochs: 'nan'", "a valid number"),
+    ("training.checkpoint=best", "training.checkpoint: 'best'", "last, or a metric: R<n>@<k> with n = task.candidates"),
+    ("training.checkpoint=map", "training.checkpoint: 'map'", "last, or a metric: "),
+    ("training.checkpoint=R10@11", "training.checkpoint: 'R10@11'", "last, or a metric: "),
+    ("training.checkpoint=R8@1", "training.checkpoint: 'R8@1'", "last, or R10@<k> (n is task.candidates) with k bel"),
+    ("training.checkpoint=R10@10", "training.checkpoint: 'R10@10'", "with k below 10"),
+    ("training.checkpoint=none", "training.checkpoint: none", "a valid string"),
     ("foo", "'foo'", "KEY=VALUE"),
     ("=3", "'=3'", "KEY=VALUE"),
     ("a..b=3", "'a..b=3'", "KEY=VALUE"),
@@ -226,7 +234,8 @@ def test_mistake_in_a_file(tmp_path: Path, text: str, found: str, expected: str)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    assert "no such file; expected a study file or one of quick" in message(str(tmp_path / "none.toml"))
+    expected = "no such file; expected a study file or one of curriculum-pacing, curriculum-scoring, quick"
+    assert expected in message(str(tmp_path / "none.toml"))
     assert message("quik").endswith("did you mean quick?")
     assert "cannot be read (Is a directory)" in message(str(tmp_path))
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')

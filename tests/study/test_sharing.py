@@ -96,7 +96,7 @@ def test_bounds_are_those_over_all_choices(
     data: st.DataObject, grid: tuple[list[float], list[float]], space: dict[str, Any], batches: int, seeds: int
 ) -> None:
     names = sorted(data.draw(st.sets(st.sampled_from(["LS", "T-LS"]), min_size=1)))
-    whole = study_of(batches, grid, {}, **space)
+    whole = study_of(batches, grid, dict.fromkeys(names, 1), **space)
     trials = {name: data.draw(st.integers(1, min(3, size(whole, name))), name) for name in names}
     trials |= {"BERT": 1} if "learning_rate" in space else {}
     study = study_of(batches, grid, trials, seeds, **space)

@@ -3,13 +3,15 @@
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
 from study.tracking.content import project_of
-from tests.study.mirrors import SPLITS, recorded
+from tests.study.mirrors import PLAN, SPLITS, recorded
 from tests.wandb_server import Server
+from trainables.specification import digest
 
 pytestmark = pytest.mark.slow
 
@@ -35,12 +37,14 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         for split in SPLITS:
             recorded(tracking.folder, split, run_id=run_id)
     recorded(tracking.folder, "dev", "failed", "bad")
+    pd.DataFrame([{"split": "dev", "query_id": "q", "turns": 3}]).to_parquet(tracking.folder / "queries.parquet")
     evaluations = [*((run_id, split) for run_id in runs for split in SPLITS), ("bad", "dev")]
     ours, theirs = (f"{tracking.project[:30]}-{how}" for how in ("ours", "wandb"))
     offline = tracking.model_copy(update={"mode": "offline", "project": theirs})
     for made in (offline, tracking):
         scribe = Scribe(made, print)
         scribe.document("plan")
+        scribe.document("queries")
         for run_id, split in evaluations:
             scribe.evaluation(run_id, split)
         assert scribe.settle(), scribe.reason
@@ -53,6 +57,9 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         return found.keys() == expected.keys() and all(
             getattr(run, name) == getattr(expected[key], name) for key, run in found.items() for name in about
         )
+
+    shown = server.runs(tracking.project)[f"queries-{digest(PLAN)}"]
+    assert shown.artifacts == {shown.id: {"queries.parquet": (tracking.folder / "queries.parquet").read_bytes()}}
 
     for expected in ("7 evaluations of them new", "0 evaluations of them new"):
         assert sync([str(tracking.folder), "--project", ours]) == 0

@@ -1,18 +1,20 @@
 """What the scribe writes offline, with the real client in its real process; mirrors that were interrupted are made
 whole again from the records."""
 
+import hashlib
 import json
 import threading
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from analysis.wandb_files import is_whole, read_folder
+from analysis.wandb_files import is_whole, locate, read_folder, staged_files
 from study import record
 from study.session import tracking as tracking_of
 from study.settings import TrackingSettings
 from study.tracking import Scribe, Tracking, offline_files
-from study.tracking.content import FINDINGS, project_of
+from study.tracking.content import FINDINGS, document, project_of
 from study.tracking.markers import mirrored, of_evaluation
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
@@ -114,6 +116,30 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     assert found[f"report-{key}"].config == about
     assert found[f"report-{key}"].summary == {"state": "finished", "failed_runs": 1}
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 3
+
+
+def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tracking) -> None:
+    assert document(tracking.folder, "queries") is None
+    path, key, known = tracking.folder / "queries.parquet", f"queries-{digest(PLAN)}", set()
+    for turns in (1, 2, 2):
+        pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
+        scribe = Scribe(tracking, print)
+        scribe.document("queries")
+        assert scribe.settle()
+        scribe.close()
+        found = document(tracking.folder, "queries")
+        assert found is not None
+        known.add(found.of)
+        (run,) = read_folder(tracking.folder / "wandb")
+        assert (run.id, run.job_type, run.config) == (key, "queries", {"study": "small", "plan_hash": digest(PLAN)})
+        noted = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert run.summary == {"state": "finished", "queries_sha256": noted}
+        ((staged,),) = run.artifacts.values()
+        assert (list(run.artifacts), staged.path) == ([key], "queries.parquet")
+        kept = locate(staged, staged_files(tracking.folder / "wandb"), key)
+        assert kept.read_bytes() == path.read_bytes()
+        assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
+    assert len(known) == 2
 
 
 def test_what_is_said_to_be_written_is_on_disk(tracking: Tracking) -> None:

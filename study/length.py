@@ -1,0 +1,47 @@
+"""How long training is: passes over the training queries become instances once the data is known."""
+
+import math
+
+from study.agreement import of_training
+from study.settings import Study
+from trainables.data.prepared import Prepared
+from trainables.errors import UserError
+from trainables.specification import TrainingSettings
+
+
+def settled(study: Study, prepared: Prepared) -> Study:
+    """The study with its training in instances.
+
+    Raises:
+        UserError: training is then too short for its evaluations.
+    """
+    if study.training.epochs is None:
+        return study
+    training = in_instances(study.training, training_queries(prepared))
+    for key, value, expected, _ in of_training(training, study.task):
+        raise UserError(key, value, f"{expected} of training.epochs = {study.training.epochs:g}")
+    return study.model_copy(update={"training": training})
+
+
+def in_instances(training: TrainingSettings, queries: int) -> TrainingSettings:
+    """The settings with `instances` for `epochs`.
+
+    An epoch is each of the `queries` once, with its negatives; the whole is rounded to the nearest batch, a half one
+    up, and is at least one.
+    """
+    if training.epochs is None:
+        return training
+    batches = math.floor(training.epochs * queries * (1 + training.negatives) / training.batch_size + 0.5)
+    return training.model_copy(update={"epochs": None, "instances": max(1, batches) * training.batch_size})
+
+
+def training_queries(prepared: Prepared) -> int:
+    """Queries of the training split."""
+    return int(prepared.meta()["splits"]["train"]["queries"])
+
+
+def told(study: Study, prepared: Prepared) -> str:
+    """What the study's epochs come to, in one line."""
+    training, queries = study.training, training_queries(prepared)
+    found = in_instances(training, queries).instances
+    return f"training.epochs = {training.epochs:g} of {queries} queries: {found} instances a run"

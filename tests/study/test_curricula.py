@@ -1,0 +1,204 @@
+"""Curricula as systems of a study: what is run, in which order, what is declared, and what a user may get wrong."""
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis.queries import FILE
+from study import queries, record
+from study.campaign import Campaign
+from study.configuration import Errand
+from study.sweeping import Single
+from study.tracking import Tracking
+from study.trial import Trial
+from tests.study.small import BATCHES, campaign, conduct, study, table
+from tests.trainables.small import BATCH_SIZE, TRAINING, World
+from trainables.curriculum_settings import CurriculumSettings
+from trainables.run import Run
+
+SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
+ORDERED: dict[str, Any] = {
+    "variants": ["BERT"],
+    "curriculum": {"variants": ["BERT"], "compare": "score", "score": SCORES},
+    "training": {**TRAINING, "instances": BATCHES * BATCH_SIZE, "threads": 1, "sampling": "uniform"},
+}
+
+Fresh = Callable[[], Path]
+
+
+def forgotten(cache: Path) -> Path:
+    """The cache with the prepared task alone, for itself: what it keeps is not shared with other tests."""
+    prepared = cache / "prepared"
+    source = prepared.resolve()
+    prepared.unlink()
+    shutil.copytree(source, prepared, ignore=shutil.ignore_patterns("difficulty"))
+    return cache
+
+
+def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
+    world: World, tmp_path: Path, fresh: Fresh
+) -> None:
+    cache = forgotten(fresh())
+    begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    first = begun.next()
+    assert first is not None
+    assert (first.labels["role"], first.labels["seed"], first.job.scores) == ("scorer", 0, True)
+    waiting = [errand.labels["variant"] for errand in _startable(begun)]  # while the scorer runs
+    assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
+    assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)
+
+    begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    planned = begun.runs_planned
+    conduct(begun)
+    found = table(begun)
+    tested = {name for name, _, split in found if split == "test"}
+    assert tested == {"BERT", "untrained", "BM25", *(f"CL-{score}" for score in SCORES)}
+    made = {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")}
+    assert sorted(path.name.partition("-")[0] for path in made) == [
+        *2 * ["BERT_loss"],
+        *2 * ["BERT_pred"],
+        "words_context",
+    ]
+    assert [item.role for item in begun.configurations][-1] == "scorer"
+    assert begun.runs_planned == len(found) == planned
+    finished = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    assert finished.next() is None
+    assert [item.role for item in finished.configurations][-1] == "scorer"  # so that it gets to W&B after a kill
+
+    again = campaign(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
+    assert "scorer" not in {item.role for item in again.configurations}
+    conduct(again)
+    assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")} == made
+    assert {key: value for key, value in found.items() if key in table(again)} == table(again)
+    trained = [record.read(again.folder, key) for _, key, split in table(again) if split == "dev"]
+    assert sum(entry["summary"]["instances_trained"] for entry in trained if entry) == 0
+
+
+def _startable(begun: Any) -> list[Errand]:
+    found = []
+    while (errand := begun.next()) is not None:
+        found.append(errand)
+    return found
+
+
+def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tmp_path: Path, fresh: Fresh) -> None:
+    made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
+    begun = campaign(world, made)
+    conduct(begun)
+    settled = made.model_copy(update={"task": world.prepared.settings})
+    queries.write(settled, begun.resolved, begun.scorer.runs[0].id)
+    found = pd.read_parquet(made.folder / FILE)
+    columns = ["domain", *(f"difficulty/{score}" for score in SCORES if score != "random")]
+    assert list(found.columns) == ["split", "query_id", *columns]
+    expected = world.prepared.candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
+    assert found[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
+    assert found.notna().all(axis=None)
+    for path in made.cache.glob("prepared/*/difficulty/*"):
+        path.unlink()
+    queries.write(settled, begun.resolved, begun.scorer.runs[0].id)
+    pd.testing.assert_frame_equal(pd.read_parquet(made.folder / FILE), found, check_like=True)
+
+
+def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
+    world: World, tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def broken(run: Run) -> None:
+        asked.append(run.job.action)
+        raise RuntimeError("no room for the table")
+
+    made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
+    begun = campaign(world, made)
+    with monkeypatch.context() as patch:
+        patch.setattr("trainables.difficulty.kept.keep", broken)
+        _run_out(begun)
+    assert asked == ["train"]
+    assert begun.finished
+    assert set(begun.chosen()) == {"BERT", "untrained", "BM25", "CL-random", "CL-words_context"}
+    failed = [item for item in begun.configurations if begun.ledger.state(item.runs[0].id) == "failed"]
+    assert {item.name for item in failed if item.role != "scorer"} == {"CL-BERT_pred", "CL-BERT_loss"}
+    causes = [(record.read(begun.folder, run.id) or {})["summary"]["error"] for item in failed for run in item.runs]
+    assert sum("the run that makes them" in cause for cause in causes) == 4
+
+
+def _run_out(begun: Campaign) -> None:
+    """As `conduct`, but errands may fail."""
+    while (errand := begun.next()) is not None:
+        tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
+        labels, job = json.dumps(errand.labels), errand.job.model_dump_json()
+        trial = Trial(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
+        with suppress(RuntimeError):
+            while not trial.step()["done"]:
+                pass
+        begun.done(errand)
+
+
+def test_a_cleared_cache_brings_the_scorer_back_only_for_runs_that_need_it(
+    world: World, tmp_path: Path, fresh: Fresh
+) -> None:
+    cache = forgotten(fresh())
+    changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["BERT_loss"]}}
+    conduct(campaign(world, study(world, tmp_path / "study", cache, **changes)))
+    for path in cache.glob("prepared/*/difficulty/*"):
+        path.unlink()
+    assert campaign(world, study(world, tmp_path / "study", cache, **changes)).next() is None
+    more = campaign(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
+    errand = more.next()
+    assert errand is not None
+    assert errand.labels["role"] == "scorer"
+
+
+def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, fresh: Fresh) -> None:
+    made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
+    whole = campaign(world, made)
+    item = next(item for item in whole.configurations if item.name == "CL-BERT_loss")
+    single = Single(made, whole.resolved, whole.ledger, "plan-hash", item)
+    roles = []
+    while (errand := single.next()) is not None:
+        roles.append(errand.labels["role"])
+        trial = Trial(
+            config={
+                "job": errand.job.model_dump_json(),
+                "labels": json.dumps(errand.labels),
+                "tracking": Tracking(mode="disabled", project="tiny", folder=single.folder).model_dump_json(),
+            }
+        )
+        while not trial.step()["done"]:
+            pass
+        single.done(errand)
+    assert roles == ["scorer", "search", "search"]
+    assert single.result is not None
+    assert [item.role for item in single.configurations] == ["search", "scorer"]
+
+
+def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: Path, fresh: Fresh) -> None:
+    changes = {
+        **ORDERED,
+        "variants": ["BERT", "WSLS", "T-WSLS"],
+        "curriculum": {"variants": ["WSLS", "T-WSLS"], "score": ["words_context"], "pacing": ["linear", "step"]},
+        "search": {"sampler": "grid", "epsilon": [0.2], "switch": [0.5]},
+    }
+    begun = campaign(world, study(world, tmp_path / "study", fresh(), **changes))
+    conduct(begun)
+    found = {(item.name, item.point.values.get("pacing")): item.runs for item in begun.configurations}
+    both = found["T-WSLS-CL", "linear"][0]
+    assert both.variant.schedule == "two_stage"
+    assert both.curriculum == CurriculumSettings(score="words_context", pacing="linear")
+    assert both.curriculum != found["T-WSLS-CL", "step"][0].curriculum
+    for pacing in ("linear", "step"):
+        constant, ending = found["WSLS-CL", pacing][0], found["T-WSLS-CL", pacing][0]
+        assert set(begun.stages(constant)[:-1]) & set(begun.stages(ending))
+    shared_by = [
+        record.read(begun.folder, run.id)["summary"]["instances_reused"]  # type: ignore[index]
+        for (name, _), runs in found.items()
+        if name == "T-WSLS-CL"
+        for run in runs
+    ]
+    assert shared_by == [BATCHES * BATCH_SIZE // 2] * 4

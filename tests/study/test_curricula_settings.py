@@ -1,0 +1,132 @@
+"""What a study file says of curricula: the plan that it makes, its sweeps, and what a user may get wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from search_spaces.space import points
+from study import hyperparameters, sweep_files
+from study.config import load
+from study.plan import declared
+from study.searches import family, searched
+from study.sharing import shared, unshared
+from study.systems import systems
+from tests.study.command import run
+from trainables.errors import UserError
+
+SHIPPED = ("curriculum-scoring", "curriculum-pacing")
+
+
+def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
+    made = load("curriculum-scoring", ["variants=[\"BERT\", \"T-WSLS\"]", "task.sampler.weak_label=bm25",
+                                       'curriculum.variants=["BERT", "T-WSLS"]'])  # fmt: skip
+    plan = declared(made, "sha256:0")
+    pairs = plan["families"][0]["comparisons"]
+    scores = ["random", "turns", "words_context", "words_responses", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss"]
+    names = [f"CL-{score}" for score in scores]
+    assert plan["systems"] == ["BERT", "T-WSLS", *names, *(f"T-WSLS-{name}" for name in names)]
+    assert [pair for pair in pairs if pair[1] == "CL-random"] == [[name, "CL-random"] for name in names[1:]]
+    paced = [[f"T-WSLS-{name}", "T-WSLS-CL-random"] for name in names[1:]]
+    assert [pair for pair in pairs if pair[1] == "T-WSLS-CL-random"] == paced
+    assert [f"T-WSLS-{name}" for name in names] == [pair[0] for pair in pairs if pair[1] == "T-WSLS"]
+    assert plan["scorer_seed"] == 0
+    assert "curriculum" not in declared(load("quick"), "sha256:0")["settings"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
+    made = load(name)
+    found = systems(made)
+    assert all(len(list(points(family(made, system)))) == 1 for system in found)
+    assert searched(made) == {system: 1 for system in found if system != "BERT"}
+    first = next(points(family(made, list(found)[1]))).values
+    assert (first["delta"] if first["pacing"] != "step" else 0.33, first["duration"]) == (0.33, 0.9)
+    settings = made.training
+    assert (settings.batch_size, settings.learning_rate, settings.decay, settings.epochs) == (32, 2e-5, "linear", 3)
+    assert (settings.negatives, settings.checkpoint, made.model.max_length) == (1, "MAP", 128)
+
+
+def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> None:
+    made = load("curriculum-scoring", ["training.epochs=none", "training.instances=320"])
+    assert shared(made) == unshared(made) == ((9 * 5 + 1) * 320,) * 2
+    only = load("curriculum-scoring", ["training.epochs=none", "training.instances=320", 'curriculum.score=["turns"]'])
+    assert shared(only) == unshared(only) == (2 * 5 * 320,) * 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "line"),
+    [
+        (["training.sampling=epochs"], "training.sampling: 'epochs'; expected \"uniform\""),
+        (["training.batching=bucketed"], "training.batching: 'bucketed'; expected \"random\""),
+        (["curriculum.seed=3"], "curriculum.seed: 3; expected one that is not among seeds"),
+        (['curriculum.variants=["LS"]'], "curriculum.variants: ['LS']; expected names out of variants, BERT"),
+        (["training.evaluations=1"], "training.evaluations: 1; expected 2 or more, among which MAP is best"),
+        (["confirm.seeds=[0]"], "curriculum.seed: 0; expected one that is not among seeds and confirm.seeds"),
+        (['curriculum.pacing=["standard"]'], "standard is the baseline BERT"),
+        (['curriculum.pacing=["cubic"]'], "or root_n for any n"),
+        (['curriculum.score=["length"]'], "expected a list of distinct names out of random, turns"),
+        (["curriculum.delta=[1.0]"], "each above 0 and below 1"),
+        (["search.trials.CL-length=1"], "search.trials.CL-length: 1; expected a system of the study"),
+        (["curriculum.colour=1"], "curriculum.colour: 1; expected a known key"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_in_a_line(overrides: list[str], line: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load("curriculum-scoring", overrides)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_seed_of_the_scorer_matters_only_where_there_is_one() -> None:
+    load("curriculum-scoring", ["curriculum.seed=3", 'curriculum.score=["random", "turns"]'])
+    load("quick", ["curriculum.seed=1"])
+
+
+def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
+    changes = [
+        "curriculum.compare=none",
+        'curriculum.score=["turns", "random"]',
+        'curriculum.pacing=["linear", "step"]',
+        "curriculum.delta=[0.2, 0.33]",
+    ]
+    made = load("curriculum-scoring", changes)
+    given = {"variant": "CL", "pacing": "linear", "score": "turns", "delta": "0.2"}
+    named = hyperparameters.read(made, given)
+    assert named.point.values == {"pacing": "linear", "score": "turns", "delta": 0.2, "duration": 0.9}
+    stepped = hyperparameters.read(made, {"variant": "CL", "pacing": "step", "score": "turns", "delta": "0.2"})
+    assert (stepped.ignored, "delta" in stepped.point.values) == (("delta",), False)
+    beyond = hyperparameters.read(made, {**given, "pacing": "root_9", "delta": "0.4", "duration": "0.5"})
+    assert beyond.point.values == {"pacing": "root_9", "score": "turns", "delta": 0.4, "duration": 0.5}
+    for wrong, line in (
+        ({**given, "pacing": "standard"}, "--sweep pacing"),
+        ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected no pacing function 'bla'"),
+        ({**given, "delta": "1"}, "--sweep delta"),
+        ({**given, "score": "BERT_pred"}, "--sweep score: BERT_pred; expected one that the study lists"),
+        ({"variant": "CL", "score": "turns", "delta": "0.2"}, "--sweep pacing: missing"),
+        ({**given, "variant": "CL-turns"}, "--sweep variant: CL-turns; expected one of the study's variants: BERT, CL"),
+    ):
+        with pytest.raises(UserError, match=re.escape(line)):
+            hyperparameters.read(made, wrong)
+    apart = load("curriculum-scoring")
+    with pytest.raises(UserError, match="--sweep score: turns; expected random, which is what CL-random has"):
+        hyperparameters.read(apart, {"variant": "CL-random", "score": "turns"})
+    written = sweep_files.export(made, sweep_files.Source("curriculum-scoring", changes), tmp_path)
+    content = yaml.safe_load(written[0].read_text(encoding="utf-8"))
+    assert content["parameters"]["pacing"] == {"values": ["linear", "step"]}
+    assert "step takes no delta" in written[0].read_text(encoding="utf-8")
+    grid = load("curriculum-scoring", [*changes, "search.sampler=grid"])
+    files = sweep_files.export(grid, sweep_files.Source("curriculum-scoring", changes), tmp_path / "grid")
+    assert sorted(path.name for path in files) == ["cl-gradual.yaml", "cl-step.yaml"]
+
+
+def test_word_vectors_are_read_before_anything_is_spent(tmp_path: Path) -> None:
+    path = tmp_path / "broken.vec"
+    path.write_text("not a header\nthe 1 2 3\n", encoding="utf-8")
+    result = run(tmp_path, 'variants=["BERT"]', 'curriculum.variants=["BERT"]', 'curriculum.score=["sigma_SM"]',
+                 "training.sampling=uniform", "search.trials={}", f"curriculum.vectors={path}")  # fmt: skip
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert result.stderr.startswith("study.run: curriculum.vectors: ")
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "study" / "runs").exists()

@@ -1,0 +1,214 @@
+"""Epochs become instances once the data is known, and from there on nothing tells them apart."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search_spaces.space import Point
+from study import hyperparameters, plan
+from study.calibration import calibrate
+from study.config import load
+from study.configuration import Maker
+from study.length import in_instances
+from study.preparation import summarise
+from study.preview import preview, show
+from study.resolution import resolve
+from study.settings import Study
+from tests.study.command import SMALL, light
+from tests.study.driving import RESOLVED, STUDY
+from tests.study.small import SETTINGS
+from tests.study.small import study as tiny_study
+from tests.trainables.small import Fresh, World
+from trainables.data.prepared import Prepared
+from trainables.errors import UserError
+from trainables.specification import TrainingSettings
+
+TRAINING = {name: value for name, value in SETTINGS["training"].items() if name != "instances"}
+
+
+def training(**settings: Any) -> TrainingSettings:
+    return TrainingSettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "queries", "negatives", "batch_size", "instances"),
+    [
+        (3, 100, 1, 20, 600),
+        (0.5, 100, 1, 20, 100),
+        (1, 10, 3, 32, 32),  # 40 are 1.25 batches
+        (1, 11, 3, 32, 32),  # 44 are 1.375
+        (1, 12, 3, 32, 64),  # 48 are 1.5
+        (0.001, 10, 3, 32, 32),  # at least one
+    ],
+)
+def test_an_epoch_is_every_query_with_its_negatives(
+    epochs: float, queries: int, negatives: int, batch_size: int, instances: int
+) -> None:
+    found = in_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries)
+    assert found == training(instances=instances, negatives=negatives, batch_size=batch_size)
+
+
+@given(st.floats(0.01, 50), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 8))
+def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: int, groups: int) -> None:
+    batch_size = groups * (1 + negatives)
+    found = in_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries).instances
+    assert found >= batch_size
+    assert found % batch_size == 0
+    exact = Fraction(epochs) * queries * (1 + negatives)
+    assert found == batch_size or abs(found - exact) <= Fraction(batch_size, 2) + Fraction(1, 10**6)
+
+
+def test_settings_in_instances_stay_as_they_are() -> None:
+    assert in_instances(STUDY.training, 100) is STUDY.training
+
+
+@pytest.fixture
+def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+    """What the tiny task's data is, wherever a study looks for it."""
+    monkeypatch.setattr("study.resolution.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("study.preparation.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("study.preview.find", lambda *_: world.prepared)
+    return world.prepared
+
+
+def named(world: World, prepared: Prepared, place: Path, epochs: float) -> tuple[Study, Study]:
+    """A study that says epochs, and the one that says as many instances."""
+    made = tiny_study(world, place, place / "cache", training={**TRAINING, "epochs": epochs})
+    queries = prepared.meta()["splits"]["train"]["queries"]
+    instances = in_instances(made.training, queries).instances
+    return made, tiny_study(world, place, place / "cache", training={**TRAINING, "instances": instances})
+
+
+def test_its_runs_and_its_plan_are_those_of_as_many_instances(world: World, prepared: Prepared, tmp_path: Path) -> None:
+    said: list[str] = []
+    one, other = (resolve(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
+    queries = prepared.meta()["splits"]["train"]["queries"]
+    assert said == [f"training.epochs = 2 of {queries} queries: {other[0].training.instances} instances a run"]
+    assert one[0] == other[0]
+    assert plan.declared(one[0], "sha256:0") == plan.declared(other[0], "sha256:0")
+    made = [Maker(*resolved, "").system("LS", Point(), (1,), "search") for resolved in (one, other)]
+    assert made[0].runs == made[1].runs
+    assert "epochs" not in made[0].runs[0].model_dump(mode="json")["training"]
+
+
+def test_a_run_is_never_named_by_epochs() -> None:
+    unsettled = STUDY.model_copy(update={"training": STUDY.training.model_copy(update={"epochs": 2.0})})
+    with pytest.raises(AssertionError):
+        Maker(unsettled, RESOLVED, "").system("BERT", Point(), (1,), "baseline")
+
+
+def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_for(
+    world: World, prepared: Prepared, tmp_path: Path
+) -> None:
+    settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
+    made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
+    expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
+    for ask in (preview, summarise, lambda study: resolve(study, lambda line: None)):
+        with pytest.raises(UserError, match=expected):
+            ask(made)
+
+
+def test_the_plan_knows_it_once_the_data_is_prepared(
+    world: World, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = named(world, prepared, tmp_path, 3)
+    found, expected = preview(one), preview(other)
+    instances = other.training.instances
+    assert found == expected | {"training": {"epochs": 3.0, "instances": instances}}
+    assert expected["training"] == {"epochs": None, "instances": instances}
+    show(one, calibrate=False, as_json=False)
+    assert f"training: 3 epochs; instances a run: {instances}\n" in capsys.readouterr().out
+
+
+def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
+    places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
+    settings = [*(setting for setting in SMALL if "instances" not in setting), "training.epochs=2.5", *places]
+    found = preview(load("quick", settings))
+    assert found["training"] == {"epochs": 2.5, "instances": None}
+    assert (found["instances"], found["cost"]) == (None, None)
+    trained = {row["system"]: row["instances"] for row in found["systems"]}
+    assert [name for name, count in trained.items() if count is not None] == ["BM25 order", "untrained"]
+    result = light(tmp_path, "quick", *settings, "--plan")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    for line in (
+        "training: 2.5 epochs; instances a run: unknown until --prepare",
+        "instances to train: unknown until --prepare",
+        "cost: unknown until --prepare",
+    ):
+        assert line in lines
+
+
+def test_a_summary_of_the_data_says_it(
+    world: World, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = named(world, prepared, tmp_path, 3)
+    summarise(one)
+    assert f"queries: {other.training.instances} instances a run\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_it_can_be_calibrated(world: World, prepared: Prepared, tmp_path: Path, fresh: Fresh) -> None:
+    made = tiny_study(world, tmp_path, fresh(), training={**TRAINING, "epochs": 2})
+    assert calibrate(made, lambda line: None, seconds=0.1).training > 0
+
+
+FILE = 'name = "small"\n[training]\nbatch_size = 32\nnegatives = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("own", "overrides", "epochs", "instances"),
+    [
+        ("instances = 64", ["training.epochs=3"], 3.0, 50_000),
+        ("instances = 64", ["training={epochs=3}"], 3.0, 50_000),
+        ("instances = 64", ["training.epochs=none"], None, 64),
+        ("epochs = 2", ["training.instances=96"], None, 96),
+        ("epochs = 2", ["training.epochs=4"], 4.0, 50_000),
+        ("epochs = 2", ["training.learning_rate=1e-5"], 2.0, 50_000),
+        ("", ["training.epochs=0.5"], 0.5, 50_000),
+    ],
+)
+def test_the_command_line_says_it_instead_of_the_file(
+    tmp_path: Path, own: str, overrides: list[str], epochs: float | None, instances: int
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f"{FILE}{own}\n")
+    found = load(str(file), overrides).training
+    assert (found.epochs, found.instances) == (epochs, instances)
+
+
+@pytest.mark.parametrize(
+    "override", [[], ["training.learning_rate=1e-5"], ["training.epochs=2", "training.instances=64"]]
+)
+def test_both_in_one_place_are_refused(tmp_path: Path, override: list[str]) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f"{FILE}instances = 64\nepochs = 2\n")
+    with pytest.raises(UserError) as caught:
+        load(str(file), override)
+    where = "command line" if len(override) == 2 else str(file)
+    expected = "none beside training.instances = 64: one of them says how long training is"
+    assert str(caught.value) == f"{where}: training.epochs: 2.0; expected {expected}"
+
+
+@pytest.mark.parametrize(("name", "value", "own"), [("batch_size", "16", 8), ("negatives", "1", 3)])
+def test_a_swept_configuration_of_another_length_is_refused(
+    world: World, tmp_path: Path, name: str, value: str, own: int
+) -> None:
+    made = tiny_study(world, tmp_path, tmp_path / "cache", training={**TRAINING, "epochs": 2})
+    given = {"variant": "LS", "epsilon": "0.2"}
+    with pytest.raises(UserError, match=rf"--sweep {name}: {value}; expected the study's {own}, as its length is"):
+        hyperparameters.read(made, {**given, name: value})
+    assert hyperparameters.read(made, {**given, name: str(own)}).point.values == {"epsilon": 0.2, name: own}
+
+
+@pytest.mark.parametrize("searched", ["batch_size=[16, 32]", "negatives=[1, 3]"])
+def test_what_an_epoch_depends_on_is_not_searched_beside_it(searched: str) -> None:
+    name, _, value = searched.partition("=")
+    with pytest.raises(UserError) as caught:
+        load(None, ["training.epochs=2", f"search.{searched}"])
+    expected = f"command line: search.{name}: {value}; expected none beside training.epochs: "
+    assert str(caught.value).startswith(expected)
