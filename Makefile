@@ -13,7 +13,7 @@ test: lint
 	$(BIN)/python -m pytest -q -m "not long"
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
-# W&B server that dies, sweeps.
+# W&B server that dies, sweeps, studies of curricula.
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m long
 

@@ -25,7 +25,7 @@ CHANGES = (
 )
 SYSTEMS = ["BERT", "CL-random", "CL-words_responses", "CL-BERT_loss"]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
