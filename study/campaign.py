@@ -136,11 +136,8 @@ class Campaign(Work):
         possible = (run for hunt in self.hunts.values() for item in hunt.possible() for run in item.runs)
         names = {key for run in [*waiting.values(), *possible] for key in self.stages(run)}
         names |= {f"{RESUME}/{run_id}" for run_id in waiting}
-        for item in [
-            *self.tested().values(),
-            *open_ones,
-            *self._scorers(),
-        ]:  # who is complete and not the best will not become it
+        tested = [*self.tested().values(), *self._scorers()]
+        for item in [*tested, *open_ones]:  # who is complete and not the best will not become it
             for run in item.runs:
                 if not self.ledger.finished(run.id, "test"):
                     names |= set(self.stages(run)[-1:])

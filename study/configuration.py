@@ -85,18 +85,16 @@ class Maker:
         self.study, self.resolved, self._plan_hash = study, resolved, plan_hash
         self._model = study.model.model_copy(update={"name": resolved.model_digest})
         self._systems = systems(study)
-        self._scorer_id = self.scorer().runs[0].id
+        self.scorer = self._trained(
+            "BERT", Point(), VariantSettings(), study.training, [study.curriculum.seed], "scorer", None
+        )
+        """The run whose weights say what is difficult, for those scores that ask a trained model."""
 
     def system(self, name: str, point: Point, seeds: Sequence[int], role: Role) -> Configuration:
         """A system at a point of its space."""
         training = self.study.training.model_copy(update=dict(point.optimisation))
         variant = settings(self._systems[name].variant, dict(point.smoothing))
         return self._trained(name, point, variant, training, seeds, role, self._curriculum(point))
-
-    def scorer(self) -> Configuration:
-        """The run whose weights say what is difficult, for those scores that ask a trained model."""
-        seed = self.study.curriculum.seed
-        return self._trained("BERT", Point(), VariantSettings(), self.study.training, [seed], "scorer", None)
 
     def untrained(self, seeds: Sequence[int], role: Role) -> Configuration:
         """The model before any training."""
@@ -187,5 +185,5 @@ class Maker:
     def _curriculum(self, point: Point) -> CurriculumSettings | None:
         if not point.curriculum:
             return None
-        made_with = {"vectors": self.resolved.vectors, "scorer": self._scorer_id}
+        made_with = {"vectors": self.resolved.vectors, "scorer": self.scorer.runs[0].id}
         return CurriculumSettings.model_validate({**dict(point.curriculum), **made_with})

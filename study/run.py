@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from study.causes import story, unwritable
@@ -181,24 +181,18 @@ def _list() -> None:
     from trainables.pacing import PACING
     from trainables.schedules import VARIANTS
 
-    print("studies")
-    for name, line in shipped():
-        print(f"  {name:20} {line}")
-    print("tasks")
-    for name in TASKS:
-        print(f"  {name}:ID" if name == "irds" else f"  {name}")
-    print("negative samplers")
-    for name in SAMPLERS:
-        print(f"  {name}")
-    print("variants")
-    for name, variant in VARIANTS.items():
-        print(f"  {name:20} distribution {variant.distribution}, schedule {variant.schedule}")
-    print("curricula: pacing functions")
-    for name in PACING:
-        print(f"  {name}")
-    print("curricula: scores")
-    for name, score in SCORES.items():
-        print(f"  {name:20} {score.definition}")
+    def told(title: str, rows: Iterable[tuple[str, str]]) -> None:
+        print(title)
+        for name, line in rows:
+            print(f"  {name:20} {line}".rstrip())
+
+    told("studies", shipped())
+    told("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
+    told("negative samplers", ((name, "") for name in SAMPLERS))
+    variants = ((name, f"distribution {one.distribution}, schedule {one.schedule}") for name, one in VARIANTS.items())
+    told("variants", variants)
+    told("curricula: pacing functions", ((name, "") for name in PACING))
+    told("curricula: scores", ((name, score.definition) for name, score in SCORES.items()))
 
 
 def _told(error: Exception, folder: Path | None) -> str:

@@ -46,7 +46,7 @@ class Work(ABC):
     @property
     def scorer(self) -> Configuration:
         """The run whose weights say what is difficult, for those scores that ask a trained model."""
-        return self._make.scorer()
+        return self._make.scorer
 
     @property
     @abstractmethod

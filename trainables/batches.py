@@ -13,24 +13,6 @@ _WINDOW = 50
 """Batches whose queries are put in order of length together, when batches are bucketed."""
 
 
-def batch(seed: int, step: int, relevant: Rows, candidates: int, batch_size: int, negatives: int) -> Rows:
-    """Candidate rows of training batch `step`, its queries by epochs.
-
-    Args:
-        seed: the run's seed.
-        step: 0-based batch number.
-        relevant: (queries,) how many candidates are relevant; query i's are rows i * candidates onward, relevant first.
-        candidates: candidates a query.
-        batch_size: instances a batch, a multiple of 1 + negatives.
-        negatives: negatives a query, at most those that every query has.
-
-    Returns:
-        (batch_size,) row numbers.
-    """
-    chosen = epochs(seed, step, len(relevant), batch_size // (1 + negatives))
-    return instances(seed, step, chosen, relevant, candidates, negatives)
-
-
 def instances(
     seed: int, step: int, chosen: Rows, relevant: Rows, candidates: int, negatives: int, purpose: str = ""
 ) -> Rows:
@@ -41,7 +23,7 @@ def instances(
         seed: the run's seed.
         step: 0-based batch number.
         chosen: (groups,) queries.
-        relevant: (queries,) how many candidates are relevant.
+        relevant: (queries,) how many candidates are relevant; query i's are rows i * candidates onward, relevant first.
         candidates: candidates a query.
         negatives: negatives a query, at most those that every query has.
         purpose: begins the names of the draws.

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
+from trainables.batches import epochs, instances
 from trainables.cross_encoder import CrossEncoder
 from trainables.data.prepared import Prepared, prepare
 from trainables.environment import current
@@ -152,6 +153,12 @@ def job(
     for _ in groundwork(made):
         pass
     return made
+
+
+def batch(seed: int, step: int, relevant: np.ndarray, candidates: int, batch_size: int, negatives: int) -> np.ndarray:
+    """Rows of a training batch whose queries pass by epochs."""
+    chosen = epochs(seed, step, len(relevant), batch_size // (1 + negatives))
+    return instances(seed, step, chosen, relevant, candidates, negatives)
 
 
 def finish(run: Run | Job) -> Outcome:

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.batches import Sampler, batch
+from tests.trainables.small import batch
+from trainables.batches import Sampler
 from trainables.specification import TrainingSettings
 
 shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st.integers(1, 8)).filter(

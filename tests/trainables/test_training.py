@@ -20,13 +20,13 @@ from tests.trainables.small import (
     WSLS,
     Fresh,
     World,
+    batch,
     finish,
     fresh_model,
     ids_batch,
     job,
     padded,
 )
-from trainables.batches import batch
 from trainables.features import token_batch
 from trainables.packed import Batch
 from trainables.run import Data, Run
