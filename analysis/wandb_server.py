@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import TimeoutError as AwaitedTooLong
 from pathlib import Path
@@ -91,7 +91,8 @@ def connected() -> Iterator[Connection]:
                 api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
             yield Connection(server, api, Path(scratch))
         finally:
-            wandb.teardown()  # its service has files open here
+            with suppress(SystemExit, OSError):  # its service may have ended badly: whoever only reads has lost nothing
+                wandb.teardown()  # it has files open here
             for name, value in before.items():
                 os.environ.pop(name)
                 os.environ |= {} if value is None else {name: value}

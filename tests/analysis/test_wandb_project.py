@@ -4,12 +4,14 @@ import json
 import math
 import os
 import re
+import signal
 import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from wandb.sdk.lib.service.service_process import ServiceProcess
 
 from analysis import figures, wandb_project
 from analysis.report import main, write_report
@@ -263,6 +265,27 @@ def test_a_server_that_is_away_is_nobodys_mistake(
         assert main(["wandb:whole"]) == 1
     captured = capfd.readouterr()
     assert re.fullmatch(r"http://127.0.0.1:9: no usable answer \(W&B\); try again later\n", captured.err)
+
+
+@pytest.mark.parametrize("fault", ["killed", "failed"])
+def test_how_the_clients_service_ends_is_nobodys_mistake_either(
+    fault: str, reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = ServiceProcess.join
+
+    def failed(process: ServiceProcess) -> int:
+        return joined(process) or 1
+
+    def killed(process: ServiceProcess) -> int:
+        os.kill(process._process.pid, signal.SIGKILL)
+        return joined(process)
+
+    monkeypatch.setattr(ServiceProcess, "join", {"killed": killed, "failed": failed}[fault])
+    with client(reader, tmp_path / "client"):
+        assert main(["wandb:whole"]) == 0
+    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1", WANDB_BASE_URL="http://127.0.0.1:9"):
+        assert main(["wandb:whole"]) == 1
+    assert capfd.readouterr().err == "http://127.0.0.1:9: no usable answer (W&B); try again later\n"
 
 
 @pytest.mark.long  # the client waits
