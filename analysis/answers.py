@@ -2,7 +2,7 @@
 
 from analysis.cost import cost
 from analysis.families import Comparison
-from analysis.tables import Analysis, p_value
+from analysis.tables import Analysis, headlines, p_value
 
 _NAMED = 6
 """Most comparisons that an answer names one by one."""
@@ -26,7 +26,7 @@ def answers(analysis: Analysis) -> list[tuple[str, list[str]]]:
 
 def _compared(analysis: Analysis) -> list[str]:
     plan, table = analysis.results.plan, analysis.table
-    first = plan.families[0]
+    first = plan.headline
     against: dict[str, list[str]] = {}
     for system, baseline in first.comparisons:
         against.setdefault(baseline, []).append(system)
@@ -34,9 +34,9 @@ def _compared(analysis: Analysis) -> list[str]:
     searched = analysis.results.search.systems.values() if analysis.results.search else ()
     tried = sum(len(own.proposals) for own in searched)
     chosen = f" Settings chosen on {plan.search_split} among {tried} configurations." if tried else ""
-    others = sum(len(family.comparisons) for family in plan.families[1:])
+    others = sum(len(own.comparisons) * len(plan.metrics_of(own)) for own in plan.families if own != first)
     more = f" {others} further comparison{'s' * (others != 1)} in other families." if others else ""
-    sample = f"{table.queries:,} {plan.test_split} queries and {_counted(table.seeds, 'seed')}"
+    sample = f"{table.queries:,} {plan.test_split} {plan.worded('queries')} and {_counted(table.seeds, 'seed')}"
     late = len((plan.model_extra or {}).get("exploratory", []))
     but = f", but for {late} that came later and {'is' if late == 1 else 'are'} exploratory" if late else ""
     return [
@@ -47,13 +47,13 @@ def _compared(analysis: Analysis) -> list[str]:
 
 def _sure(analysis: Analysis) -> list[str]:
     plan, baseline = analysis.results.plan, analysis.table.baselines[0]
-    family = plan.families[0]
-    own = [c for c in analysis.comparisons if (c.family, c.baseline) == (family.name, baseline)]
+    family = plan.headline
+    own = [c for c in headlines(plan, analysis.comparisons) if c.baseline == baseline]
     known = [c for c in own if c.difference is not None and c.interval is not None and c.target]
     if not known:
         return [f"Nothing is known yet: no comparison with {baseline} is complete."]
     shown = sorted(known, key=_first)[:_NAMED]
-    about = " and ".join(dict.fromkeys(ABOUT[c.target] for c in known if c.target))
+    about = " and ".join(dict.fromkeys(plan.worded(ABOUT[c.target]) for c in known if c.target))
     left = f" ({len(known) - len(shown)} more are in the table)" if len(known) > len(shown) else ""
     return [
         f"Difference from {baseline}, {100 * (1 - plan.alpha):g} % interval and p, for all {known[0].comparisons} "

@@ -10,12 +10,6 @@ from analysis.plan import Phase, Plan
 from analysis.results import Results, Run, same_queries
 from trainables.errors import UserError
 
-FURTHER = (
-    "schedule", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing", "score", "delta",
-    "duration",
-)  # fmt: skip
-"""Hyperparameters beside epsilon and switch: named where a system's configurations differ in them."""
-
 Score = tuple[float, float | None]
 """Mean and sample standard deviation over seeds; None: there is one seed."""
 
@@ -25,17 +19,19 @@ class Configuration:
     """All runs of one setting; `runs` by seed, or under None for a system without one, such as BM25.
 
     Attributes:
-        further: the hyperparameters of `FURTHER` in which the system's configurations differ, and their values.
+        further: the other hyperparameters in which the system's configurations differ, and their values.
         dropped: the race gave it no more seeds; those it lacks are no fault, and it is never chosen.
+        symbol: of the strength.
     """
 
     id: str
     system: str
-    epsilon: float | None
+    strength: float | None
     switch: float | None
     runs: dict[int | None, Run]
     further: tuple[tuple[str, Any], ...] = ()
     dropped: bool = False
+    symbol: str = ""
 
     @property
     def label(self) -> str:
@@ -44,8 +40,12 @@ class Configuration:
     @property
     def described(self) -> str:
         """The settings in words; empty for a system without any."""
-        parts = [f"{name} {value:.3g}" for name, value in (("ε", self.epsilon), ("switch", self.switch)) if value]
+        parts = [f"{name} {value:.3g}" for name, value in self._leading if value]
         return ", ".join([*parts, *self.settings])
+
+    @property
+    def _leading(self) -> tuple[tuple[str, float | None], ...]:
+        return (self.symbol, self.strength), ("switch", self.switch)
 
     @property
     def settings(self) -> list[str]:
@@ -74,12 +74,15 @@ class Configuration:
                 reasons.append(f"{name} has NaN scores")
         return reasons
 
-    def values(self, plan: Plan, phase: Phase) -> NDArray[np.float64] | None:
-        """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete."""
+    def values(self, plan: Plan, phase: Phase, metric: str | None = None) -> NDArray[np.float64] | None:
+        """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete.
+
+        Of a metric of sentence pairs, (seeds, pairs) of those that it is about. None: the plan's metric.
+        """
         if self.faults(plan, phase):
             return None
         split, seeds = plan.split_of(phase), self.expected(plan, phase)
-        return np.stack([self.runs[seed].per_query(split, plan.metric).to_numpy() for seed in seeds])
+        return np.stack([self.runs[seed].per_query(split, metric or plan.metric).to_numpy() for seed in seeds])
 
     def tested(self, plan: Plan) -> bool:
         """Whether any of its runs has test scores."""
@@ -87,7 +90,7 @@ class Configuration:
 
 
 def configurations(results: Results) -> list[Configuration]:
-    """Every configuration that has a run, in the plan's order of systems, then by epsilon, switch and id.
+    """Every configuration that has a run, in the plan's order of systems, then by strength, switch and id.
 
     A scoring run is of none, though it shares its settings with the baseline.
 
@@ -106,17 +109,18 @@ def configurations(results: Results) -> list[Configuration]:
             raise UserError(f"run {run.id}", f"the configuration and seed of {group[run.seed].id}", "one run of each")
         group[run.seed] = run
     configs = {key: next(iter(runs.values())).config for key, runs in grouped.items()}
-    varied, dropped = _varied(list(configs.values())), dropped_by_the_race(results)
+    names = [name for name in plan.hyperparameters if name not in (plan.strength, "switch")]
+    varied, dropped = _varied(list(configs.values()), names), dropped_by_the_race(results)
     found = []
     for key, runs in grouped.items():
         config = configs[key]
-        further = [(name, config.get(name)) for name in FURTHER if (config["variant"], name) in varied]
+        further = [(name, config.get(name)) for name in names if (config["variant"], name) in varied]
         named = tuple((name, value) for name, value in further if value is not None)
-        settings = config["variant"], config.get("epsilon"), config.get("switch")
-        found.append(Configuration(key, *settings, runs, named, key in dropped))
+        settings = config["variant"], config.get(plan.strength), config.get("switch")
+        found.append(Configuration(key, *settings, runs, named, key in dropped, plan.symbol))
     rank = {name: position for position, name in enumerate(plan.all_systems)}
     return sorted(
-        found, key=lambda c: (rank.get(c.system, len(rank)), c.system, c.epsilon or 0.0, c.switch or 0.0, c.id)
+        found, key=lambda c: (rank.get(c.system, len(rank)), c.system, c.strength or 0.0, c.switch or 0.0, c.id)
     )
 
 
@@ -175,10 +179,10 @@ def score_text(score: Score | None) -> str:
     return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
 
 
-def _varied(configs: list[dict[str, Any]]) -> set[tuple[str, str]]:
-    """Pairs of a system and a hyperparameter in which its configurations differ."""
+def _varied(configs: list[dict[str, Any]], names: list[str]) -> set[tuple[str, str]]:
+    """Pairs of a system and one of these hyperparameters in which its configurations differ."""
     values: dict[tuple[str, str], set[Any]] = {}
     for config in configs:
-        for name in FURTHER:
+        for name in names:
             values.setdefault((config["variant"], name), set()).add(config.get(name))
     return {pair for pair, several in values.items() if len(several) > 1}

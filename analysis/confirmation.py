@@ -76,7 +76,7 @@ def cells(rows: list[Confirmed]) -> list[list[str]]:
 
 def legend(plan: Plan) -> str:
     """`LEGEND` with this study's words."""
-    return LEGEND.format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
+    return plan.worded(LEGEND).format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
 
 
 def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None) -> list[Confirmed]:

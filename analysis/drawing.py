@@ -1,6 +1,7 @@
 """What all figures share: palette, style, panels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,31 @@ STYLE: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
 }
+_DPI = 160
+"""Of the PNG files."""
+
+
+def written(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
+    """Writes figures as PNG and SVG, by their names without suffix; returns those that there were, as a plot may give
+    None. The same figure gives the same bytes with the same version of matplotlib."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = []
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # not the user's own settings: the same study gives the same figures
+        matplotlib.rcParams.update(STYLE)
+        for name, plot in plots.items():
+            figure = plot()
+            if figure is not None:
+                FigureCanvasAgg(figure)
+                figure.dpi = _DPI
+                figure.get_layout_engine().execute(figure)
+                figure.set_layout_engine(None)  # laid out once: else each file is drawn twice, once to lay it out
+                figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
+                figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
+                names.append(name)
+    return names
 
 
 def panels(

@@ -33,7 +33,7 @@ def effects(analysis: Analysis) -> Any:
             for c in group:
                 _draw(axis, c, at)
                 places.append(at)
-                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}")
+                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _on(c, plan.metric))
                 at += 1
             at += 0.6
         axis.axvline(0, color="0.2", linewidth=1, zorder=0)
@@ -48,6 +48,10 @@ def effects(analysis: Analysis) -> Any:
     axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric}, of which {better} is better")
     figure.legend(handles=_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
     return figure
+
+
+def _on(c: Comparison, metric: str) -> str:
+    return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
 
 
 def _grouped(analysis: Analysis, family: str) -> list[list[Comparison]]:

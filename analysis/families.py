@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from analysis import distribution_free
+from analysis.bootstrap import Bootstrap
 from analysis.equivalence import Verdict, tost, verdict
 from analysis.estimate import Estimate, Test
 from analysis.multiplicity import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust, max_t
@@ -76,9 +77,10 @@ class Comparison:
         free: by name, p-value of a distribution-free test over seeds, or over queries where there is one seed, or why
             it was refused.
         effect: mean over standard deviation of the seed-averaged differences.
-        record: wins, ties and losses.
+        record: wins, ties and losses; None also of a correlation.
         alike: corrected p-value of the test for equivalence; None: no margin.
         detectable: the difference that the headline finds with 80 % power at the corrected level.
+        bootstrap: of a correlation, beside the headline: p uncorrected, the interval Bonferroni's for the family.
     """
 
     family: str
@@ -99,12 +101,14 @@ class Comparison:
     alike: float | None
     detectable: float | None
     verdict: Verdict
+    bootstrap: Bootstrap | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON; without `bootstrap` where there is none."""
         found = asdict(self)
         found["record"] = self.record._asdict() if self.record else None
-        return found
+        del found["bootstrap"]
+        return found | ({"bootstrap": self.bootstrap._asdict()} if self.bootstrap else {})
 
 
 @dataclass(frozen=True)
@@ -113,13 +117,17 @@ class Family:
 
     Attributes:
         pairs: of each comparison its system, its baseline, and the differences (seeds, queries), over the same queries
-            in all; None where a side is incomplete: that counts in the corrections all the same.
+            in all of a metric; None where a side is incomplete: that counts in the corrections all the same.
+        metrics: of each comparison, where they have several; none: `metric`.
+        correlation: whether the differences are of pseudo-values: their mean is a difference, their signs say nothing.
     """
 
     name: str
     task: str
     metric: str
     pairs: Sequence[tuple[str, str, Array | None]]
+    metrics: Sequence[str] = ()
+    correlation: bool = False
 
 
 def judge(family: Family, settings: Settings) -> list[Comparison]:
@@ -134,16 +142,17 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
     single = settings.alpha / len(pairs)
     if settings.correction == "maxt" and permuted:
         single = permuted.level(settings.alpha)
-    alike, gain = _alike(heads, settings.margin), -1 if family.metric in MINIMISED or settings.less_is_better else 1
+    alike, metrics = _alike(heads, settings.margin), family.metrics or [family.metric] * len(pairs)
     made = []
     for place, (system, baseline, d) in enumerate(family.pairs):
+        gain = -1 if metrics[place] in MINIMISED or settings.less_is_better else 1
         head, own = heads[place], {name: adjusted[name][place] for name in CORRECTIONS}
         units = None if d is None else _units(d)
         made.append(
             Comparison(
                 family=family.name,
                 task=family.task,
-                metric=family.metric,
+                metric=metrics[place],
                 system=system,
                 baseline=baseline,
                 comparisons=len(pairs),
@@ -155,7 +164,7 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
                 each_seed=[one.test().p for one in each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=_free(d, single, settings) if d is not None else {},
                 effect=None if units is None else effect_size(units[None]),
-                record=None if units is None else Record.of(gain * units),
+                record=None if units is None or family.correlation else Record.of(gain * units),
                 alike=alike[place],
                 detectable=detectable(head, single) if head else None,
                 verdict=verdict(
@@ -178,6 +187,7 @@ def _units(d: Array) -> Array:
 
 
 def _permuted(pairs: Sequence[Array | None], heads: Sequence[Estimate | None], settings: Settings) -> MaxT | None:
+    """Of a family over sets of pairs, the largest set's comparisons are permuted; the others are unrelated to them."""
     known = [(_units(d), _permutable(d, head)) for d, head in zip(pairs, heads, strict=True) if d is not None and head]
     most = max((len(units) for units, _ in known), default=0)
     made = [(units, share) for units, share in known if len(units) == most]

@@ -1,17 +1,15 @@
 """The figures of a study, and the one of its weak labels, which follows Penha and Hauff (2021)."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis import curves, effects, reliability, search_figures, smoothing_figures, strata_figure
-from analysis.drawing import COLOURS, STYLE, panels
+from analysis import curves, effects, reliability, search_figures, slices, smoothing_figures, strata_figure
+from analysis.drawing import COLOURS, panels, written
 from analysis.tables import Analysis
-
-_DPI = 160
-"""Of the PNG files."""
 
 
 def draw(analysis: Analysis, folder: Path) -> list[str]:
@@ -19,24 +17,7 @@ def draw(analysis: Analysis, folder: Path) -> list[str]:
 
     The same results give the same bytes with the same version of matplotlib.
     """
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    names = []
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # not the user's own settings: the same study gives the same figures
-        matplotlib.rcParams.update(STYLE)
-        for name, plot in FIGURES.items():
-            figure = plot(analysis)
-            if figure is not None:
-                FigureCanvasAgg(figure)
-                figure.dpi = _DPI
-                figure.get_layout_engine().execute(figure)
-                figure.set_layout_engine(None)  # laid out once: else each file is drawn twice, once to lay it out
-                figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
-                figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-                names.append(name)
-    return names
+    return written({name: partial(plot, analysis) for name, plot in FIGURES.items()}, folder)
 
 
 def weak_labels(analysis: Analysis) -> Any:
@@ -59,6 +40,7 @@ FIGURES: dict[str, Callable[[Analysis], Any]] = {
     "learning_curves": curves.learning_curves,
     "epsilon": smoothing_figures.sensitivity,
     "epsilon_switch": smoothing_figures.switch_points,
+    "hyperparameters": slices.slices,
     "weak_labels": weak_labels,
     "reliability": reliability.diagram,
     "strata": strata_figure.strata,
@@ -83,7 +65,9 @@ CAPTIONS = {
     "epsilon_switch": "Strength and switch point on the development set, every complete configuration; the chosen one "
     "is ringed. Configurations that share a place are shown by their mean; between the points colours are "
     "interpolated. A cross: only such as the race dropped.",
-    "weak_labels": "Weak labels of the training negatives; LS is what WSLS would be if every one were 0.5.",
+    "hyperparameters": "Single hyperparameters on the development set: mean over seeds with its 95 % interval, without "
+    "it where several configurations share a value; the chosen one is ringed, the baseline dashed.",
+    "weak_labels": "Weak labels of the training negatives; were every one 0.5, smoothing by them would be uniform.",
     "parallel_coordinates": "Every configuration that was searched and is complete, best on top; within a value the "
     "better run higher. Grey: dropped by the race. none: the schedule has no such "
     "setting.",

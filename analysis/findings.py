@@ -18,9 +18,16 @@ HOURS, GPU_HOURS, INSTANCES = "cost/hours", "cost/gpu_hours", "cost/instances"
 HOURS_BUDGET, GPU_HOURS_BUDGET = "budget/hours", "budget/gpu_hours"
 
 
-def compared(system: str, baseline: str, what: str) -> str:
-    """The name of a number of a comparison: difference, low, high, p, p_corrected or verdict."""
-    return f"comparison/{system} vs {baseline}/{what}"
+def compared(system: str, baseline: str, what: str, metric: str = "") -> str:
+    """The name of a number of a comparison: difference, low, high, p, p_corrected or verdict.
+
+    Args:
+        system: compared.
+        baseline: with which.
+        what: the number.
+        metric: another one than the plan's.
+    """
+    return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{what}"
 
 
 def of_system(system: str, what: str) -> str:
@@ -71,7 +78,8 @@ def _comparison(c: Comparison, plan: Plan) -> dict[str, Finding | None]:
         "p_corrected": c.adjusted[correction],
         "verdict": c.verdict,
     }
-    return {compared(c.system, c.baseline, what): value for what, value in values.items()}
+    metric = "" if c.metric == plan.metric else c.metric
+    return {compared(c.system, c.baseline, what, metric): value for what, value in values.items()}
 
 
 def _incomplete(configuration: Configuration, plan: Plan) -> bool:

@@ -30,7 +30,11 @@ _SPECIAL = {
     "”": "''",
     **{mark: f"${symbol}$" for mark, symbol in _MARKS.items()},
 }
-_HEADER = ["system", "baseline", "difference", "interval", "corrected p", "effect", "won/tied/lost", "verdict"]
+_HEADER = [
+    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "won/tied/lost", "bootstrap: p",
+    "verdict",
+]  # fmt: skip
+"""Those that the comparisons have."""
 
 _BROKEN = r">{\raggedright\arraybackslash}p"
 _NARROW = rf"l{_BROKEN}{{.19\textwidth}}*{{6}}{{{_BROKEN}{{.1\textwidth}}}}"
@@ -41,15 +45,17 @@ def latex(analysis: Analysis) -> str:
     r"""Floats to be read with \input; they need the packages array, amssymb and booktabs."""
     plan = analysis.results.plan
     parts = [r"% \usepackage{array,amssymb,booktabs}", _main(analysis.table)]
+    parts += [_by_metric(section) for section in sections.by_metric(analysis)]
     for family in plan.families:
         own = [c for c in analysis.comparisons if c.family == family.name]
-        header, cells = render.comparison_cells(own, family.correction)
-        rows = [[row[header.index(name)] for name in _HEADER] for row in cells]
+        header, cells = render.comparison_cells(own, family.correction, plan.unit)
+        shown = [name for name in _HEADER if name in header]
+        rows = [[row[header.index(name)] for name in shown] for row in cells]
         caption = (
-            f"Comparisons {family.name} of {plan.metric}: difference of the means, simultaneous "
+            f"Comparisons {family.name} of {', '.join(plan.metrics_of(family))}: difference of the means, simultaneous "
             f"{100 * (1 - plan.alpha):g} % interval, p corrected for {len(own)} ({family.correction})."
         )
-        parts.append(_float(caption, f"comparisons-{family.name}", "llrrrrrl", _HEADER, rows))
+        parts.append(_float(caption, f"comparisons-{family.name}", "l" * (len(shown) - 6) + "rrrrrl", shown, rows))
     if analysis.confirmed:
         rows = confirmation.cells(analysis.confirmed)
         parts.append(_float(confirmation.legend(plan), "confirmed", _NARROW, confirmation.HEADER, rows))
@@ -74,7 +80,7 @@ def _main(table: Table) -> str:
         raised = "".join(_MARKS[mark] for mark in cells.pop())
         cells[-1] = escape(cells[-1]) + (f"$^{{{raised}}}$" if raised else "")
         cells[:-1] = [escape(_dash(cell)) for cell in cells[:-1]]
-    columns = "lrrlll" if len(header) == 7 else "lrrll"
+    columns = "l" + "".join("r" if name in (table.symbol, "switch") else "l" for name in header[1:-1])
     notes = "".join(f"% {' '.join(note.split())}\n" for note in table.notes)
     return _float(render.legend(table), "main", columns, header[:-1], rows, escaped=True) + notes
 
@@ -88,6 +94,21 @@ def _seed_by_seed(section: sections.Section) -> str:
     columns, header = "l" * len(section.header), section.header
     kind = "table*" if section.broad else "table"
     return _float(section.legend, "seed-by-seed", columns, header, rows, escaped=True, broken=True, kind=kind)
+
+
+def _by_metric(section: sections.Section) -> str:
+    """The best of a column is bold; its spread and marks are not."""
+    rows = [
+        [_bold(cell) if (at, column) in section.bold else escape(_dash(cell)) for column, cell in enumerate(row)]
+        for at, row in enumerate(section.rows)
+    ]
+    columns, kind = "l" + "r" * (len(section.header) - 1), "table*" if section.broad else "table"
+    return _float(section.legend, "by-metric", columns, section.header, rows, escaped=True, kind=kind)
+
+
+def _bold(cell: str) -> str:
+    value, blank, rest = cell.partition(" ")
+    return rf"\textbf{{{escape(value)}}}{blank}{escape(rest)}"
 
 
 def _stratum(found: Strata, attribute: Attribute, plan: Plan) -> str:

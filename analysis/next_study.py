@@ -24,31 +24,35 @@ class Needed(NamedTuple):
     legend: str
 
 
-def needed(plan: Plan, chosen: Mapping[str, Configuration | None], compared: Sequence[Comparison]) -> Needed | None:
+def needed(plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]) -> Needed | None:
     """Queries needed for the plan's margin, a half and a quarter of what this study could see.
 
     None with one seed, or where fewer than two systems are complete.
+
+    Args:
+        plan: of the study.
+        chosen: by system.
+        headlines: the comparisons that the answer is about.
     """
     own = [chosen[name] for name in plan.systems]
     complete = [values for c in own if c is not None and (values := c.values(plan, "test")) is not None]
     parts = variance([values for values in complete if len(values) == len(plan.seeds_of("test"))])
-    family = plan.families[0].name
-    seen = [c.detectable for c in compared if c.family == family and c.detectable is not None]
+    seen = [c.detectable for c in headlines if c.detectable is not None]
     if parts is None or not seen or not any(parts):
         return None
     differences = [*([plan.margin] if plan.margin else []), max(seen) / 2, max(seen) / 4]
     seeds = [len(plan.seeds_of("test")) * times for times in (1, 2, 4)]
-    count = len(plan.families[0].comparisons)
+    count = len(plan.headline.comparisons) * len(plan.metrics_of(plan.headline))
     rows = [
         [f"{difference:.2g}", *(f"{queries:,}" if queries else "never" for queries in counts)]
         for difference, counts in table(parts.of_a_difference(), differences, seeds, plan.alpha / count)
     ]
-    legend = LEGEND.format(
+    legend = plan.worded(LEGEND).format(
         power=100 * POWER,
         comparisons=count,
         alpha=plan.alpha,
         metric=plan.metric,
         split=plan.test_split,
-        deviations=deviations(parts),
+        deviations=plan.worded(deviations(parts)),
     )
     return Needed(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)

@@ -5,6 +5,8 @@ from analysis.searched import Search
 from analysis.tables import Analysis
 from trainables.metrics import MINIMISED
 
+_ALONE = "One seed: the comparisons are for new queries, and nothing can be said of other seeds"
+
 
 def notes(analysis: Analysis) -> list[str]:
     """Those of the main table, of the search, then of the data."""
@@ -15,7 +17,7 @@ def notes(analysis: Analysis) -> list[str]:
     alone = analysis.table.seeds == 1
     return [
         *analysis.table.notes,
-        *(["One seed: the comparisons are for new queries, and nothing can be said of other seeds"] if alone else []),
+        *([results.plan.worded(_ALONE)] if alone else []),
         *([f"Exploratory, declared after the first version of the plan: {named}"] if late else []),
         *(of_the_search(results.plan, results.search) if results.search else []),
         *_of_the_data(results.plan),
@@ -58,9 +60,10 @@ def of_the_search(plan: Plan, search: Search) -> list[str]:
 
 def _of_the_data(plan: Plan) -> list[str]:
     data = plan.data or {}
-    drawn = {split: counts["back_filled"] for split, counts in data.get("splits", {}).items() if counts["back_filled"]}
+    splits = data.get("splits", {})
+    drawn = {split: drawn for split, counts in splits.items() if (drawn := counts.get("back_filled"))}
     filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
-    lost = sum(counts.get("relevant_left_out", 0) for counts in data.get("splits", {}).values())
+    lost = sum(counts.get("relevant_left_out", 0) for counts in splits.values())
     skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
     return [
         *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),

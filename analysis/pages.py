@@ -11,6 +11,7 @@ from analysis.answers import answers
 from analysis.notes import notes
 from analysis.sections import (
     Section,
+    by_metric,
     comparisons,
     corrections,
     next_study,
@@ -91,7 +92,7 @@ def text(analysis: Analysis) -> str:
         render.legend(table),
         *notes(analysis),
     ]
-    for section in [*on_dev(analysis), *of_the_search(analysis), *comparisons(analysis)]:
+    for section in [*by_metric(analysis), *on_dev(analysis), *of_the_search(analysis), *comparisons(analysis)]:
         parts += [render.terminal(f"\n{section.title}", section.header, section.rows), section.legend]
     cost = " ".join(dict(answers(analysis))["What did it cost?"])
     return "\n".join([*filter(None, parts), cost, "", analysis.conclusion])
@@ -99,7 +100,7 @@ def text(analysis: Analysis) -> str:
 
 def _tables(analysis: Analysis) -> list[Section]:
     compared = [*comparisons(analysis), corrections(analysis), *seed_by_seed(analysis), *next_study(analysis)]
-    return [*on_dev(analysis), *compared, *of_the_search(analysis), *strata(analysis)]
+    return [*by_metric(analysis), *on_dev(analysis), *compared, *of_the_search(analysis), *strata(analysis)]
 
 
 def _answers(analysis: Analysis) -> str:

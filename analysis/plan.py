@@ -4,18 +4,30 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trainables.metrics import measure
+
+_SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
 """What scores are for: choosing a configuration, judging that choice with fresh seeds, comparing the chosen."""
 
 
+HYPERPARAMETERS = (
+    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing",
+    "score", "delta", "duration",
+)  # fmt: skip
+"""Of plans that name none."""
+
+
 class Family(BaseModel):
-    """Comparisons that are corrected together: pairs (system, baseline)."""
+    """Comparisons that are corrected together: pairs (system, baseline), each by every one of `metrics`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     correction: str = "bonferroni"
     comparisons: tuple[tuple[str, str], ...]
+    metrics: tuple[str, ...] = ()
+    """None: the plan's."""
 
 
 class Budgets(BaseModel):
@@ -43,8 +55,13 @@ class Plan(BaseModel):
     scorer_seed: int | None = None
     """Of the run that tells how difficult queries are, and is of no system; None: there is none."""
     metric: str
+    unit: str = "query"
+    """What the metric has a value of, and what the statistics are over."""
     margin: float | None = Field(default=None, gt=0)
     """Differences below it do not matter; None: nothing is called equivalent."""
+    hyperparameters: tuple[str, ...] = Field(HYPERPARAMETERS, min_length=1)
+    """What configurations may differ in, in the order in which searches ask for it: first the strength, which a
+    schedule moves."""
     objectives: tuple[str, ...] = ()
     pruning: Literal["race"] | None = None
     budgets: Budgets = Budgets()
@@ -63,6 +80,40 @@ class Plan(BaseModel):
         return list(dict.fromkeys([*self.systems, *named]))
 
     @property
+    def correlation(self) -> bool:
+        """Whether the metric is one of a whole split, and its values of the units are pseudo-values."""
+        return measure(self.metric).similarity is not None
+
+    @property
+    def strength(self) -> str:
+        """The hyperparameter that a schedule moves."""
+        return self.hyperparameters[0]
+
+    @property
+    def symbol(self) -> str:
+        """The same as tables and figures call it."""
+        return _SYMBOLS.get(self.strength, self.strength.replace("_", " "))
+
+    @property
+    def headline(self) -> Family:
+        """The family that the report's answer is about: the first one that compares by the plan's metric."""
+        return next((own for own in self.families if self.metric in self.metrics_of(own)), self.families[0])
+
+    def metrics_of(self, family: Family) -> tuple[str, ...]:
+        """Those that a family compares by."""
+        return family.metrics or (self.metric,)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Those of all families, in their order, and the plan's own."""
+        named = [name for family in self.families for name in self.metrics_of(family)]
+        return list(dict.fromkeys([*named, self.metric]))
+
+    def worded(self, text: str) -> str:
+        """Text that speaks of queries, about what the statistics are over."""
+        return worded(text, self.unit)
+
+    @property
     def searched_for(self) -> tuple[str, ...]:
         """The objectives of the search, the metric alone unless the plan names others."""
         return self.objectives or (self.metric,)
@@ -74,3 +125,8 @@ class Plan(BaseModel):
     def seeds_of(self, phase: Phase) -> tuple[int, ...]:
         """The seeds that a phase's scores are over; those of the search where nothing was confirmed."""
         return self.seeds if phase == "search" else self.confirm_seeds or self.seeds
+
+
+def worded(text: str, unit: str) -> str:
+    """Text that speaks of queries, about another unit of the statistics."""
+    return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")

@@ -20,8 +20,13 @@ _COLUMNS = 3
 
 
 def diagram(analysis: Analysis) -> Any:
-    """The chosen configuration of every system on the test split, all seeds pooled; None where none is complete."""
+    """The chosen configuration of every system on the test split, all seeds pooled; None where none is complete.
+
+    Gold similarities are no relevance: of sentence pairs there is none either.
+    """
     plan = analysis.results.plan
+    if plan.unit != "query":
+        return None
     found = {name: _pooled(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None}
     shown = {name: pooled for name, pooled in found.items() if pooled is not None}
     if not shown:

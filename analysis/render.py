@@ -6,8 +6,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from analysis import marks
+from analysis.bootstrap import Bootstrap
 from analysis.configurations import score_text
 from analysis.families import Comparison
+from analysis.plan import worded
 from analysis.tables import Row, Table, p_value
 
 Bold = Collection[tuple[int, int]]
@@ -16,6 +18,8 @@ _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "queries: p", "seeds: p", "effect",
     "won/tied/lost", "P(better)", "detectable", "verdict",
 ]  # fmt: skip
+_WINS, _BOOTSTRAP = ("won/tied/lost", "P(better)"), ("bootstrap", "bootstrap: p")
+"""Columns where the metric is of single queries, and where it is a correlation instead."""
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
 _NONE = ("-", "incomplete", "")
 _TESTS = {
@@ -28,19 +32,40 @@ _TESTS = {
 def table_cells(table: Table) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the main table as plain text."""
     dev, test = (f"{split} {table.metric}" for split in table.splits)
-    header, rows = ["system", "ε", "switch", dev, test, "marks"], []
+    header, rows = ["system", table.symbol, "switch", dev, test, "marks"], []
     for row in table.rows:
-        rows.append([row.system, number(row.epsilon), number(row.switch), *scores(row), row.marks])
+        rows.append([row.system, number(row.strength), number(row.switch), *scores(row), row.marks])
     if any(row.settings for row in table.rows):
         header.insert(3, "further settings")
         for cells, row in zip(rows, table.rows, strict=True):
             cells.insert(3, row.settings or "-")
+    if not any(row.strength for row in table.rows):
+        for cells in (header, *rows):
+            del cells[1]
     return header, rows
 
 
-def comparison_cells(compared: Sequence[Comparison], correction: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of one family's comparisons as plain text; p and interval are the headline's."""
-    return _COMPARISON_HEADER, [_comparison(c, correction) for c in compared]
+def comparison_cells(
+    compared: Sequence[Comparison], correction: str, unit: str = "query"
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of one family's comparisons as plain text; p and interval are the headline's.
+
+    Several metrics are told apart in a column, and correlations have their bootstrap instead of wins.
+    """
+    rows = [dict(zip(_COMPARISON_HEADER, _comparison(c, correction), strict=True)) for c in compared]
+    header = list(_COMPARISON_HEADER)
+    if len({c.metric for c in compared}) > 1:
+        header.insert(2, "metric")
+    if any(c.bootstrap for c in compared):
+        header[header.index(_WINS[0]) : header.index(_WINS[1]) + 1] = _BOOTSTRAP
+    for c, row in zip(compared, rows, strict=True):
+        row["metric"], found = c.metric, c.bootstrap
+        row |= zip(_BOOTSTRAP, (_interval(found), p_value(found.p)) if found else ("-", "-"), strict=True)
+    return [worded(name, unit) for name in header], [[row[name] for name in header] for row in rows]
+
+
+def _interval(found: Bootstrap) -> str:
+    return f"[{found.low:+.4f}, {found.high:+.4f}]"
 
 
 def _comparison(c: Comparison, correction: str) -> list[str]:
@@ -65,7 +90,7 @@ def _comparison(c: Comparison, correction: str) -> list[str]:
 
 def legend(table: Table) -> str:
     """What the marks and numbers mean, and how scores were computed, in one line."""
-    test = _TESTS[table.target or "both"]
+    test = worded(_TESTS[table.target or "both"], table.unit)
     return (
         f"Mean ± standard deviation over {_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
         f"{marks.legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."

@@ -20,6 +20,7 @@ from typing import TextIO
 import pandas as pd
 
 from analysis import figures, latex, optuna_file, pages
+from analysis.by_metric import subset_scores
 from analysis.results import Results
 from analysis.sources import opened, output_folder
 from analysis.tables import Analysis, analyse
@@ -27,7 +28,7 @@ from analysis.wandb_server import ServerError
 from trainables.command_line import Parser
 from trainables.errors import UserError
 
-_STRATA = "strata.csv"
+_STRATA, _SUBSETS = "strata.csv", "subsets.csv"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ def write_report(results: Results, folder: Path) -> Report:
         }
         if analysis.strata:
             texts[_STRATA] = analysis.strata.table().to_csv(index=False, lineterminator="\n")
+        by_subset = subset_scores(results.plan, analysis.found)
+        if not by_subset.empty:
+            texts[_SUBSETS] = by_subset.to_csv(index=False, lineterminator="\n")
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
         if results.search is not None:
@@ -68,7 +72,8 @@ def write_report(results: Results, folder: Path) -> Report:
         for name in written:
             os.replace(staging / name, folder / name)
         possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
-        for name in {optuna_file.NAME, _STRATA, *possible} - {*written}:  # of an earlier report that had more to show
+        optional = {optuna_file.NAME, _STRATA, _SUBSETS, *possible}
+        for name in optional - {*written}:  # of an earlier report that had more to show
             (folder / name).unlink(missing_ok=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

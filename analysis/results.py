@@ -23,19 +23,14 @@ from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
 from analysis.wandb_project import Project
 from analysis.wandb_server import Address, connected
+from trainables.common import digest
 from trainables.errors import UserError
 from trainables.metrics import measure
-from trainables.specification import digest
 
 __all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "read_server", "same_queries"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
-_HYPERPARAMETERS = (
-    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives",
-    "pacing", "score", "delta", "duration",
-)  # fmt: skip
-"""In the order in which searches ask for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,24 +123,24 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
     """One row a finished run of a system and query, the metric computed from the scores.
 
     Returns:
-        Columns system, configuration, epsilon, switch, seed, query_id, value, in order of system, configuration, seed
-        and query; value is NaN where a score is NaN.
+        Columns system, configuration, the strength by its name, switch, seed, query_id, value, in order of system,
+        configuration, seed and query; value is NaN where a score is NaN.
 
     Raises:
         UserError: if runs do not rank the same queries.
     """
-    frames = []
+    frames, strength = [], results.plan.strength
     for run in results.runs:
         if run.finished and split in run.files and not run.scores_difficulty:
             values = run.per_query(split, metric)
             columns = {"system": run.config["variant"], "configuration": run.config["configuration_id"]}
-            columns |= {key: run.config.get(key) for key in ("epsilon", "switch", "seed")}
+            columns |= {key: run.config.get(key) for key in (strength, "switch", "seed")}
             frames.append(pd.DataFrame({"query_id": values.index, "value": values.to_numpy()}).assign(**columns))
-    order = ["system", "configuration", "epsilon", "switch", "seed", "query_id", "value"]
+    order = ["system", "configuration", strength, "switch", "seed", "query_id", "value"]
     if not frames:
         return pd.DataFrame(columns=order)
     same_queries(results.plan, [run for run in results.runs if run.finished and split in run.files], split)
-    table = pd.concat([frame.astype({"epsilon": float, "switch": float, "seed": "Int64"}) for frame in frames])
+    table = pd.concat([frame.astype({strength: float, "switch": float, "seed": "Int64"}) for frame in frames])
     return table[order].sort_values(["system", "configuration", "seed", "query_id"], ignore_index=True)
 
 
@@ -157,10 +152,11 @@ def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
         expected = plan.expected_queries.get(split, len(queries))
         where = f"{split} scores of run {run.id} ({run.config.get('variant')})"
         if len(queries) != expected:
-            raise UserError(where, f"{len(queries)} queries", f"the {expected} of the plan")
+            raise UserError(where, plan.worded(f"{len(queries)} queries"), f"the {expected} of the plan")
         if reference is not None and not queries.equals(reference):
             lacking = len(reference.difference(queries))
-            raise UserError(where, f"not the queries of the other runs ({lacking} are missing)", "the same queries")
+            found = plan.worded(f"not the queries of the other runs ({lacking} are missing)")
+            raise UserError(where, found, plan.worded("the same queries"))
         reference = queries
 
 
@@ -201,12 +197,13 @@ def _declared(wandb_runs: list[WandbRun], files: Mapping[str, Path], where: str)
 def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
     plan = filled(declared.plan)
     parsed = _parsed(Plan, plan | {"data": in_order(plan.get("data"), _SPLITS)}, f"plan in {where}")
-    try:
-        known = measure(parsed.metric)
-    except ValueError as error:
-        raise UserError(f"plan in {where}", error, "a known metric") from error
-    if not known.per_query:
-        raise UserError(f"plan in {where}", parsed.metric, "a metric that each query has")
+    for name in parsed.metrics:
+        try:
+            known = measure(name)
+        except ValueError as error:
+            raise UserError(f"plan in {where}", error, "a known metric") from error
+        if not known.per_query or known.unit != parsed.unit:
+            raise UserError(f"plan in {where}", name, f"a metric that each {parsed.unit} has")
     evaluator, unique = Evaluator(), _unique(runs, f"{parsed.search_split}/{parsed.metric}", where)
     kept = [
         replace(
@@ -221,7 +218,7 @@ def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
     for run in kept:
         run.check_files()
     killed = sorted(run.id for run in runs if run.specification not in unique)
-    ordered = in_order(declared.search, [*parsed.all_systems, *_HYPERPARAMETERS])
+    ordered = in_order(declared.search, [*parsed.all_systems, *parsed.hyperparameters])
     searched = None if ordered is None else _parsed(Search, ordered, f"search in {where}")
     runs = sorted(kept, key=lambda run: run.id)
     return Results(parsed, declared.plan_hash, runs, searched, killed, declared.queries)

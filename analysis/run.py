@@ -1,17 +1,21 @@
 """One run of a study: what was asked for, how it ended, its curve, and its scores."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.json_files import History
 from analysis.scores import COLUMNS, Evaluator, read_scores
 from trainables.errors import UserError
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +69,23 @@ class Run:
         return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
 
     def per_query(self, split: str, metric: str) -> "pd.Series[float]":
-        """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN."""
+        """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
+
+        Of a metric of sentence pairs, of each pair; see `Evaluator.per_query`.
+        """
         key = (split, metric)
         if key not in self._values:
             where = f"{split} scores of run {self.id}"
             self._values[key] = self.evaluator.per_query(self.files[split], split, metric, where)
         return self._values[key]
+
+    def overall(self, split: str, metrics: Sequence[str]) -> list[float]:
+        """One number of each of these metrics of sentence pairs; NaN where a score of theirs is."""
+        return self.evaluator.overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
+
+    def graded(self, split: str, metric: str) -> tuple[Array, Array]:
+        """(pairs,) scores and (pairs,) gold similarities that a metric of sentence pairs is about."""
+        return self.evaluator.graded(self.files[split], split, metric, f"{split} scores of run {self.id}")
 
     def check_files(self) -> None:
         """Raises UserError unless its files are those that its summary names by their SHA-256, as far as it does."""

@@ -1,25 +1,30 @@
-"""Scores of candidates, read from parquet files and evaluated query by query.
+"""Scores of candidates, read from parquet files and evaluated query by query, or pair by pair of sentences.
 
 The runs of a study rank the same candidates. What depends on these alone, their order and their relevance, is worked
 out once and used again for as long as the files' columns are equal.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from trainables.errors import UserError
-from trainables.metrics import measure
+from trainables.metrics import Measure, measure
 
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores: one row a candidate."""
 _CANDIDATE = COLUMNS[1:4]
+_GRADED = "sentence pairs whose gold similarities differ"
 
 
-class _Layout(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Layout:
     """The candidates of a split: their columns, the rows in order of query and document, and what follows from it."""
 
     columns: Any
@@ -27,6 +32,13 @@ class _Layout(NamedTuple):
     queries: "pd.Index[str]"
     lengths: NDArray[np.int64]
     relevant: NDArray[np.float64]
+
+    @cached_property
+    def pairs(self) -> "pd.Index[str]":
+        """ "<query_id>/<document_id>" of each, in the order of the rows."""
+        names = self.columns.select(_CANDIDATE[:2]).to_pandas().iloc[self.rows]
+        joined: pd.Index[str] = pd.Index(names["query_id"] + "/" + names["document_id"].astype(str), name="query_id")
+        return joined
 
 
 class Evaluator:
@@ -38,19 +50,20 @@ class Evaluator:
     def per_query(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
         """Any metric of queries for each query of a split, by query_id in sorted order; NaN where a score is NaN.
 
+        Of a metric of sentence pairs, for each pair that it is about, by "<query_id>/<document_id>"; all NaN where one
+        of their scores is.
+
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
         """
-        judged, table = measure(metric), _of_split(_table(path, COLUMNS), split)
-        layout = self._last.get(split)
-        if layout is None or not layout.columns.equals(table.select(_CANDIDATE)):
-            layout = self._last[split] = _layout(table.select(_CANDIDATE), where)
+        judged, (layout, scores) = measure(metric), self._read(path, split, where)
+        if judged.similarity:
+            return _per_pair(judged, layout, scores, where)
         size, lengths = judged.candidates, layout.lengths
         if size is not None and (lengths != size).any():
             raise UserError(
                 where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs"
             )
-        scores = table.column("score").to_numpy().astype(float)[layout.rows]
         lacking = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
         values, kept = np.full(len(lengths), np.nan), np.repeat(~lacking, lengths)
         try:
@@ -58,6 +71,47 @@ class Evaluator:
         except ValueError as error:
             raise UserError(where, error, "candidates that can be ranked") from error
         return pd.Series(values, index=layout.queries)
+
+    def overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
+        """One number of each of these metrics of sentence pairs; NaN where a score of theirs is.
+
+        Raises:
+            UserError: as for `per_query`.
+        """
+        layout, scores = self._read(path, split, where)
+        columns, found = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
+        for judged in map(measure, metrics):
+            try:
+                lacking = np.isnan(scores[_covered(judged, layout)]).any()
+                found.append(float("nan") if lacking else judged.overall(*columns))
+            except ValueError as error:
+                raise UserError(where, error, _GRADED) from error
+        return found
+
+    def graded(
+        self, path: Path, split: str, metric: str, where: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(pairs,) scores and (pairs,) gold similarities that a metric of sentence pairs is about.
+
+        Raises:
+            UserError: if the file cannot be read.
+        """
+        layout, scores = self._read(path, split, where)
+        own = _covered(measure(metric), layout)
+        return scores[own], layout.relevant[own]
+
+    def _read(self, path: Path, split: str, where: str) -> tuple[_Layout, NDArray[np.float64]]:
+        """The candidates of a split and their scores, in the layout's order."""
+        table = _of_split(_table(path, COLUMNS), split)
+        layout = self._last.get(split)
+        if layout is None or not layout.columns.equals(table.select(_CANDIDATE)):
+            layout = self._last[split] = _layout(table.select(_CANDIDATE), where)
+        return layout, table.column("score").to_numpy().astype(float)[layout.rows]
+
+
+def subsets(path: Path, split: str) -> list[str]:
+    """The queries of a split, in sorted order: of sentence pairs, the subsets."""
+    return sorted(_of_split(_table(path, ["split", "query_id"]), split).column("query_id").unique().to_pylist())
 
 
 def read_scores(path: Path, split: str) -> pd.DataFrame:
@@ -118,10 +172,27 @@ def _of_split(table: Any, split: str) -> Any:
 
 
 def _layout(columns: Any, where: str) -> _Layout:
-    frame = columns.to_pandas()
+    frame = columns.to_pandas().reset_index(drop=True)  # whatever index the file keeps
     if frame.duplicated(["query_id", "document_id"]).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
     ordered = frame.sort_values(["query_id", "document_id"])
     queries, lengths = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
     relevant, names = ordered["relevant"].to_numpy(dtype=float), pd.Index(queries, name="query_id")
     return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)
+
+
+def _covered(judged: Measure, layout: _Layout) -> NDArray[np.bool_]:
+    """(pairs,) whether a metric of sentence pairs is about them."""
+    assert judged.similarity is not None
+    return np.repeat(judged.similarity.covers(layout.queries.tolist()), layout.lengths)
+
+
+def _per_pair(judged: Measure, layout: _Layout, scores: NDArray[np.float64], where: str) -> "pd.Series[float]":
+    own = _covered(judged, layout)
+    if np.isnan(scores[own]).any():
+        return pd.Series(np.nan, index=layout.pairs[own])
+    try:
+        values = judged.values(scores, layout.relevant, layout.lengths, layout.queries.tolist())
+    except ValueError as error:
+        raise UserError(where, error, _GRADED) from error
+    return pd.Series(values, index=layout.pairs[own])

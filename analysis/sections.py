@@ -17,6 +17,13 @@ _READING = (
     "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
     "“Detectable” is the difference that such a test finds with 80 % power."
 )
+_BOOTSTRAP = (
+    " The tests are of jackknife pseudo-values of the pairs, whose mean is the correlation. They take the pairs of "
+    "different sets for different ones; where sets share pairs, as STS-B does with STS12 to STS16, p of their mean is "
+    "too small, and its interval too narrow. Bootstrap: pairs, within "
+    "their sets, and seeds resampled, correlations made anew; its p is uncorrected, its interval Bonferroni's for the "
+    "family; it decides nothing, and with few seeds it is too sure."
+)
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
     "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
@@ -40,19 +47,27 @@ class Section(NamedTuple):
 
 def comparisons(analysis: Analysis) -> list[Section]:
     """The declared comparisons, a table a family."""
-    families = [
-        (family, [c for c in analysis.comparisons if c.family == family.name])
-        for family in analysis.results.plan.families
-    ]
+    plan = analysis.results.plan
+    families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
     last = len(families) - 1
     return [
         Section(
             f"Comparisons: {family.name} ({len(own)}, {family.correction})",
-            *render.comparison_cells(own, family.correction),
-            _READING if place == last else "",
+            *render.comparison_cells(own, family.correction, plan.unit),
+            plan.worded(_READING) + _BOOTSTRAP * (plan.unit != "query") if place == last else "",
         )
         for place, (family, own) in enumerate(families)
     ]
+
+
+def by_metric(analysis: Analysis) -> list[Section]:
+    """The systems by every metric, where the plan has several and something is tested."""
+    plan, table = analysis.results.plan, analysis.by_metric
+    if table is None:
+        return []
+    header, rows, bold = table.cells()
+    title = f"By {'set' if plan.correlation else 'metric'}, on {plan.test_split}"
+    return [Section(title, header, rows, table.legend(plan), broad=len(header) > _UPRIGHT, bold=bold)]
 
 
 def on_dev(analysis: Analysis) -> list[Section]:
@@ -67,7 +82,12 @@ def on_dev(analysis: Analysis) -> list[Section]:
 def corrections(analysis: Analysis) -> Section:
     """Every comparison's p by every correction, and seed by seed."""
     header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
-    return Section("Corrections", header, [_corrected(c) for c in analysis.comparisons], _CORRECTED)
+    rows, plan = [_corrected(c) for c in analysis.comparisons], analysis.results.plan
+    if len(plan.metrics) > 1:
+        header.insert(3, "metric")
+        for row, c in zip(rows, analysis.comparisons, strict=True):
+            row.insert(3, c.metric)
+    return Section("Corrections", header, rows, plan.worded(_CORRECTED))
 
 
 def seed_by_seed(analysis: Analysis) -> list[Section]:

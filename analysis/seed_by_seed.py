@@ -62,13 +62,13 @@ class SeedBySeed(NamedTuple):
 
     def legend(self, plan: Plan) -> str:
         """What the cells are."""
-        return _LEGEND.format(metric=plan.metric, test=plan.test_split, marks=seed_legend(self.baseline))
+        return plan.worded(_LEGEND).format(metric=plan.metric, test=plan.test_split, marks=seed_legend(self.baseline))
 
 
 def seed_by_seed(results: Results, chosen: dict[str, Configuration | None]) -> SeedBySeed | None:
     """The runs of the plan's systems with test scores, each system's of its chosen configuration; None without any."""
     plan = results.plan
-    seeds, baseline = plan.seeds_of("test"), plan.families[0].comparisons[0][1]
+    seeds, baseline = plan.seeds_of("test"), plan.headline.comparisons[0][1]
     found = {name: _runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
     systems = [name for name in plan.systems if any(values is not None for values in found[name])]
     if not systems:

@@ -41,13 +41,13 @@ def sensitivity(analysis: Analysis) -> Any:
     for axis, name in zip(axes, names, strict=True):
         colour, shown = colour_of(plan, name), points[name]
         ways = sorted({_ending(point.configuration) for point in shown})
-        apart = _steps([point.configuration.epsilon or 0.0 for point in shown]) * 0.1
+        apart = _steps([point.configuration.strength or 0.0 for point in shown]) * 0.1
         for place, way in enumerate([*ways] if len(ways) <= 4 else [None]):
             group = [point for point in shown if way is None or _ending(point.configuration) == way]
-            joined = way is not None and len({point.configuration.epsilon for point in group}) == len(group)
+            joined = way is not None and len({point.configuration.strength for point in group}) == len(group)
             aside = 0.0 if joined or way is None else apart * (place - (len(ways) - 1) / 2)
             axis.errorbar(
-                [(point.configuration.epsilon or 0.0) + aside for point in group],
+                [(point.configuration.strength or 0.0) + aside for point in group],
                 [point.mean for point in group],
                 yerr=[point.half for point in group] if joined else None,
                 marker="os^D"[place],
@@ -62,14 +62,14 @@ def sensitivity(analysis: Analysis) -> Any:
             )
             for c, mean, half in group:
                 if c is analysis.chosen.get(name):
-                    at = (c.epsilon or 0.0) + aside
+                    at = (c.strength or 0.0) + aside
                     axis.plot(at, mean, "o", markersize=10, markerfacecolor="none", color=colour)
                     if not joined:
                         axis.errorbar(at, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
         if 1 < len(ways) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
-        _dashed_baseline(axis, analysis)
-        axis.set(title=name, xlabel="ε")
+        dashed_baseline(axis, analysis)
+        axis.set(title=name, xlabel=plan.symbol)
         axis.margins(x=0.12)
         axis.xaxis.set_major_locator(locator(4))
     axes[0].set_ylabel(f"{plan.search_split} {plan.metric}")
@@ -113,17 +113,17 @@ def switch_points(analysis: Analysis) -> Any:
         axis.scatter(x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_size(len(shown)) if surface else 90,
                      edgecolors="0.3", linewidths=0.6, zorder=2)  # fmt: skip
         lost = [c for c in analysis.found if c.dropped and c.system == name and c.switch]
-        lost = [c for c in lost if (c.epsilon, c.switch) not in shown]
-        axis.scatter([c.epsilon for c in lost], [c.switch for c in lost], s=22, marker="x", c="0.4", linewidths=0.9)
+        lost = [c for c in lost if (c.strength, c.switch) not in shown]
+        axis.scatter([c.strength for c in lost], [c.switch for c in lost], s=22, marker="x", c="0.4", linewidths=0.9)
         best = analysis.chosen.get(name)
         if best is not None and best.switch:
-            axis.scatter(best.epsilon, best.switch, s=130 if surface else 230, facecolors="none", edgecolors="black",
+            axis.scatter(best.strength, best.switch, s=130 if surface else 230, facecolors="none", edgecolors="black",
                          linewidths=1.4, zorder=3)  # fmt: skip
-        for (epsilon, switch), gain in shown.items() if len(shown) <= _WORDS and not surface else ():
+        for (strength, switch), gain in shown.items() if len(shown) <= _WORDS and not surface else ():
             text = f"{gain:.3f}" if level is None else f"{gain:+.3f}"
-            axis.annotate(text, (epsilon, switch), xytext=(0, 10), textcoords="offset points",
+            axis.annotate(text, (strength, switch), xytext=(0, 10), textcoords="offset points",
                           ha="center", fontsize=7, color="0.25")  # fmt: skip
-        axis.set(title=name, xlabel="ε")
+        axis.set(title=name, xlabel=plan.symbol)
         axis.use_sticky_edges = False  # the surface's edge is no reason to cut the points in half
         axis.margins(0.06 if surface else 0.18)
         axis.xaxis.set_major_locator(locator(5))
@@ -154,8 +154,8 @@ def _places(points: list[_Point], level: float) -> dict[tuple[float, float], flo
     """Strength and switch point -> mean gain of the two-stage configurations there."""
     found: dict[tuple[float, float], list[float]] = {}
     for c, mean, _ in points:
-        if c.switch and c.epsilon:
-            found.setdefault((c.epsilon, c.switch), []).append(mean - level)
+        if c.switch and c.strength:
+            found.setdefault((c.strength, c.switch), []).append(mean - level)
     return {place: sum(gains) / len(gains) for place, gains in sorted(found.items())}
 
 
@@ -184,7 +184,7 @@ def _points(analysis: Analysis) -> dict[str, list[_Point]]:
     count = len(plan.seeds)
     width = float(stats.t.ppf(0.975, count - 1)) / math.sqrt(count) if count > 1 else 0.0
     for configuration in analysis.found:
-        smoothed = configuration.epsilon and configuration.system in plan.systems and not configuration.dropped
+        smoothed = configuration.strength and configuration.system in plan.systems and not configuration.dropped
         values = configuration.values(plan, "search") if smoothed else None
         if values is not None:
             seeds = values.mean(axis=1)
@@ -200,7 +200,8 @@ def _baseline(analysis: Analysis) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def _dashed_baseline(axis: Any, analysis: Analysis) -> None:
+def dashed_baseline(axis: Any, analysis: Analysis) -> None:
+    """A line at the baseline's development metric, if it is there."""
     level = _baseline(analysis)
     if level is not None:
         axis.axhline(level, color="0.4", linestyle="--", linewidth=1, zorder=0)

@@ -188,7 +188,7 @@ def _difference(gap: Array, attribute: Attribute) -> Interval:
 
 def _shown(plan: Plan, judged: dict[str, Configuration | None], known: list[str]) -> tuple[str, str] | None:
     """The first baseline, and the best other system of the plan on the development set; None: one is incomplete."""
-    baseline = plan.families[0].comparisons[0][1]
+    baseline = plan.headline.comparisons[0][1]
     if baseline not in known:
         return None
     others = [name for name in plan.systems if name in known and name != baseline]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from analysis.by_metric import ByMetric, by_metric
 from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean
 from analysis.confirmation import Confirmed, confirm
 from analysis.families import Comparison, Family, Settings, Target, judge
@@ -9,13 +10,14 @@ from analysis.importance import Importance, importances
 from analysis.marks import marks
 from analysis.next_study import Needed, needed
 from analysis.plan import Phase, Plan
+from analysis.resamples import beside
 from analysis.results import Results
 from analysis.seed_by_seed import SeedBySeed, seed_by_seed
 from analysis.significance import paired
 from analysis.strata import Strata, strata
 from analysis.untested import nothing_tested
 from analysis.untuned import Untuned, untuned
-from trainables.metrics import MINIMISED
+from trainables.metrics import MINIMISED, measure
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Row:
 
     system: str
     configuration: str | None
-    epsilon: float | None
+    strength: float | None
     switch: float | None
     settings: str
     dev: Score | None
@@ -41,7 +43,7 @@ class Table:
     """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽, `target` and
     `correction` what decides them; `scored_in` the precisions that the models' scores were computed in, as far as the
     runs tell; `seeds` counts those of the test scores, `search_seeds` those of the search; with `confirmed` they are
-    others."""
+    others; `queries` counts the test split's, or its pairs where these are the `unit`; `symbol` is the strength's."""
 
     rows: list[Row]
     notes: list[str]
@@ -56,6 +58,8 @@ class Table:
     confirmed: bool
     queries: int
     scored_in: list[str]
+    unit: str = "query"
+    symbol: str = "ε"
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Analysis:
     found: list[Configuration]
     chosen: dict[str, Configuration | None]
     table: Table
+    by_metric: ByMetric | None
     comparisons: list[Comparison]
     confirmed: list[Confirmed]
     importances: list[Importance]
@@ -91,11 +96,12 @@ def analyse(results: Results) -> Analysis:
         found=found,
         chosen=best,
         table=table,
+        by_metric=by_metric(results.plan, best, compared),
         comparisons=compared,
         confirmed=confirm(results, found),
         importances=importances(results, found),
         untuned=untuned(results, found, table.baselines),
-        needed=needed(results.plan, best, compared),
+        needed=needed(results.plan, best, headlines(results.plan, compared)),
         strata=strata(results, found, best),
         seeds=seed_by_seed(results, best),
         conclusion=_untested(results, table)
@@ -105,46 +111,59 @@ def analyse(results: Results) -> Analysis:
 
 
 def compare(results: Results, best: dict[str, Configuration | None]) -> list[Comparison]:
-    """The plan's comparisons on its test split, family by family, in its order."""
-    plan = results.plan
-    values = {name: c.values(plan, "test") if c else None for name, c in best.items()}
+    """The plan's comparisons on its test split, family by family, in its order: a pair by each metric of the family."""
+    plan, correlation = results.plan, results.plan.correlation
+    values = {
+        (name, metric): c.values(plan, "test", metric) if c else None
+        for metric in plan.metrics
+        for name, c in best.items()
+    }
     compared = []
     for family in plan.families:
-        pairs = [(one, other, paired(values[one], values[other])) for one, other in family.comparisons]
+        asked = [(*pair, metric) for pair in family.comparisons for metric in plan.metrics_of(family)]
+        pairs = [(one, other, paired(values[one, metric], values[other, metric])) for one, other, metric in asked]
         settings = Settings(plan.alpha, family.correction, plan.margin)
-        compared += judge(Family(family.name, plan.task, plan.metric, pairs), settings)
-    return compared
+        judging = Family(family.name, plan.task, plan.metric, pairs, [metric for *_, metric in asked], correlation)
+        compared += judge(judging, settings)
+    return beside(plan, best, compared) if correlation else compared
 
 
 def conclusion(results: Results, table: Table, compared: list[Comparison]) -> str:
-    """What the first family says about its first baseline, in one plain sentence or two."""
-    baseline = table.baselines[0]
-    family = results.plan.families[0].name
-    own = [c for c in compared if c.family == family and c.baseline == baseline]
+    """What the headline's family says about its first baseline, in one plain sentence or two."""
+    plan, baseline = results.plan, table.baselines[0]
+    on = {target: plan.worded(words) for target, words in _ON.items()}
+    own = [c for c in headlines(plan, compared) if c.baseline == baseline]
     known = [c for c in own if c.difference is not None]
     incomplete = [c.system for c in own if c.difference is None]
     missing = f" Not compared, because incomplete: {', '.join(incomplete)}." if incomplete else ""
     if not known:
         return f"Nothing can be said about {baseline}: no comparison with it is complete.{missing}"
     decided = [
-        f"{c.system} is significantly {c.verdict} than {baseline} {_ON[c.target or 'both']} ({c.difference:+.4f}, "
-        f"corrected p {p_value(c.adjusted[results.plan.families[0].correction])})"
+        f"{c.system} is significantly {c.verdict} than {baseline} {on[c.target or 'both']} ({c.difference:+.4f}, "
+        f"corrected p {p_value(c.adjusted[plan.headline.correction])})"
         for c in known
         if c.verdict in ("better", "worse")
     ]
     decided += [
-        f"{c.system} is equivalent to {baseline} {_ON[c.target or 'both']} ({c.difference:+.4f})"
+        f"{c.system} is equivalent to {baseline} {on[c.target or 'both']} ({c.difference:+.4f})"
         for c in known
         if c.verdict == "equivalent"
     ]
-    sample = f"with {table.queries} queries and {table.seeds} seed{'s' if table.seeds != 1 else ''}"
+    sample = f"with {table.queries} {plan.worded('queries')} and {table.seeds} seed{'s' if table.seeds != 1 else ''}"
     gains = [c.detectable for c in known if c.detectable is not None]
     if not decided:
-        seen = f"; {sample} {_seen(max(gains), results.plan.metric)} with 80 % power" if gains else f" {sample}"
+        seen = f"; {sample} {_seen(max(gains), plan.metric)} with 80 % power" if gains else f" {sample}"
         return f"No variant differs significantly from {baseline}{seen}.{missing}"
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
     return f"{'; '.join(decided)}; {sample}.{undecided}{missing}"
+
+
+def headlines(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
+    """The comparisons that the answer is about: those of the headline's family by the plan's metric."""
+    metrics = plan.metrics_of(plan.headline)
+    shown = plan.metric if plan.metric in metrics else metrics[0]
+    return [c for c in compared if (c.family, c.metric) == (plan.headline.name, shown)]
 
 
 def _untested(results: Results, table: Table) -> str:
@@ -153,8 +172,8 @@ def _untested(results: Results, table: Table) -> str:
 
 
 def _seen(gain: float, metric: str) -> str:
-    """All but the position of the first relevant document are at most 1."""
-    if gain >= 1 and metric not in MINIMISED:
+    """The position of the first relevant document, and what else is better the less it is, has no such bound."""
+    if gain >= measure(metric).largest and metric not in MINIMISED:
         return "not even the largest possible gain would have been seen"
     return f"a gain of {gain:.4f} would have been seen"
 
@@ -173,9 +192,9 @@ def _table(
     results: Results, found: list[Configuration], best: dict[str, Configuration | None], compared: list[Comparison]
 ) -> Table:
     plan = results.plan
-    first = plan.families[0]
+    first = plan.headline
     baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
-    own = [c for c in compared if c.family == first.name]
+    own = headlines(plan, compared)
     marked = marks(own, baselines)
     rows = [_row(results, name, best[name], marked.get(name, "")) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
@@ -196,6 +215,8 @@ def _table(
         confirmed=bool(plan.confirm_seeds),
         queries=queries,
         scored_in=_precisions(best),
+        unit=plan.unit,
+        symbol=plan.symbol,
     )
 
 
@@ -249,4 +270,4 @@ def _row(results: Results, name: str, own: Configuration | None, marked: str) ->
     dev, test = mean(own.values(plan, "search")), mean(own.values(plan, "test"))
     faults = own.faults(plan, "test") or own.faults(plan, "search")
     settings = ", ".join(own.settings)
-    return Row(name, own.id, own.epsilon or None, own.switch, settings, dev, test, marked, "; ".join(faults))
+    return Row(name, own.id, own.strength or None, own.switch, settings, dev, test, marked, "; ".join(faults))

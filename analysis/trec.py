@@ -35,8 +35,10 @@ def export(results: Results, folder: Path) -> list[Path]:
 
     Raises:
         UserError: the folder holds something or cannot be made, nothing is finished, a candidate has no score or no
-            id, or two runs say otherwise of a candidate's relevance.
+            id, two runs say otherwise of a candidate's relevance, or what is judged are pairs of sentences.
     """
+    if results.plan.unit != "query":
+        raise UserError("--trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(str(folder), "something is there", "a new or an empty folder")
     runs = [run for run in results.runs if run.finished and run.files and not run.scores_difficulty]

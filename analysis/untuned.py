@@ -66,9 +66,9 @@ def untuned(results: Results, found: Sequence[Configuration], baselines: list[st
     phase = complete[0]
     shown = {name: defaults[name] if name in defaults else _only(found, name) for name in plan.all_systems}
     values = {name: c.values(plan, phase) if c else None for name, c in shown.items()}
-    first = plan.families[0]
+    first = plan.headline
     pairs = [(one, other, paired(values[one], values[other])) for one, other in first.comparisons]
-    family = Family(first.name, plan.task, plan.metric, pairs)
+    family = Family(first.name, plan.task, plan.metric, pairs, correlation=plan.correlation)
     marked = marks(judge(family, Settings(plan.alpha, first.correction, plan.margin)), baselines)
     rows = [Row(name, c.described, mean(values[name]), marked.get(name, "")) for name, c in shown.items() if c]
     return Untuned(rows, phase, baselines)

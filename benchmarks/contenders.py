@@ -24,9 +24,9 @@ from transformers import Trainer as TransformersTrainer
 from benchmarks.measure import Measure
 from trainables.cross_encoder import CrossEncoder, tokenizer
 from trainables.packed import Batch
+from trainables.ranker_training import Pairs, RankerTrainer
 from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
 from trainables.stages import Segment
-from trainables.training import Pairs, Trainer
 
 BATCH_SIZE = 32
 _RATE, _CLIP = 2e-5, 1.0
@@ -57,7 +57,7 @@ class PairList:
         return float(np.mean(3 * layers * (24 * self.lengths * hidden**2 + 4 * self.lengths**2 * hidden))) / 1e9
 
 
-def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -> Trainer:
+def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -> RankerTrainer:
     """This engine's trainer of a whole epoch."""
     settings = TrainingSettings.model_validate(
         {
@@ -70,7 +70,7 @@ def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -
             "batching": batching,
         }
     )
-    return Trainer(CrossEncoder(pairs.path, ModelSettings(), seed), settings, seed, pairs)
+    return RankerTrainer(CrossEncoder(pairs.path, ModelSettings(), seed), settings, seed, pairs)
 
 
 def own(pairs: PairList, precision: str, batching: str) -> Measure:

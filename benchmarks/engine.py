@@ -17,8 +17,8 @@ from benchmarks.contenders import PairList
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
 from trainables import environment, weights
 from trainables.data.prepared import prepare
+from trainables.ranker_training import Pairs
 from trainables.specification import TaskSettings
-from trainables.training import Pairs
 
 _THREADS = 2
 _QQP = Path(__file__).parents[2] / "shared" / "data" / "qqp" / "quora_duplicate_questions.tsv"

@@ -19,10 +19,10 @@ from benchmarks.measure import Measure, interleaved, machine, show
 from trainables.cross_encoder import CrossEncoder
 from trainables.packed import Batch
 from trainables.randomness import generator
+from trainables.ranker_training import Pairs, RankerTrainer
 from trainables.run import fix_arithmetic
 from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
 from trainables.stages import Segment
-from trainables.training import Pairs, Trainer
 
 _LONGEST, _BATCH_SIZE, _STEPS = 512, 32, 64
 
@@ -60,7 +60,7 @@ def training(path: Path, pairs: Made, device: str, tokens: int) -> Measure:
     every = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
 
     def measure() -> float:
-        trainer = Trainer(CrossEncoder(path, ModelSettings(), 1).to(device), settings, 1, pairs)
+        trainer = RankerTrainer(CrossEncoder(path, ModelSettings(), 1).to(device), settings, 1, pairs)
         torch.cuda.synchronize()
         started = time.perf_counter()
         trainer.train(Segment(0, count, VariantSettings()), count, every)

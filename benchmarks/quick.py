@@ -18,7 +18,7 @@ from trainables.dropout import Dropout
 from trainables.features import token_batch
 from trainables.job import Job
 from trainables.packed import Batch
-from trainables.run import Data
+from trainables.ranker_run import Data
 from trainables.specification import RunSpecification
 
 

@@ -27,7 +27,7 @@ from study.configuration import Errand, Resolved
 from study.ledger import Ledger
 from study.preview import show
 from study.searches import searched
-from trainables.specification import Environment
+from trainables.common import Environment
 
 _QUERIES, _CANDIDATES = 200, 10
 _METRIC = "R10@1"

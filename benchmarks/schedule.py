@@ -32,7 +32,7 @@ from study.campaign import Campaign
 from study.config import Study, load
 from study.configuration import Errand, Resolved
 from study.ledger import Ledger
-from trainables.specification import Environment
+from trainables.common import Environment
 from trainables.stages import remembered
 
 _WORKERS = (1, 10, 100)

@@ -18,7 +18,7 @@ from trainables import environment, weights
 from trainables.data.prepared import prepare
 from trainables.groundwork import groundwork
 from trainables.job import Job
-from trainables.run import Run
+from trainables.ranker_run import RankerRun
 from trainables.schedules import switch_instances
 from trainables.specification import RunSpecification, VariantSettings
 
@@ -74,7 +74,7 @@ def total(made: list[Job], shared: bool) -> Total:
     with tempfile.TemporaryDirectory() as folder:
         for number, job in enumerate(made):
             stages = str(Path(folder, "all" if shared else str(number)))
-            run = Run(job.model_copy(update={"stages": stages, "cuts": job.cuts if shared else ()}))
+            run = RankerRun(job.model_copy(update={"stages": stages, "cuts": job.cuts if shared else ()}))
             while (outcome := run.advance()) is None:
                 pass
             trained += outcome.instances_trained

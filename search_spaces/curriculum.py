@@ -4,10 +4,18 @@ from typing import Any
 
 from search_spaces.space import Grid, Trial, choose
 from trainables.curriculum_settings import CurriculumSettings
+from trainables.pacing import canonical
 
 NAMES = ("pacing", "score", "delta", "duration")
 DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*NAMES})
 """Untuned values: those of Penha and Hauff (2020), section 4, and what was best there for MSDialog."""
+
+
+def paced(name: str) -> str:
+    """The name that identifies a pacing function; ValueError for others, and for the one that is no curriculum."""
+    if canonical(name) == "standard":
+        raise ValueError("no pacing function of a curriculum, but the baseline, which every study has")
+    return canonical(name)
 
 
 def curriculum(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:

@@ -1,5 +1,6 @@
 """The whole space of a system: its smoothing, its curriculum, what is searched of the optimisation. Loads no numpy."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ from search_spaces import curriculum
 from search_spaces.optimisation import optimisation
 from search_spaces.smoothing import defaults, smoothing
 from search_spaces.space import Grid, Point, Trial, points
+from trainables.schedules import Variant
 
 
 @dataclass(frozen=True)
@@ -14,25 +16,22 @@ class Family:
     """A system's space: its smoothing, its curriculum, and what is searched of the optimisation.
 
     Attributes:
-        variant: a key of `trainables.smoothing.VARIANTS`.
+        system: its name.
+        cell: how it smooths.
+        strengths: the hyperparameters of smoothing but for those of its schedule, and their untuned values.
         smoothing: values of every setting of smoothing, by name.
         optimisation: values of the settings of training that are searched, by name.
         untuned: the study's own settings of training.
         curriculum: values of every setting of the curriculum, by name; empty: there is none.
-        name: of the system; none: the variant's.
     """
 
-    variant: str
+    system: str
+    cell: Variant
+    strengths: Mapping[str, Any]
     smoothing: Grid
     optimisation: Grid
     untuned: dict[str, Any]
     curriculum: Grid = field(default_factory=dict)
-    name: str = ""
-
-    @property
-    def system(self) -> str:
-        """The name of the system."""
-        return self.name or self.variant
 
     @property
     def grid(self) -> Grid:
@@ -42,7 +41,7 @@ class Family:
     def __call__(self, trial: Trial) -> Point:
         """Asks a trial for every hyperparameter of this variant."""
         return Point(
-            smoothing(trial, self.variant, self.smoothing),
+            smoothing(trial, self.cell, self.strengths, self.smoothing),
             optimisation(trial, self.optimisation),
             curriculum.curriculum(trial, self.curriculum),
         )
@@ -57,4 +56,5 @@ class Family:
         """The untuned configurations, one a schedule, whether or not the grid has them."""
         own = tuple((name, self.untuned[name]) for name in self.optimisation)
         order = curriculum.defaults(self.curriculum)
-        return [Point(tuple(values.items()), own, order) for values in defaults(self.variant, self.smoothing)]
+        found = defaults(self.cell, self.strengths, self.smoothing)
+        return [Point(tuple(values.items()), own, order) for values in found]

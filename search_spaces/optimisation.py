@@ -1,11 +1,8 @@
-"""What may vary in the optimisation, for every system alike: learning rate, batch size, negatives a query."""
+"""What may vary in the optimisation, for every system alike, such as learning rate and batch size."""
 
 from typing import Any
 
 from search_spaces.space import Grid, Trial, choose
-
-NAMES = ("learning_rate", "batch_size", "negatives")
-"""Keys of `trainables.specification.TrainingSettings`."""
 
 
 def optimisation(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:
@@ -13,6 +10,6 @@ def optimisation(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:
 
     Args:
         trial: who answers.
-        grid: values by name; a name that is not in it is not searched.
+        grid: values by name, in the order of asking; a name that is not in it is not searched.
     """
-    return tuple((name, choose(trial, name, grid[name])) for name in NAMES if name in grid)
+    return tuple((name, choose(trial, name, values)) for name, values in grid.items())

@@ -1,58 +1,47 @@
-"""What may vary in label smoothing: its strength, how it ends, and the settings of that ending."""
+"""What may vary in smoothing: how it smooths, how it ends, and the settings of that ending."""
 
-from typing import Any, cast, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from search_spaces.space import Grid, Trial, choose
-from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
-from trainables.specification import DistributionName, ScheduleName, VariantSettings
+from trainables.schedules import SCHEDULE_SETTINGS, Variant
 
-DEFAULTS: dict[str, float] = {"epsilon": 0.2} | {
-    name: value for settings in SCHEDULE_SETTINGS.values() for name, value in settings.items()
-}
-"""Untuned values: the papers' epsilon and switch point, and the published settings of the other schedules."""
+ENDINGS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
+"""Settings of schedules and their published values."""
 
 
-def smoothing(trial: Trial, variant: str, grid: Grid) -> tuple[tuple[str, Any], ...]:
+def smoothing(trial: Trial, cell: Variant, strengths: Iterable[str], grid: Grid) -> tuple[tuple[str, Any], ...]:
     """The hyperparameters of a variant and their values, in the order of asking.
 
-    A variant of constant strength has its epsilon; one whose smoothing ends has also the schedule by which it does, and
-    the settings that this schedule takes.
+    A variant of constant strength has those that say how it smooths; one whose smoothing ends has also the schedule by
+    which it does, and the settings that this schedule takes.
 
     Args:
         trial: who answers.
-        variant: a key of `trainables.smoothing.VARIANTS`.
-        grid: values of epsilon, schedule, and each setting of those schedules.
+        cell: the variant.
+        strengths: names of the hyperparameters that say how it smooths.
+        grid: values of these, of the schedule, and of each setting of those schedules.
     """
-    distribution, schedule = VARIANTS[variant]
-    if distribution == "none":
+    if cell.distribution == "none":
         return ()
-    found: dict[str, Any] = {"epsilon": choose(trial, "epsilon", grid["epsilon"])}
-    if schedule != "constant":
+    found: dict[str, Any] = {name: choose(trial, name, grid[name]) for name in strengths}
+    if cell.schedule != "constant":
         found["schedule"] = choose(trial, "schedule", grid["schedule"])
         found |= {name: choose(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
     return tuple(found.items())
 
 
-def defaults(variant: str, grid: Grid) -> list[dict[str, Any]]:
-    """The untuned hyperparameters of a variant, one set a schedule of the grid, two_stage before others."""
-    distribution, schedule = VARIANTS[variant]
-    if distribution == "none":
-        return [{}]
-    start = {"epsilon": DEFAULTS["epsilon"]}
-    if schedule == "constant":
-        return [start]
-    names = sorted(grid["schedule"], key=lambda name: name != schedule)
-    return [start | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]
-
-
-def settings(variant: str, values: dict[str, Any]) -> VariantSettings:
-    """The settings of a variant at these values of its hyperparameters.
+def defaults(cell: Variant, untuned: Mapping[str, Any], grid: Grid) -> list[dict[str, Any]]:
+    """The untuned hyperparameters of a variant, one set a schedule of the grid, its own before others.
 
     Args:
-        variant: a key of `trainables.smoothing.VARIANTS`.
-        values: as `smoothing` finds them; the baseline takes none.
+        cell: the variant.
+        untuned: published values of the hyperparameters that say how it smooths.
+        grid: values of the schedule.
     """
-    distribution, schedule = VARIANTS[variant]
-    assert distribution in get_args(DistributionName)
-    own: dict[str, Any] = {"distribution": distribution, "schedule": cast(ScheduleName, schedule), **values}
-    return VariantSettings(**own)
+    if cell.distribution == "none":
+        return [{}]
+    if cell.schedule == "constant":
+        return [dict(untuned)]
+    names = sorted(grid["schedule"], key=lambda name: name != cell.schedule)
+    return [dict(untuned) | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]

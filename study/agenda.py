@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from study.configuration import Errand
-from trainables.specification import RunSpecification
+from trainables.common import Specification
 
 Stops = tuple[tuple[int, str], ...]
 """Instances and keys of the states that are kept of a run, in the order of training."""
@@ -29,11 +29,11 @@ class Agenda:
         rounds_left: how many rounds the search of a variant still has to go, by the variant's name.
     """
 
-    def __init__(self, stops: Callable[[RunSpecification], Stops], rounds_left: Callable[[str], int]) -> None:
+    def __init__(self, stops: Callable[[Specification], Stops], rounds_left: Callable[[str], int]) -> None:
         self._stops, self._rounds_left = stops, rounds_left
         self._queue: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
-        self._ended: list[RunSpecification] = []  # finished runs whose states are not among the following yet
+        self._ended: list[Specification] = []  # finished runs whose states are not among the following yet
         self._kept: set[str] = set()
 
     def __contains__(self, run_id: str) -> bool:
@@ -71,7 +71,7 @@ class Agenda:
         """It does not run any more."""
         self._running.pop(run_id, None)
 
-    def finish(self, run: RunSpecification) -> None:
+    def finish(self, run: Specification) -> None:
         """A run's states are there for others."""
         self._ended.append(run)
 

@@ -3,58 +3,38 @@
 from collections.abc import Iterator
 from math import prod
 
+from search_spaces.kind import Disagreement
 from study.searches import size
-from study.searching import PROPOSALS
 from study.settings import Study
-from study.systems import systems, trained_scores, weakly_supervised
-from trainables.specification import TaskSettings, TrainingSettings
+from study.systems import systems, trained_scores
+from trainables.common import CommonTraining
 
-Disagreement = tuple[str, object, str, tuple[str, ...]]
-SIZES = ("batch_size", "negatives")
-"""Settings on which it depends how many instances an epoch is."""
 _LARGEST = 100_000
 """Configurations of a variant: all of them are enumerated."""
 
 
 def disagreements(study: Study) -> Iterator[Disagreement]:
     """Key, value, what was expected, and the other keys that a user may have meant to change."""
-    training, task = study.training, study.task
-    yield from of_training(training, task)
-    weak = weakly_supervised(study)
-    if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
-        expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
-        yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
+    yield from of_training(study, study.training)
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
     yield from _curricula(study)
     yield from _search(study)
+    yield from study.kind.disagreements(study)
     yield from _optimisation(study)
-    if not _fits(study.analysis.metric, task.candidates):
-        expected = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
-        yield "analysis.metric", study.analysis.metric, expected, ("task.candidates",)
 
 
-def of_training(training: TrainingSettings, task: TaskSettings) -> Iterator[Disagreement]:
-    """What must hold between settings of training, and between them and the task."""
-    group = 1 + training.negatives
-    if training.batch_size % group:
-        expected = f"a multiple of 1 + training.negatives = {group}; {_nearest(training.batch_size, group)} works"
-        yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
-    if training.negatives >= task.candidates_of("train"):
-        key = "task.train_candidates" if task.train_candidates else "task.candidates"
-        expected = f"fewer than {key} = {task.candidates_of('train')}"
-        yield "training.negatives", training.negatives, expected, (key,)
-    if training.checkpoint != "last" and not _fits(training.checkpoint, task.candidates):
-        expected = f"last, or R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
-        yield "training.checkpoint", training.checkpoint, expected, ("task.candidates",)
+def of_training(study: Study, training: CommonTraining) -> Iterator[Disagreement]:
+    """What must hold between settings of training, and between them and the study's task."""
+    yield from study.kind.misfits(training, study.task)
     if training.checkpoint != "last" and training.evaluations < 2:
         expected = f'2 or more, among which {training.checkpoint} is best, or training.checkpoint = "last"'
         yield "training.evaluations", training.evaluations, expected, ("training.checkpoint",)
     yield from _length(training)
 
 
-def _length(training: TrainingSettings) -> Iterator[Disagreement]:
+def _length(training: CommonTraining) -> Iterator[Disagreement]:
     if training.epochs is not None:  # what they come to is known once the data is: `study.length`
         if "instances" in training.model_fields_set:
             expected = f"none beside training.instances = {training.instances}: one of them says how long training is"
@@ -70,31 +50,21 @@ def _length(training: TrainingSettings) -> Iterator[Disagreement]:
         yield "training.evaluations", training.evaluations, expected, ("training.instances", "training.batch_size")
 
 
-def _fits(metric: str, candidates: int) -> bool:
-    """Whether it can tell rankings of so many candidates apart."""
-    n, _, k = metric[1:].partition("@")
-    return not n.isdecimal() or (int(n) == candidates and int(k) < candidates)
-
-
 def _nearest(value: int, step: int) -> int:
     return max(1, (value + step // 2) // step) * step
 
 
 def _curricula(study: Study) -> Iterator[Disagreement]:
-    settings, training = study.curriculum, study.training
+    settings = study.curriculum
     if not settings.variants:
         return
+    if not study.kind.curricula:
+        yield "curriculum.variants", list(settings.variants), f"[]: data of {study.trainable} has no order", ()
     if missing := [name for name in settings.variants if name not in study.variants]:
         expected = (
             f"names out of variants, {', '.join(study.variants)}: {missing[0]} with a curriculum is compared with it"
         )
         yield "curriculum.variants", list(settings.variants), expected, ("variants",)
-    if training.sampling != "uniform":
-        expected = '"uniform": with curricula the baseline must sample as they do, so that only the order differs'
-        yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
-    if training.batching != "random":
-        expected = '"random" with curricula: buckets of many batches would mix what comes early with what comes late'
-        yield "training.batching", training.batching, expected, ("curriculum.variants",)
     used = {*study.seeds, *study.confirm.seeds}
     if trained_scores(study) and settings.seed in used:
         expected = "one that is not among seeds and confirm.seeds: no run should be ordered by itself"
@@ -106,10 +76,6 @@ def _search(study: Study) -> Iterator[Disagreement]:
     if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
         expected = f"distinct metrics, the first of them analysis.metric = {metric}"
         yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
-    for other in search.objectives[1:]:
-        if not _fits(other, study.task.candidates):
-            expected = f"R{study.task.candidates}@<k> (n is task.candidates) with k below {study.task.candidates}"
-            yield "search.objectives", other, expected, ("task.candidates",)
     if search.pruning == "race" and len(search.objectives) > 1:
         yield "search.pruning", "race", "none for a search of several objectives", ("search.objectives",)
     if search.pruning == "race" and len(study.seeds) < 4:
@@ -124,14 +90,14 @@ def _search(study: Study) -> Iterator[Disagreement]:
         return
     named = systems(study)
     for variant, trials in search.trials.items():
-        if variant not in named and variant not in PROPOSALS:
+        if variant not in named and variant not in study.kind.variants:
             yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
-        elif variant == "BERT" and not search.optimisation:
+        elif variant == study.kind.baseline and not search.optimisation:
             expected = "nothing: the baseline has no setting to search, unless search.learning_rate or its like is set"
-            yield "search.trials.BERT", trials, expected, ()
+            yield f"search.trials.{variant}", trials, expected, ()
         elif variant in named:
             whole = size(study, variant)
-            others = ("search.epsilon", "search.switch", "search.sampler")
+            others = tuple(f"search.{name}" for name in (*search.strengths, "switch", "sampler"))
             if search.sampler == "grid" and trials != whole:
                 yield f"search.trials.{variant}", trials, f"{whole} or nothing: the sampler grid runs them all", others
             if trials > whole:
@@ -146,17 +112,10 @@ def _optimisation(study: Study) -> Iterator[Disagreement]:
         own = getattr(training, name)
         if own not in values:
             yield f"search.{name}", list(values), f"training.{name} = {own} among them", (f"training.{name}",)
-        if name in SIZES and training.epochs is not None:
+        if name in training.sizes and training.epochs is not None:
             expected = f"none beside training.epochs: all runs train for as many instances, which depend on {name}"
             yield f"search.{name}", list(values), expected, ("training.epochs",)
-    for size_ in search.batch_size or (training.batch_size,):
-        for negatives in search.negatives or (training.negatives,):
-            if negatives >= study.task.candidates_of("train"):
-                expected = f"fewer than task.candidates = {study.task.candidates_of('train')}"
-                yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
-            if size_ % (1 + negatives):
-                expected = f"multiples of 1 + negatives, {size_} is none of {1 + negatives}"
-                yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
+    for size_ in search.batch_size:
         if training.epochs is None and training.instances % size_:
             expected = f"divisors of training.instances = {training.instances}, {size_} is none"
             yield "search.batch_size", list(search.batch_size), expected, ("training.instances",)

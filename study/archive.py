@@ -21,9 +21,9 @@ from study.plan import read
 from study.record import Split
 from study.tracking import Tracking
 from study.tracking.markers import name as marker_name
+from trainables.common import digest
 from trainables.errors import UserError
 from trainables.files import whole_file
-from trainables.specification import digest
 from trainables.storage import storage
 
 _TRANSFERS = 16

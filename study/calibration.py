@@ -33,7 +33,7 @@ def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECOND
     at_once = places(study)
     study, resolved, prepared = resolve(study, say)
     maker = Maker(study.model_copy(update={"task": prepared.settings}), resolved, "")
-    baseline = maker.system("BERT", Point(), study.seeds, "baseline")
+    baseline = maker.system(study.kind.baseline, Point(), study.seeds, "baseline")
     job = maker.errand(baseline, baseline.runs[0], "train").job
     say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
     with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:

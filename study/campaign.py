@@ -10,7 +10,7 @@ from typing import Any, Literal
 from search_spaces.replicates import Search
 from search_spaces.space import Point
 from study import swept
-from study.configuration import Configuration, Errand, Resolved, role
+from study.configuration import UNTRAINED, Configuration, Errand, Resolved, role
 from study.hunt import Hunt
 from study.ledger import Ledger
 from study.objectives import best, directions
@@ -18,7 +18,7 @@ from study.searches import family, searched
 from study.settings import Study
 from study.systems import systems
 from study.work import Work
-from trainables.specification import RunSpecification
+from trainables.common import Specification
 from trainables.storage import RESUME
 
 Phase = Literal["search", "confirm", "test"]
@@ -53,10 +53,10 @@ class Campaign(Work):
         self._seen_test = any(ledger.folder.glob("runs/*/test.json"))
         self._confirming: list[Configuration] = []
         self.hunts: dict[str, Hunt] = {}
-        self._fixed = [self._make.untrained(study.seeds, "baseline"), self._make.sampler()]
+        self._fixed = self._make.controls()
         counts = searched(study)
-        if "BERT" not in counts:
-            self._fixed.insert(0, self._make.system("BERT", Point(), study.seeds, "baseline"))
+        if (baseline := study.kind.baseline) not in counts:
+            self._fixed.insert(0, self._make.system(baseline, Point(), study.seeds, "baseline"))
         self.hunts = {name: self._hunt(name, count, spent, (before or {}).get(name)) for name, count in counts.items()}
         self._swept = self._candidates(others)
         self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
@@ -74,12 +74,13 @@ class Campaign(Work):
     @property
     def runs_planned(self) -> int:
         """Training and test errands of the whole study, those already done included; fewer where a race drops some."""
-        seeds, confirm = len(self.study.seeds), len(self.study.confirm.seeds)
-        tested = len({*self.hunts, "BERT", "untrained"})
-        trials = sum(hunt.search.proposals for hunt in self.hunts.values()) + len(self._fixed) - 1
+        seeds, confirm, orders = len(self.study.seeds), len(self.study.confirm.seeds), len(self.study.kind.orders)
+        tested = len({*self.hunts, self.study.kind.baseline, UNTRAINED})
+        trials = sum(hunt.search.proposals for hunt in self.hunts.values()) + len(self._fixed)
+        trials -= orders
         trials += len(self._only_swept())
         confirmed = (len(self._confirming) if self._confirming else tested + len(self.hunts)) if confirm else 0
-        return trials * seeds + confirmed * confirm + tested * (confirm or seeds) + 2 + self._scorer_errands
+        return trials * seeds + confirmed * confirm + tested * (confirm or seeds) + 2 * orders + self._scorer_errands
 
     @property
     def _scorer_errands(self) -> int:
@@ -147,7 +148,7 @@ class Campaign(Work):
         return self.hunts[name].rounds_left if name in self.hunts else 0
 
     def _hunt(self, name: str, count: int, spent: Callable[[], str | None], before: dict[str, Any] | None) -> Hunt:
-        settings, seeds, kind = self.study.search, self.study.seeds, role(name)
+        settings, seeds, kind = self.study.search, self.study.seeds, role(self.study, name)
         search = Search(
             family(self.study, name),
             count,
@@ -169,7 +170,7 @@ class Campaign(Work):
     def _candidates(self, others: Sequence[tuple[str, Point]]) -> list[Configuration]:
         """What was swept, beside the fixed systems, and may be chosen."""
         made = [
-            self._make.system(name, point, self.study.seeds, role(name))
+            self._make.system(name, point, self.study.seeds, role(self.study, name))
             for name, point in others
             if name in systems(self.study)
         ]
@@ -219,7 +220,7 @@ class Campaign(Work):
         proposed = any(item in hunt.open for hunt in self.hunts.values())
         return proposed or any(run.id in self._agenda for run in item.runs)
 
-    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
+    def _settled(self, item: Configuration, run: Specification) -> bool:
         """A failed run of the search is tried again, but not once test scores exist: they fixed the choice."""
         searched_run = (item.name in self.hunts or item in self._swept) and item.role != "confirm" and self._seen_test
         return searched_run and self.ledger.state(run.id, "dev") == "failed"

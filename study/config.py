@@ -18,13 +18,13 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from study.searching import PROPOSALS
-from study.settings import VARIANTS, Study
+from search_spaces.kind import DEFAULT
+from study.settings import Study, study_type
 from study.systems import CURRICULUM
 from trainables.errors import UserError
 from trainables.settings import Settings
 
-__all__ = ["VARIANTS", "Study", "known_keys", "load", "shipped"]
+__all__ = ["Study", "known_keys", "load", "shipped"]
 
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
@@ -39,8 +39,8 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def known_keys() -> set[str]:
-    """Every dotted key of a study."""
-    return set(_known())
+    """Every key that a study has, whatever it trains, and those of its sections with a dot."""
+    return set(_known(Study))
 
 
 def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
@@ -55,17 +55,19 @@ def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
         UserError: the first mistake, in one line.
     """
     source = path or "quick"
-    data = _read(source)
-    _refuse_unknown(source, data)
-    places: dict[str, str] = {}
-    for override in overrides:
-        _merge(data, _parse(override), COMMAND_LINE, places)
+    data, places = _read(source), dict[str, str]()
+    given = [_parse(override) for override in overrides]
+    model = _model([(source, data), *((COMMAND_LINE, override) for override in given)])
+    _refuse_unknown(model, source, data)
+    for override in given:
+        _refuse_unknown(model, COMMAND_LINE, override)
+        _merge(data, override, COMMAND_LINE, places)
     if mode := os.environ.get("WANDB_MODE"):
         _merge(data, {"tracking": {"mode": mode}}, ENVIRONMENT, places)
     _keep_last_length(data, places)
     try:
         # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
-        study = Study.model_validate_json(json.dumps(data, default=str), strict=True)
+        study = model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         key, found, expected, others = _explain(error.errors()[0])
         where = next((places[k] for k in (key, *others) if k in places), source)
@@ -112,7 +114,6 @@ def _parse(override: str) -> dict[str, Any]:
         value = read["value"]
     for name in reversed(key.split(".")):
         value = {name: value}
-    _refuse_unknown(COMMAND_LINE, value)
     nested: dict[str, Any] = value
     return nested
 
@@ -136,25 +137,36 @@ def _keep_last_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
         data["training"] = {name: value for name, value in training.items() if name not in given or name in overriding}
 
 
-def _known(model: type[Settings] = Study, prefix: str = "") -> Iterator[str]:
+def _model(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:
+    """The class of studies of the trainable that the last of these places names."""
+    named = [(place, data["trainable"]) for place, data in sources if "trainable" in data]
+    place, name = named[-1] if named else ("", DEFAULT)
+    try:
+        return study_type(name if isinstance(name, str) else "")
+    except ValueError as error:
+        raise UserError(f"{place}: trainable", _show(name), str(error)) from None
+
+
+def _known(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a study."""
     for own_name, field in model.model_fields.items():
         name = field.alias or own_name
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _known(field.annotation, f"{prefix}{name}.")
-    if model is Study:
-        yield from (f"search.trials.{variant}" for variant in PROPOSALS)
+    if issubclass(model, Study) and model is not Study:
+        variants = model.model_fields["variants"].default
+        yield from (f"search.trials.{variant}" for variant in variants)
 
 
-def _refuse_unknown(place: str, data: Mapping[str, Any], prefix: str = "") -> None:
-    known = list(_known())
+def _refuse_unknown(model: type[Study], place: str, data: Mapping[str, Any], prefix: str = "") -> None:
+    known = list(_known(model))
     for name, value in data.items():
         key = prefix + name
         if key not in known and not (prefix == "search.trials." and CURRICULUM.fullmatch(name)):
             raise UserError(f"{place}: {key}", _show(value), f"a known key; {_hint(key, known)}")
         if isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
-            _refuse_unknown(place, value, f"{key}.")
+            _refuse_unknown(model, place, value, f"{key}.")
 
 
 def _hint(key: str, known: Sequence[str]) -> str:

@@ -5,29 +5,25 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from search_spaces.curriculum import DEFAULTS
-from search_spaces.optimisation import NAMES
-from search_spaces.smoothing import settings
 from search_spaces.space import Point
 from study import record
 from study.settings import Study
 from study.systems import systems
+from trainables.common import CommonTraining, Environment, Smoothing, Specification, digest
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.job import Job
 from trainables.schedules import switch_instances
-from trainables.specification import (
-    Environment,
-    RunSpecification,
-    TrainingSettings,
-    VariantSettings,
-    digest,
-)
 
 Role = Literal["baseline", "search", "confirm", "scorer"]
 
 
-def role(name: str) -> Role:
+def role(study: Study, name: str) -> Role:
     """Of a system's configurations while they are searched."""
-    return "baseline" if name == "BERT" else "search"
+    return "baseline" if name == study.kind.baseline else "search"
+
+
+UNTRAINED = "untrained"
+"""Name of the model before any training, which every study tests."""
 
 
 class Resolved(NamedTuple):
@@ -49,8 +45,8 @@ class Configuration(NamedTuple):
 
     name: str  # BERT, LS, ..., untrained, BM25
     point: Point
-    variant: VariantSettings
-    runs: tuple[RunSpecification, ...]
+    variant: Smoothing
+    runs: tuple[Specification, ...]
     role: Role
     curriculum: CurriculumSettings | None = None
 
@@ -84,27 +80,26 @@ class Maker:
     def __init__(self, study: Study, resolved: Resolved, plan_hash: str) -> None:
         self.study, self.resolved, self._plan_hash = study, resolved, plan_hash
         self._model = study.model.model_copy(update={"name": resolved.model_digest})
-        self._systems = systems(study)
+        self._systems, self._plain = systems(study), study.kind.smoothing()
         self.scorer = self._trained(
-            "BERT", Point(), VariantSettings(), study.training, [study.curriculum.seed], "scorer", None
+            study.kind.baseline, Point(), self._plain, study.training, [study.curriculum.seed], "scorer", None
         )
         """The run whose weights say what is difficult, for those scores that ask a trained model."""
 
     def system(self, name: str, point: Point, seeds: Sequence[int], role: Role) -> Configuration:
         """A system at a point of its space."""
         training = self.study.training.model_copy(update=dict(point.optimisation))
-        variant = settings(self._systems[name].variant, dict(point.smoothing))
+        variant = self.study.kind.smoothed(self._systems[name].variant, dict(point.smoothing))
         return self._trained(name, point, variant, training, seeds, role, self._curriculum(point))
 
-    def untrained(self, seeds: Sequence[int], role: Role) -> Configuration:
-        """The model before any training."""
+    def controls(self) -> list[Configuration]:
+        """The model before any training, and the systems that nobody trains."""
         training = self.study.training.model_copy(update={"instances": 0})
-        return self._trained("untrained", Point(), VariantSettings(), training, seeds, role, None)
-
-    def sampler(self) -> Configuration:
-        """The candidates in BM25's order."""
-        run = RunSpecification(system="sampler", task=self.study.task, data=self.resolved.fingerprint)
-        return Configuration("BM25", Point(), VariantSettings(), (run,), "baseline")
+        found = [self._trained(UNTRAINED, Point(), self._plain, training, self.study.seeds, "baseline", None)]
+        for name, system in self.study.kind.orders.items():
+            run = self._specification(system=system, variant=self._plain)
+            found.append(Configuration(name, Point(), self._plain, (run,), "baseline"))
+        return found
 
     def again(self, configuration: Configuration, seeds: Sequence[int], role: Role) -> Configuration:
         """The same with other seeds; a system without seeds is the same."""
@@ -113,7 +108,7 @@ class Maker:
         runs = tuple(configuration.runs[0].model_copy(update={"seed": seed}) for seed in seeds)
         return configuration._replace(runs=runs, role=role)
 
-    def cuts(self, run: RunSpecification) -> tuple[int, ...]:
+    def cuts(self, run: Specification) -> tuple[int, ...]:
         """Instances after which runs of the study turn their smoothing off, with this run's batch size."""
         training = run.training
         if training is None or not training.instances:
@@ -121,7 +116,7 @@ class Maker:
         parts = self.study.search.switch if "two_stage" in self.study.search.schedule else ()
         return tuple(sorted({switch_instances(part, training.instances, training.batch_size) for part in parts}))
 
-    def errand(self, configuration: Configuration, run: RunSpecification, action: str) -> Errand:
+    def errand(self, configuration: Configuration, run: Specification, action: str) -> Errand:
         """What a trial is asked to do for a run."""
         study, order = self.study, run.curriculum
         job = Job.model_validate(
@@ -141,17 +136,18 @@ class Maker:
         )
         return Errand(job, self.labels(configuration, run))
 
-    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
+    def labels(self, configuration: Configuration, run: Specification) -> dict[str, Any]:
         """The W&B config of a run: every key that one may want to group by."""
         return {
             "study": self.study.name,
+            "trainable": self.study.trainable,
             "plan_hash": self._plan_hash,
             "specification_id": run.id,
             "configuration_id": configuration.id,
             "task": self.study.task.name,
             "variant": configuration.name,
             **configuration.variant.model_dump(mode="json"),
-            **{name: getattr(run.training, name, None) for name in NAMES},
+            **{name: getattr(run.training, name, None) for name in self.study.search.optimised},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
             "role": configuration.role,
@@ -162,16 +158,14 @@ class Maker:
         self,
         name: str,
         point: Point,
-        variant: VariantSettings,
-        training: TrainingSettings,
+        variant: Smoothing,
+        training: CommonTraining,
         seeds: Sequence[int],
         role: Role,
         curriculum: CurriculumSettings | None,
     ) -> Configuration:
         assert training.epochs is None  # runs are named by their instances
-        first = RunSpecification(
-            task=self.study.task,
-            data=self.resolved.fingerprint,
+        first = self._specification(
             model=self._model,
             training=training,
             variant=variant.normalised(),
@@ -181,6 +175,9 @@ class Maker:
         )
         runs = tuple(first.model_copy(update={"seed": seed}) for seed in seeds)
         return Configuration(name, point, variant, runs, role, curriculum)
+
+    def _specification(self, **parts: Any) -> Specification:
+        return self.study.kind.specification(task=self.study.task, data=self.resolved.fingerprint, **parts)
 
     def _curriculum(self, point: Point) -> CurriculumSettings | None:
         if not point.curriculum:

@@ -4,20 +4,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.curriculum import DEFAULTS, NAMES
-from study.searching import Seed, Shares, described, distinct, increasing
+from search_spaces.curriculum import DEFAULTS, NAMES, paced
+from search_spaces.settings import Seed, Shares, described, distinct, increasing
 from trainables.difficulty import ScoreName
-from trainables.pacing import PACING, canonical
+from trainables.pacing import PACING
 from trainables.settings import Settings
-
-VariantName = Literal["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
-
-
-def paced(name: str) -> str:
-    """The name that identifies a pacing function; ValueError for others, and for the one that is no curriculum."""
-    if canonical(name) == "standard":
-        raise ValueError("no pacing function of a curriculum, but the baseline BERT")
-    return canonical(name)
 
 
 def _paces(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -32,8 +23,8 @@ class CurriculumSearch(Settings):
     """
 
     variants: Annotated[
-        tuple[VariantName, ...],
-        described(f'a list of distinct names out of {", ".join(get_args(VariantName))}, e.g. ["BERT"], or []'),
+        tuple[str, ...],
+        described("a list of distinct names out of variants, or []"),
     ] = ()
     """Those of the study's variants that are trained with a curriculum as well; none: no curriculum."""
     compare: Literal["score", "pacing"] | None = None
@@ -44,7 +35,7 @@ class CurriculumSearch(Settings):
         AfterValidator(_paces),
         described(
             f"a list of distinct names out of {', '.join(name for name in PACING if name != 'standard')}, or root_n "
-            "for any n; standard is the baseline BERT, which every study has"
+            "for any n; standard is the baseline, which every study has"
         ),
     ] = (DEFAULTS["pacing"],)
     """How fast difficult queries come in."""

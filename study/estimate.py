@@ -57,8 +57,8 @@ def calibrated(study: Study, rates: "Rates", queries: dict[str, int]) -> Cost:
         rates: as `study.calibration` found them.
         queries: of each split, by name.
     """
-    pairs = {split: count * study.task.candidates_of(split) for split, count in queries.items()}
-    fixed = rates.loading + study.training.evaluations * pairs["dev"] / rates.evaluation
-    test = rates.loading + pairs["test"] / rates.evaluation
-    once = sum(pairs.values()) / rates.frozen if rates.frozen else 0.0
+    scores = {split: count * study.task.per_unit(split) for split, count in queries.items()}
+    fixed = rates.loading + study.training.evaluations * scores["dev"] / rates.evaluation
+    test = rates.loading + scores["test"] / rates.evaluation
+    once = sum(scores.values()) / rates.frozen if rates.frozen else 0.0
     return Cost(fixed, 1 / rates.training, test, once, "a calibration on this machine")

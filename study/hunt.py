@@ -10,7 +10,7 @@ from study.configuration import Configuration
 from study.ledger import Ledger
 from study.objectives import front, gains, means, of_finished
 from study.rounds import Round, standing
-from trainables.specification import RunSpecification, digest
+from trainables.common import Specification, digest
 
 
 class Entry(NamedTuple):
@@ -73,7 +73,7 @@ class Hunt:
         """Those of the present round that are still in it."""
         return [item for item in self._round.configurations if item.id not in self.dropped] if self._round else []
 
-    def due(self) -> list[tuple[Configuration, RunSpecification]]:
+    def due(self) -> list[tuple[Configuration, Specification]]:
         """The runs of the present round that may run by now, done or not."""
         return list(self._round.due()) if self._round else []
 

@@ -3,49 +3,27 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.family import Family
-from search_spaces.optimisation import NAMES as OPTIMISATION
 from search_spaces.space import Grid, Point
-from study.agreement import SIZES, of_training
-from study.curricula import paced
+from study.agreement import of_training
 from study.searches import family
-from study.searching import Above0, EndingName
 from study.settings import Study
 from study.systems import systems
-from trainables.difficulty import ScoreName
 from trainables.errors import UserError
-from trainables.settings import Positive, Settings
 
 WHERE = "--sweep"
 _LISTED = 6
 """Most values that a message names."""
 
 
-class _Values(Settings):
-    """Every hyperparameter that a system may have, and its range; None: not named."""
-
-    epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
-    schedule: EndingName | None = None
-    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
-    end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: Above0 | None = None
-    a: Above0 | None = None
-    b: Above0 | None = None
-    learning_rate: Above0 | None = None
-    batch_size: Positive | None = None
-    negatives: Positive | None = None
-    pacing: Annotated[str, AfterValidator(paced)] | None = None
-    score: ScoreName | None = None
-    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    duration: Annotated[float, Field(gt=0, le=1)] | None = None
-
-
-NAMES = ("variant", *_Values.model_fields)
+def names(study: Study) -> tuple[str, ...]:
+    """What a configuration of the study is named by."""
+    return ("variant", *study.kind.values.model_fields)
 
 
 class Named(NamedTuple):
@@ -66,13 +44,13 @@ def read(study: Study, given: Mapping[str, str]) -> Named:
 
     Args:
         study: whose variants, grid and training.
-        given: some of NAMES -> value.
+        given: `variant` and hyperparameters of the study's trainable -> value.
 
     Raises:
         UserError: a name or a value is none, a value is missing, or no run can have this combination.
     """
-    if unknown := [name for name in given if name not in NAMES]:
-        raise UserError(f"{WHERE} {unknown[0]}", repr(given[unknown[0]]), f"a name out of {', '.join(NAMES)}")
+    if unknown := [name for name in given if name not in names(study)]:
+        raise UserError(f"{WHERE} {unknown[0]}", repr(given[unknown[0]]), f"a name out of {', '.join(names(study))}")
     variant = given.get("variant", "none")
     known = systems(study)
     if variant not in known:
@@ -81,11 +59,11 @@ def read(study: Study, given: Mapping[str, str]) -> Named:
     space = _space(study, variant, values)
     point = space(_Asked(space.grid))
     training = study.training.model_copy(update=dict(point.optimisation))
-    for name in SIZES if training.epochs is not None else ():
+    for name in training.sizes if training.epochs is not None else ():
         if getattr(training, name) != getattr(study.training, name):
             expected = f"the study's {getattr(study.training, name)}, as its length is training.epochs"
             raise UserError(f"{WHERE} {name}", values[name], expected)
-    for key, found, expected, others in of_training(training, study.task):
+    for key, found, expected, others in of_training(study, training):
         own = (name for name in (key, *others) if name.removeprefix("training.") in values)
         name = next(own, key).removeprefix("training.")
         told = found if key.endswith(name) else f"{values[name]}, while {key} is {found}"
@@ -95,7 +73,7 @@ def read(study: Study, given: Mapping[str, str]) -> Named:
 
 def _values(study: Study, given: Mapping[str, str]) -> dict[str, Any]:
     try:
-        parsed = _Values.model_validate(given)
+        parsed = study.kind.values.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
@@ -130,8 +108,13 @@ def _space(study: Study, variant: str, values: Mapping[str, Any]) -> Family:
         raise UserError(f"{WHERE} score", values["score"], f"one that the study lists and is ready for: {listed}")
     smoothing = {name: (values[name],) if name in values else grid for name, grid in own.smoothing.items()}
     order = {name: (values[name],) if name in values else grid for name, grid in own.curriculum.items()}
-    named = {name: (values[name],) for name in OPTIMISATION if name in values}
-    return replace(own, smoothing=smoothing, optimisation={**own.optimisation, **named}, curriculum=order)
+    named = {name: (values[name],) for name in study.search.optimised if name in values}
+    optimisation = _ordered(study, {**own.optimisation, **named})
+    return replace(own, smoothing=smoothing, optimisation=optimisation, curriculum=order)
+
+
+def _ordered(study: Study, grid: Grid) -> Grid:
+    return {name: grid[name] for name in study.search.optimised if name in grid}
 
 
 class _Asked:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from search_spaces import curriculum
-from search_spaces.smoothing import DEFAULTS
+from search_spaces.kind import DEFAULT, kind
+from search_spaces.smoothing import ENDINGS
 
 _PUBLISHED = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
 """Settings of a curriculum that Penha and Hauff (2020) do not vary."""
@@ -20,7 +21,9 @@ def run_name(labels: Mapping[str, Any]) -> str:
             variant's name tells, or what is as published.
     """
     gradual = labels.get("schedule") not in (None, "constant", "two_stage")
-    settings = [f"{name} {labels[name]:g}" for name in DEFAULTS if labels.get(name)]
+    names = (*kind(labels.get("trainable", DEFAULT)).untuned, *ENDINGS)
+    smoothed = labels.get("distribution") != "none"
+    settings = [f"{name} {labels[name]:g}" for name in names if smoothed and labels.get(name)]
     seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
     schedule = [labels["schedule"]] if gradual else []
     return " ".join([labels["variant"], *schedule, *settings, *_curriculum(labels), *seed])

@@ -73,6 +73,8 @@ class Ledger:
     def per_query(self, run_id: str, metric: str, split: Split = "dev") -> NDArray[np.float64]:
         """(queries,) a metric of each query of a finished evaluation, the queries in sorted order; not to be changed.
 
+        Of a metric of sentence pairs, (pairs,), by query and document.
+
         Raises:
             UserError: the scores are damaged, or not of as many candidates a query as the metric needs.
         """
@@ -104,7 +106,7 @@ class Ledger:
         return self.state(run_id, split)
 
     def _computed(self, run_id: str, metric: str, split: Split) -> NDArray[np.float64]:
-        """(queries,) a metric; (1,) where it is one of all queries together."""
+        """(queries,) or (pairs,) a metric; (1,) where it is one of all queries together."""
         known = self._values.setdefault((run_id, split), {})
         if metric not in known:
             known[metric] = _evaluate(record.scores_file(self.folder, run_id, split), measure(metric))
@@ -131,13 +133,14 @@ def _on_gpu(found: dict[str, Any]) -> bool:
 
 
 def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
-    """The document of a candidate is not read: a tie counts at its expectation, in whatever order."""
+    """The document of a candidate counts only where pairs have values: else a tie is at its expectation anyway."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
-            table = file.read(columns=["query_id", "relevant", "score"], use_threads=False)
+            documents = ["document_id"] if judged.similarity else []
+            table = file.read(columns=["query_id", "relevant", "score", *documents], use_threads=False)
         queries = table["query_id"].unify_dictionaries().combine_chunks()
         names = queries.dictionary.to_pylist()
         places = np.empty(len(names), dtype=np.int64)  # (queries,) of each name when they are sorted
@@ -145,11 +148,12 @@ def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
         place = places[queries.indices.to_numpy()]  # (pairs,)
         lengths = np.bincount(place, minlength=len(places))
         scores, relevant = (table[column].to_numpy() for column in ("score", "relevant"))
-        if (np.diff(place) < 0).any():
-            order = np.argsort(place, kind="stable")
+        if documents or (np.diff(place) < 0).any():
+            keys = [table[name].to_numpy().astype(str) for name in documents]
+            order = np.lexsort((*keys, place))
             scores, relevant = scores[order], relevant[order]
         if judged.per_query:
-            values = judged.values(scores, relevant, lengths)
+            values = judged.values(scores, relevant, lengths, sorted(names))
         else:
             values = np.array([judged.overall(scores, relevant, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -4,9 +4,9 @@ import math
 
 from study.agreement import of_training
 from study.settings import Study
-from trainables.data.prepared import Prepared
+from trainables.common import CommonTraining
 from trainables.errors import UserError
-from trainables.specification import TrainingSettings
+from trainables.trainable import Prepared
 
 
 def settled(study: Study, prepared: Prepared) -> Study:
@@ -18,20 +18,20 @@ def settled(study: Study, prepared: Prepared) -> Study:
     if study.training.epochs is None:
         return study
     training = in_instances(study.training, training_queries(prepared))
-    for key, value, expected, _ in of_training(training, study.task):
+    for key, value, expected, _ in of_training(study, training):
         raise UserError(key, value, f"{expected} of training.epochs = {study.training.epochs:g}")
     return study.model_copy(update={"training": training})
 
 
-def in_instances(training: TrainingSettings, queries: int) -> TrainingSettings:
+def in_instances(training: CommonTraining, queries: int) -> CommonTraining:
     """The settings with `instances` for `epochs`.
 
-    An epoch is each of the `queries` once, with its negatives; the whole is rounded to the nearest batch, a half one
-    up, and is at least one.
+    An epoch is each of the `queries` once, with whatever instances it has; the whole is rounded to the nearest batch,
+    a half one up, and is at least one.
     """
     if training.epochs is None:
         return training
-    batches = math.floor(training.epochs * queries * (1 + training.negatives) / training.batch_size + 0.5)
+    batches = math.floor(training.epochs * queries * training.per_unit() / training.batch_size + 0.5)
     return training.model_copy(update={"epochs": None, "instances": max(1, batches) * training.batch_size})
 
 

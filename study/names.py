@@ -5,7 +5,6 @@ INSTANCES = "instances"
 """What every curve is drawn over."""
 LOSS = "train/loss"
 LEARNING_RATE = "train/learning_rate"
-EPSILON_IN_FORCE = "train/epsilon"
 THROUGHPUT = "train/instances_per_second"
 
 SECONDS = "seconds"
@@ -13,11 +12,16 @@ TRAINED = "instances_trained"
 ERROR = "error"
 """The cause, of a run that failed."""
 
-STUDY, ROLE, VARIANT, SEED, EPSILON, SWITCH = "study", "role", "variant", "seed", "epsilon", "switch"
+STUDY, ROLE, VARIANT, SEED, SWITCH = "study", "role", "variant", "seed", "switch"
 """Of a run's config. A hyperparameter has the name that it has in the search."""
 
 REPORT = "report"
 """Job type of the report's run."""
+
+
+def in_force(strength: str) -> str:
+    """A hyperparameter that a schedule moves, over the training."""
+    return f"train/{strength}"
 
 
 def development(metric: str) -> str:

@@ -16,9 +16,9 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from study.config import Study
+from trainables.common import CommonTraining, Environment
 from trainables.environment import Device, current, resolved
 from trainables.errors import UserError
-from trainables.specification import Environment, TrainingSettings
 
 Node = Mapping[str, Any]
 """An entry of ray.nodes()."""
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     """What a node answers."""
 
     environment: Environment
-    training: TrainingSettings
+    training: CommonTraining
     unseen: list[str]
 
 
@@ -102,7 +102,7 @@ def _only_on(node: Node, study: Study) -> dict[str, Any]:
 
 
 @ray.remote
-def _ask(device: Device, training: TrainingSettings, paths: dict[str, str]) -> Kind:
+def _ask(device: Device, training: CommonTraining, paths: dict[str, str]) -> Kind:
     unseen = [key for key, path in paths.items() if not Path(path).exists()]
     return Kind(current(device), resolved(training, device), unseen)
 

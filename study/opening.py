@@ -10,13 +10,13 @@ from study.config import Study
 from study.configuration import Resolved
 from study.housekeeping import check_writable, clean
 from study.places import ready
-from study.preparation import check, described
 from study.progress import say
 from study.resolution import resolve
 from trainables.claims import Claims
 from trainables.errors import UserError
 from trainables.limits import check as check_limits
 from trainables.storage import storage
+from trainables.trainable import Prepared
 
 
 class Opened(NamedTuple):
@@ -28,6 +28,7 @@ class Opened(NamedTuple):
     plan_hash: str
     archive: Archive | None
     """Where its records are kept beside the folder, if there is such a place."""
+    prepared: Prepared
 
 
 def opened(study: Study, alone: bool = True) -> Opened:
@@ -51,12 +52,13 @@ def opened(study: Study, alone: bool = True) -> Opened:
         say(f"{len(archive.join(folder, study.name))} runs taken from {study.records}")
     study, resolved, prepared = resolve(study, say)
     _check_recorded(folder, resolved)
-    check(study, prepared)
+    data = study.kind.trainable.data
+    data.check(study, prepared)
     study = study.model_copy(update={"task": prepared.settings})
     with Claims(storage(str(folder))).held(f".{plan.NAME}"):
-        declared, plan_hash = _settled(study, resolved.model_digest, folder, described(prepared))
+        declared, plan_hash = _settled(study, resolved.model_digest, folder, data.described(prepared))
     say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    return Opened(study, resolved, plan_hash, archive)
+    return Opened(study, resolved, plan_hash, archive, prepared)
 
 
 def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -78,7 +80,7 @@ def _check_recorded(folder: Path, resolved: Resolved) -> None:
     """Refuses to add to test scores that came from other data, another model or another environment."""
     for path in folder.glob("runs/*/test.json"):
         specification = json.loads(path.read_text(encoding="utf-8"))["config"]["specification"]
-        if specification["system"] == "cross-encoder":
+        if specification.get("model"):
             found = (specification["data"], specification["model"]["name"], specification["environment"])
             here = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
             if found != here:

@@ -30,20 +30,23 @@ def sections(study: Study) -> list[ws.Section]:
         ("Comparisons", _comparisons(study)),
         ("Learning curves", _curves(study)),
         ("Hyperparameters", _hyperparameters(study)),
-        (f"{study.analysis.metric} against epsilon", [] if study.curriculum.variants else _epsilon(study)),
+        (
+            f"{study.analysis.metric} against {study.kind.strength}",
+            _strength(study),
+        ),
         ("Cost and failures", _cost(study)),
     ]
     return [_section(name, panels) for name, panels in made if panels]
 
 
 def varied(study: Study) -> list[str]:
-    """The hyperparameters in which configurations of the study differ; epsilon and switch wherever they have them."""
+    """The hyperparameters in which configurations of the study differ; strength and switch wherever they have them."""
     values: dict[str, set[Any]] = {}
     for variant in searched(study):
         for point in points(family(study, variant)):
             for name, value in point.values.items():
                 values.setdefault(name, set()).add(value)
-    return [name for name, found in values.items() if len(found) > 1 or name in (names.EPSILON, names.SWITCH)]
+    return [name for name, found in values.items() if len(found) > 1 or name in (study.kind.strength, names.SWITCH)]
 
 
 def _section(name: str, panels: Sequence[wr.PanelTypes]) -> ws.Section:
@@ -61,11 +64,12 @@ def _comparisons(study: Study) -> list[wr.PanelTypes]:
     plan, panels = _plan(study), list[wr.PanelTypes]()
     for own in plan.families:
         corrected = f"{own.name}: corrected p ({own.correction}, level {plan.alpha:g})"
+        made = [(*pair, metric) for pair in own.comparisons for metric in own.metrics or ("",)]
         panels += [
-            _bars(corrected, [findings.compared(*pair, "p_corrected") for pair in own.comparisons]),
+            _bars(corrected, [findings.compared(a, b, "p_corrected", metric) for a, b, metric in made]),
             _bars(
-                f"{own.name}: difference in {plan.metric}",
-                [findings.compared(*pair, "difference") for pair in own.comparisons],
+                f"{own.name}: difference in {plan.metric if not own.metrics else 'each metric'}",
+                [findings.compared(a, b, "difference", metric) for a, b, metric in made],
             ),
         ]
     tested = [findings.of_system(name, "test") for name in plan.all_systems]
@@ -79,7 +83,7 @@ def _curves(study: Study) -> list[wr.PanelTypes]:
     shown = {
         "loss": names.LOSS,
         "learning rate": names.LEARNING_RATE,
-        "epsilon in force": names.EPSILON_IN_FORCE,
+        f"{study.kind.strength} in force": names.in_force(study.kind.strength),
         "instances a second": names.THROUGHPUT,
         f"{metric} on the development set": names.development(metric),
     }
@@ -101,16 +105,18 @@ def _hyperparameters(study: Study) -> list[wr.PanelTypes]:
     ]
 
 
-def _epsilon(study: Study) -> list[wr.PanelTypes]:
-    """The baseline has epsilon 0: a point, a bar and a line of its own, where no curriculum has epsilon 0 as well."""
-    metric, epsilon = study.analysis.metric, wr.Config(names.EPSILON)
-    score = names.development(metric)
+def _strength(study: Study) -> list[wr.PanelTypes]:
+    """The baseline has none: a point, a bar and a line of its own at 0; nothing where curricula are at 0 as well."""
+    if study.curriculum.variants:
+        return []
+    metric, strength = study.analysis.metric, study.kind.strength
+    score, own = names.development(metric), wr.Config(strength)
     panels: list[wr.PanelTypes] = [
         wr.ScatterPlot(
-            title=f"{metric} against epsilon, a point a run (0: the baseline)", x=epsilon, y=wr.SummaryMetric(score)
+            title=f"{metric} against {strength}, a point a run (0: the baseline)", x=own, y=wr.SummaryMetric(score)
         ),
-        _bars(f"{metric} by epsilon, over variants (0: the baseline)", [score], epsilon),
-        _lines(f"{metric} over the training, by epsilon (0: the baseline)", score, epsilon),
+        _bars(f"{metric} by {strength}, over variants (0: the baseline)", [score], own),
+        _lines(f"{metric} over the training, by {strength} (0: the baseline)", score, own),
         _bars(f"{metric} by variant", [score], wr.Config(names.VARIANT)),
     ]
     if names.SWITCH in varied(study):

@@ -7,9 +7,9 @@ from pathlib import Path
 from study import joining
 from study.config import Study
 from trainables import environment
+from trainables.common import CommonTraining, Environment
 from trainables.errors import UserError
 from trainables.processes import cores
-from trainables.specification import Environment, TrainingSettings
 
 
 def ready(study: Study) -> None:
@@ -25,7 +25,7 @@ def ready(study: Study) -> None:
         joining.join(study, cluster)
 
 
-def resolved(study: Study, model: Path, say: Callable[[str], None]) -> tuple[Environment, TrainingSettings]:
+def resolved(study: Study, model: Path, say: Callable[[str], None]) -> tuple[Environment, CommonTraining]:
     """Environment and training settings of trials where they will run.
 
     Raises:

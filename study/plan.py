@@ -4,17 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from analysis.plan import HYPERPARAMETERS
+from search_spaces.kind import Kind
 from study.config import Study
+from study.configuration import UNTRAINED
 from study.objectives import objectives
 from study.systems import plain, shuffled, systems, trained_scores
+from trainables.common import digest
 from trainables.errors import UserError
 from trainables.files import write_json
-from trainables.specification import digest
 
 NAME = "plan.json"
 """In the study's folder."""
-_AGAINST_T_LS = [["T-WSLS", "T-LS"]]
-_SANITY = [["BERT", "BM25"], ["BERT", "untrained"]]
 
 
 def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -28,16 +29,16 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         data: `study.preparation.described`; none: not known yet.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
-    named = systems(study)
-    order = ["BERT", *(name for name in named if name != "BERT")]
+    named, kind = systems(study), study.kind
+    order = [kind.baseline, *(name for name in named if name != kind.baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
-    against = [[name, "BERT"] for name in order if name != "BERT"]
-    against += [pair for pair in _AGAINST_T_LS if set(pair) <= set(order)]
+    against = [[name, kind.baseline] for name in order if name != kind.baseline]
+    against += [list(pair) for pair in kind.comparisons if set(pair) <= set(order)]
     against += [[name, other] for name in order if (other := shuffled(study, name))]
     against += [[name, other] for name in order if (other := plain(study, name))]
-    correction = study.analysis.correction
-    families = [{"name": "variants", "correction": correction, "comparisons": against}] if against else []
-    families.append({"name": "sanity", "correction": correction, "comparisons": _SANITY})
+    sanity = [[kind.baseline, name] for name in (*kind.orders, UNTRAINED)]
+    families = _families(study, against) if against else []
+    families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
     settings = public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"})
     if study.analysis.margin is None:
         del settings["analysis"]["margin"]  # plans made before there was one stand
@@ -61,9 +62,21 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
         "data": data,
         "families": families,
         "settings": settings,
+        **({"unit": kind.unit} if kind.unit != Kind.unit else {}),
+        **({"hyperparameters": list(kind.hyperparameters)} if kind.hyperparameters != HYPERPARAMETERS else {}),
         **({"margin": study.analysis.margin} if study.analysis.margin else {}),
         **({"scorer_seed": study.curriculum.seed} if trained_scores(study) else {}),
     }
+
+
+def _families(study: Study, against: list[list[str]]) -> list[dict[str, Any]]:
+    """The comparisons of variants; where these are made in several metrics, that by which the study chooses is a family
+    of its own."""
+    found: dict[str, Any] = {"name": "variants", "correction": study.analysis.correction, "comparisons": against}
+    metrics = study.kind.metrics(study)
+    if not metrics:
+        return [found]
+    return [found | {"name": study.analysis.metric}, found | {"metrics": list(metrics)}]
 
 
 def check_folder(study: Study, folder: Path) -> None:

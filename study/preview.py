@@ -6,6 +6,7 @@ Loads neither torch nor ray, but for --calibrate, which trains for a minute.
 import json
 from typing import Any
 
+from study.configuration import UNTRAINED
 from study.estimate import Cost, calibrated, recorded
 from study.joining import address
 from study.ledger import Ledger
@@ -16,11 +17,10 @@ from study.searches import searched, size
 from study.settings import Study
 from study.sharing import shared, unshared
 from study.systems import trained_scores
-from trainables.data.prepared import find
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
-_SAMPLER, _SCORER = "BM25 order", "scorer"  # which have one run, whatever the seeds
+_SCORER = "scorer"
 
 
 def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         from study.calibration import calibrate as measure
 
         rates = measure(study, lambda line: None)
+    find = study.kind.trainable.data.find
     prepared, ledger, epochs = find(study.task, study.cache), Ledger(study.folder), study.training.epochs
     study = settled(study, prepared) if prepared else study
     known = study.training.epochs is None
@@ -77,14 +78,19 @@ def _rows(study: Study, each: int | None) -> list[Row]:
     """One a system; `each`: instances of a run."""
     seeds, fresh = len(study.seeds), len(study.confirm.seeds)
     searches = searched(study)
-    rows = [_row(_SAMPLER, 1, 1, 0, 0), _row("untrained", 1, seeds, fresh, 0)]
-    if "BERT" not in searches:
-        rows.append(_row("BERT", 1, seeds, fresh, each))
+    rows = [_row(_order(name), 1, 1, 0, 0) for name in study.kind.orders]
+    rows.append(_row(UNTRAINED, 1, seeds, fresh, 0))
+    if (baseline := study.kind.baseline) not in searches:
+        rows.append(_row(baseline, 1, seeds, fresh, each))
     for name, count in searches.items():
         rows.append(_row(name, count, count * seeds, 2 * fresh, each) | {"of": size(study, name)})
     if trained_scores(study):
         rows.append(_row(_SCORER, 1, 1, 0, each))
     return rows
+
+
+def _order(name: str) -> str:
+    return f"{name} order"
 
 
 def _row(name: str, configurations: int, runs: int, confirm: int, each: int | None) -> Row:
@@ -111,7 +117,8 @@ def _summaries(ledger: Ledger, split: Split) -> list[dict[str, Any]]:
 
 def _hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
     runs = sum(row["runs"] for row in rows)
-    tested = [row for row in rows if row["system"] not in (_SAMPLER, _SCORER)]
+    once = {_SCORER, *map(_order, study.kind.orders)}  # which have one run, whatever the seeds
+    tested = [row for row in rows if row["system"] not in once]
     tests = len(tested) * len(study.confirm.seeds or study.seeds) + len(rows) - len(tested)
     at_once = places(study) if address(study) is None else study.resources.concurrent
     bounds = {name: round(cost.hours(runs, tests, instances), 3) for name, instances in shared(study)._asdict().items()}

@@ -33,7 +33,7 @@ class Progress:
         self.begin()
         if done >= self._told + total / 5 or done == total > self._told:
             self._told = done
-            say(f"frozen layers: {done} of {total} parts of the candidates")
+            say(f"frozen layers: {done} of {total} parts of the texts")
 
     def errand(self, errand: Errand, entry: dict[str, Any] | None) -> None:
         """An errand ended."""

@@ -9,8 +9,8 @@ from study.length import settled, told
 from study.places import resolved
 from study.settings import Study
 from trainables import weights
-from trainables.data.prepared import Prepared, prepare
 from trainables.difficulty.vectors import digest_of, of_file
+from trainables.trainable import Prepared
 
 
 def resolve(study: Study, say: Callable[[str], None]) -> tuple[Study, Resolved, Prepared]:
@@ -24,7 +24,7 @@ def resolve(study: Study, say: Callable[[str], None]) -> tuple[Study, Resolved, 
     digest = weights.files_digest(path)
     there, training = resolved(study, path, say)
     study = study.model_copy(update={"training": training})
-    prepared = prepare(study.task, study.cache, say)
+    prepared = study.kind.trainable.data.prepare(study.task, study.cache, say)
     if study.training.epochs is not None:
         say(told(study, prepared))
     vectors = _vectors(study)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from study.configuration import Configuration
 from study.ledger import Ledger
 from study.race import FIRST, left_behind
+from trainables.common import Specification
 from trainables.metrics import MINIMISED
-from trainables.specification import RunSpecification
 
 
 class Round:
@@ -29,7 +29,7 @@ class Round:
         self._seeds = len(configurations[0].runs)
         self._granted = min(FIRST, self._seeds) if race else self._seeds
 
-    def due(self) -> Iterator[tuple[Configuration, RunSpecification]]:
+    def due(self) -> Iterator[tuple[Configuration, Specification]]:
         """The runs that may run by now, done or not."""
         for item in self.configurations:
             for run in item.runs[: self.dropped.get(item.id, self._granted)]:

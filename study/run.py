@@ -74,8 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
-        description="Trains rankers with every label-smoothing variant, searches their settings over seeds, tests the "
-        "chosen ones and writes a report. Without arguments: the quick study. The same command again resumes.",
+        description="Trains rankers or sentence encoders with every variant of smoothing, searches their settings over "
+        "seeds, tests the chosen ones and writes a report. Without arguments: the quick study. The same command again "
+        "resumes.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument("--plan", action="store_true", help="show what would run, and run nothing")
@@ -88,7 +89,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--sweep",
         action="store_true",
-        help="run one configuration, named by variant=NAME and its hyperparameters (epsilon=0.2 ...), with all seeds; "
+        help="run one configuration, named by variant=NAME and its hyperparameters as NAME=VALUE, with all seeds; "
         "no test scores",
     )
     parser.add_argument(
@@ -175,11 +176,11 @@ def _trec(results: Path, folder: Path) -> None:
 
 
 def _list() -> None:
+    from search_spaces.kind import KINDS, kind
     from trainables.data import TASKS
     from trainables.data.samplers import SAMPLERS
     from trainables.difficulty import SCORES
     from trainables.pacing import PACING
-    from trainables.schedules import VARIANTS
 
     def told(title: str, rows: Iterable[tuple[str, str]]) -> None:
         print(title)
@@ -189,8 +190,10 @@ def _list() -> None:
     told("studies", shipped())
     told("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
     told("negative samplers", ((name, "") for name in SAMPLERS))
-    variants = ((name, f"distribution {one.distribution}, schedule {one.schedule}") for name, one in VARIANTS.items())
-    told("variants", variants)
+    for name in KINDS:
+        found = kind(name).variants.items()
+        rows = ((own, f"distribution {cell.distribution}, schedule {cell.schedule}") for own, cell in found)
+        told(f"trainable {name}: variants", rows)
     told("curricula: pacing functions", ((name, "") for name in PACING))
     told("curricula: scores", ((name, score.definition) for name, score in SCORES.items()))
 

@@ -2,16 +2,16 @@
 
 from search_spaces.family import Family
 from search_spaces.space import points
-from study.searching import PROPOSALS
 from study.settings import Study
 from study.systems import systems
 
 
 def family(study: Study, system: str) -> Family:
     """The space of a system."""
-    search, training, own = study.search, study.training, systems(study)[system]
+    search, training, own, kind = study.search, study.training, systems(study)[system], study.kind
     untuned = {name: getattr(training, name) for name in search.optimisation}
-    return Family(own.variant, search.smoothing, search.optimisation, untuned, own.curriculum, system)
+    cell = kind.variants[own.variant]
+    return Family(system, cell, kind.untuned, search.smoothing, search.optimisation, untuned, own.curriculum)
 
 
 def size(study: Study, system: str) -> int:
@@ -23,8 +23,8 @@ def searched(study: Study) -> dict[str, int]:
     """The systems that have something to search, and how many configurations of each are proposed."""
     found: dict[str, int] = {}
     for name, system in systems(study).items():
-        if name != "BERT" or study.search.optimisation:
+        if name != study.kind.baseline or study.search.optimisation:
             whole = size(study, name)
-            wanted = study.search.trials.get(name, PROPOSALS[system.variant])
+            wanted = study.search.trials.get(name, study.kind.proposals[system.variant])
             found[name] = whole if study.search.sampler == "grid" else min(wanted, whole)
     return found

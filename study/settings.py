@@ -1,29 +1,33 @@
 """What a study is: its parts, their ranges, and what must hold between them.
 
-The settings of a task, a model and its training are `trainables.specification`'s: a run hashes them. The rest is here.
+The settings of a task, a model and its training are the trainable's: a run hashes them. What is searched and tested is
+in `search_spaces`. The rest is here.
 """
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SerializeAsAny, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from study.curricula import CurriculumSearch, VariantName
-from study.searching import Above0, ConfirmSettings, RankMetric, SearchSettings, Seed, described, distinct
+from search_spaces.kind import DEFAULT, Kind, kind
+from search_spaces.settings import (
+    Above0,
+    AnalysisSettings,
+    ConfirmSettings,
+    SearchSettings,
+    Seed,
+    described,
+    distinct,
+)
+from study.curricula import CurriculumSearch
+from trainables.common import CommonModel, CommonTask, CommonTraining
 from trainables.settings import Positive, Settings, Share
-from trainables.specification import ModelSettings, TaskSettings, TrainingSettings
 
-VARIANTS: tuple[VariantName, ...] = get_args(VariantName)
 TrackingMode = Literal["offline", "online", "disabled"]
-
-
-def _with_baseline(values: tuple[VariantName, ...]) -> tuple[VariantName, ...]:
-    if "BERT" not in distinct(values):
-        raise ValueError
-    return values
 
 
 def _bytes(text: str) -> int:
@@ -44,21 +48,6 @@ def _size(text: str | None) -> str | None:
 
 
 Text = Annotated[str, Field(min_length=1), described("text of at least one character")]
-
-
-class AnalysisSettings(Settings):
-    """What is tested, and when a difference counts."""
-
-    metric: Annotated[
-        RankMetric,
-        described("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
-    ] = "R10@1"
-    """R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
-    relevant one, where less is better."""
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
-    margin: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Differences below it do not matter: what is surely below is called equivalent; none: nothing is."""
 
 
 class TrackingSettings(Settings):
@@ -133,37 +122,39 @@ class CacheSettings(Settings):
 
 
 class Study(Settings):
-    """Everything a study is; its parts are checked against each other."""
+    """Everything a study is; its parts are checked against each other. `study_type` has the class of each trainable."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), described("lower-case letters, digits and hyphens, at most 64")
     ]
+    trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT)] = DEFAULT
+    """What is trained: a key of `search_spaces.kind.KINDS`."""
     seeds: Annotated[
         tuple[Seed, ...],
         AfterValidator(distinct),
         described("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
     ] = (1, 2, 3, 4, 5)
-    variants: Annotated[
-        tuple[VariantName, ...],
-        AfterValidator(_with_baseline),
-        described(
-            f'a list of distinct names out of {", ".join(VARIANTS)}, the baseline BERT among them, e.g. ["BERT", "LS"]'
-        ),
-    ] = VARIANTS
-    task: TaskSettings = TaskSettings()
-    model: ModelSettings = ModelSettings()
-    training: TrainingSettings = TrainingSettings()
+    variants: tuple[str, ...]
+    """Names out of the trainable's, its baseline among them; none: all."""
+    task: SerializeAsAny[CommonTask]
+    model: SerializeAsAny[CommonModel]
+    training: SerializeAsAny[CommonTraining]
     curriculum: CurriculumSearch = CurriculumSearch()
-    search: SearchSettings = SearchSettings()
+    search: SerializeAsAny[SearchSettings]
     confirm: ConfirmSettings = ConfirmSettings()
-    analysis: AnalysisSettings = AnalysisSettings()
+    analysis: SerializeAsAny[AnalysisSettings]
     tracking: TrackingSettings = TrackingSettings()
     resources: ResourceSettings = ResourceSettings()
     trial: TrialSettings = TrialSettings()
     output: OutputSettings = OutputSettings()
     caching: CacheSettings = Field(CacheSettings(), alias="cache")
+
+    @property
+    def kind(self) -> Kind:
+        """What the trainable brings."""
+        return kind(self.trainable)
 
     @property
     def folder(self) -> Path:
@@ -200,3 +191,30 @@ class Study(Settings):
             context = {"key": key, "value": value, "expected": expected, "others": others}
             raise PydanticCustomError("disagreement", "{key}: {value}; expected {expected}", context)
         return self
+
+
+@lru_cache
+def study_type(trainable: str = DEFAULT) -> type[Study]:
+    """The class of the studies of a trainable.
+
+    Raises:
+        ValueError: there is no such trainable.
+    """
+    own = kind(trainable)
+    sections, names = own.sections, tuple(own.variants)
+
+    def among(values: tuple[str, ...]) -> tuple[str, ...]:
+        if own.baseline not in distinct(values) or not {*values} <= {*names}:
+            raise ValueError
+        return values
+
+    expected = (
+        f"a list of distinct names out of {', '.join(names)}, the baseline {own.baseline} among them, "
+        f'e.g. ["{names[0]}", "{names[1]}"]'
+    )
+    fields: dict[str, Any] = {
+        "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT)], trainable),
+        "variants": (Annotated[tuple[str, ...], AfterValidator(among), described(expected)], names),
+        **{name: (section, section()) for name, section in vars(sections).items()},
+    }
+    return create_model("Study", __base__=Study, **fields)

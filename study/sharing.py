@@ -1,6 +1,6 @@
 """How many instances a study trains when equal beginnings are trained once. Loads neither torch nor ray.
 
-Runs of one seed form a tree: they part where the settings in force begin to differ. Each distribution and epsilon is a
+Runs of one seed form a tree: they part where the settings in force begin to differ. Each distribution and strength is a
 column of it: one smoothed stretch, as long as the longest that a member of the column needs, and for each switch point
 a tail without smoothing. Each learning rate, batch size and number of negatives has columns of its own; smoothing that
 ends little by little shares nothing, and so do curricula, but for those that end their smoothing alike.
@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from search_spaces.smoothing import DEFAULTS, settings
+from search_spaces.smoothing import ENDINGS
 from study.config import Study
 from study.searches import family, searched
 from study.systems import systems, trained_scores
-from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
-from trainables.specification import VariantSettings
+from trainables.common import Smoothing
+from trainables.schedules import SCHEDULE_SETTINGS, switch_instances
 from trainables.stages import Segment, segments
 
 Key = TypeVar("Key")
@@ -38,9 +38,9 @@ class Bounds(NamedTuple):
         return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
 
 
-def distinct(variants: Iterable[VariantSettings], total: int, batch_size: int) -> int:
+def distinct(variants: Iterable[Smoothing], total: int, batch_size: int) -> int:
     """Instances of one seed that these variants train in all, equal beginnings once."""
-    reach: dict[tuple[tuple[Segment, ...], VariantSettings], int] = {}
+    reach: dict[tuple[tuple[Segment, ...], Smoothing], int] = {}
     for variant in variants:
         path: tuple[Segment, ...] = ()
         for part in segments(variant, total, batch_size):
@@ -53,8 +53,9 @@ def distinct(variants: Iterable[VariantSettings], total: int, batch_size: int) -
 def unshared(study: Study) -> Bounds:
     """Instances that the study's runs see, each for itself, the fresh seeds of a confirmation included."""
     found = searched(study)
-    trained = {"BERT", *found}
-    search = (sum(found.values()) + ("BERT" not in found)) * len(study.seeds) + bool(trained_scores(study))
+    baseline = study.kind.baseline
+    trained = {baseline, *found}
+    search = (sum(found.values()) + (baseline not in found)) * len(study.seeds) + bool(trained_scores(study))
     confirm = len(study.confirm.seeds)
     low, high = len(trained) * confirm, (len(trained) + len(found)) * confirm
     return Bounds((search + low) * study.training.instances, (search + high) * study.training.instances)
@@ -67,8 +68,9 @@ def shared(study: Study) -> Bounds:
     total, found = study.training.instances, searched(study)
     counts: dict[str, dict[str, int]] = {}
     ordered = _curricula(study, found)
-    for name in found.keys() & VARIANTS.keys():
-        count, (distribution, schedule) = found[name], VARIANTS[name]
+    variants = study.kind.variants
+    for name in found.keys() & variants.keys():
+        count, (distribution, schedule) = found[name], variants[name]
         counts.setdefault(distribution, {})["constant" if schedule == "constant" else "ending"] = count
     baseline = counts.pop("none", {"constant": 1})["constant"] * total
     low = high = baseline
@@ -89,7 +91,7 @@ def _curricula(study: Study, counts: Mapping[str, int]) -> Bounds:
     low = high = 0
     for name, system in systems(study).items():
         if system.curriculum:
-            ends = VARIANTS[system.variant].schedule != "constant"
+            ends = study.kind.variants[system.variant].schedule != "constant"
             low, high = low + counts[name] * (total - latest * ends), high + counts[name] * total
     return Bounds(low, high)
 
@@ -99,9 +101,10 @@ def _confirmed(study: Study) -> Bounds:
     if not study.confirm.seeds:
         return Bounds(0, 0)
     training, found = study.training, searched(study)
-    smoothed = [name for name in found if name in VARIANTS]
-    untuned = [settings(name, dict(family(study, name).defaults()[0].smoothing)) for name in smoothed]
-    low = distinct([VariantSettings(), *untuned], training.instances, training.batch_size)
+    kind = study.kind
+    smoothed = [name for name in found if name in kind.variants]
+    untuned = [kind.smoothed(name, dict(family(study, name).defaults()[0].smoothing)) for name in smoothed]
+    low = distinct([kind.smoothing(), *untuned], training.instances, training.batch_size)
     low += _curricula(study, dict.fromkeys(found, 1)).low
     return Bounds(low, low + len(found) * training.instances)
 
@@ -114,11 +117,12 @@ def _distribution(study: Study, constants: int, endings: int) -> Bounds:
     two_stage = "two_stage" in search.schedule
     limits = constants + 1, endings + 1
     found = np.zeros((1, 1)), np.zeros((1, 1))  # (constants chosen, endings chosen)
-    for settings_, epsilon in product(product(*search.optimisation.values()), search.epsilon):
+    columns = product(*(search.smoothing[name] for name in search.strengths))
+    for settings_, strengths in product(product(*search.optimisation.values()), columns):
         batch_size = dict(zip(search.optimisation, settings_, strict=True)).get("batch_size", study.training.batch_size)
         cuts = [min(switch_instances(part, total, batch_size), total) for part in search.switch] if two_stage else []
-        default = epsilon == DEFAULTS["epsilon"] and settings_ == own
-        forced = dict(zip(search.switch, cuts, strict=False)).get(DEFAULTS["switch"]) if default and endings else None
+        default = strengths == tuple(study.kind.untuned.values()) and settings_ == own
+        forced = dict(zip(search.switch, cuts, strict=False)).get(ENDINGS["switch"]) if default and endings else None
         options = {
             (int(whole), count): bounds
             for whole in ((True,) if default and constants else (False, True))
@@ -149,7 +153,8 @@ def _decaying(study: Study) -> int:
     search = study.search
     names = [name for name in search.schedule if name != "two_stage"]
     each = sum(prod(len(search.smoothing[setting]) for setting in SCHEDULE_SETTINGS[name]) for name in names)
-    return each * len(search.epsilon) * prod(len(values) for values in search.optimisation.values())
+    whole = [search.smoothing[name] for name in search.strengths] + [*search.optimisation.values()]
+    return each * prod(len(values) for values in whole)
 
 
 def _column(cuts: Sequence[int], total: int, whole: bool, forced: int | None) -> dict[int, Bounds]:

@@ -105,7 +105,7 @@ class _Proposals(optuna.Study):
             UserError: the study cannot have such a run.
             ValueError: its grid has not.
         """
-        given = {name: str(value) for name, value in params.items() if name in hyperparameters.NAMES}
+        given = {name: str(value) for name, value in params.items() if name in hyperparameters.names(self._study)}
         self._enqueue(hyperparameters.read(self._study, given).point)
         self._given = True
 

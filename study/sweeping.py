@@ -23,7 +23,7 @@ from study.tracking import Scribe
 from study.tracking.missing import write_missing
 from study.work import Work
 from trainables.claims import Claims
-from trainables.specification import RunSpecification
+from trainables.common import Specification
 from trainables.storage import RESUME, storage
 
 
@@ -65,7 +65,7 @@ class Single(Work):
         test those."""
         waiting = [run for item in self.configurations for run in item.runs if not self.ledger.finished(run.id)]
         found = swept.read(self.study, lambda line: None)
-        others = [self._make.system(name, point, self.study.seeds, role(name)) for name, point in found]
+        others = [self._make.system(name, point, self.study.seeds, role(self.study, name)) for name, point in found]
         likely = best([self.configuration, *others], self.ledger, self.objectives)
         final = {key for item in likely.values() for run in item.runs for key in self.stages(run)[-1:]}
         return final | {key for run in waiting for key in self.stages(run)} | {f"{RESUME}/{run.id}" for run in waiting}
@@ -83,7 +83,7 @@ class Single(Work):
         ended = [(run, self.ledger.summary(run.id) or {}) for run in item.runs if not self.ledger.finished(run.id)]
         return [f"{run_name(self.labels(item, run))}: {found.get('error', 'no record')}" for run, found in ended]
 
-    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
+    def _settled(self, item: Configuration, run: Specification) -> bool:
         """As in the study itself: made good once test scores exist, it would change what the study has chosen from."""
         return self.seen_test and self.ledger.state(run.id) == "failed"
 
@@ -108,7 +108,9 @@ def sweep(study: Study, given: Mapping[str, str]) -> None:
             say(f"{named.variant} does not take {', '.join(named.ignored)} here: left aside")
         begun = opened(study, alone=False)
         maker = Maker(begun.study, begun.resolved, begun.plan_hash)
-        item = maker.system(named.variant, named.point, study.seeds, role(named.variant))
+        item = maker.system(named.variant, named.point, study.seeds, role(study, named.variant))
+        swept_study = begun.study.model_copy(update={"training": item.runs[0].training})
+        begun.study.kind.trainable.data.check(swept_study, begun.prepared)
         label = run_name({**maker.labels(item, item.runs[0]), "seed": None})
         ids = {"configuration_id": item.id, "specification_ids": [run.id for run in item.runs]}
         told.about(label, {"study": study.name, **ids})

@@ -16,7 +16,7 @@ class System(NamedTuple):
 
     name: str
     variant: str
-    """Of smoothing: a key of `trainables.schedules.VARIANTS`."""
+    """Of smoothing: a key of the kind's `variants`."""
     curriculum: Grid
     """Values of its hyperparameters, by name; empty: no curriculum."""
 
@@ -26,7 +26,7 @@ def systems(study: Study) -> dict[str, System]:
     found: dict[str, System] = {name: System(name, name, {}) for name in study.variants}
     settings = study.curriculum
     for variant in settings.variants:
-        head = "CL" if variant == "BERT" else f"{variant}-CL"
+        head = "CL" if variant == study.kind.baseline else f"{variant}-CL"
         if settings.compare is None:
             found[head] = System(head, variant, settings.grid)
         else:
@@ -34,11 +34,6 @@ def systems(study: Study) -> dict[str, System]:
                 name = f"{head}-{value}"
                 found[name] = System(name, variant, {**settings.grid, settings.compare: (value,)})
     return found
-
-
-def weakly_supervised(study: Study) -> list[str]:
-    """The systems whose targets need weak labels."""
-    return [name for name, system in systems(study).items() if system.variant.endswith("WSLS")]
 
 
 def trained_scores(study: Study) -> list[ScoreName]:
@@ -61,4 +56,5 @@ def shuffled(study: Study, system: str) -> str | None:
 def plain(study: Study, system: str) -> str | None:
     """The system of the study that is the same without its curriculum, if there is one beside the baseline."""
     found = systems(study)[system]
-    return found.variant if found.curriculum and found.variant != "BERT" and found.variant in study.variants else None
+    apart = found.curriculum and found.variant != study.kind.baseline and found.variant in study.variants
+    return found.variant if apart else None

@@ -1,4 +1,4 @@
-"""A study's trial: the ranker's trainable, with a record at its end."""
+"""A study's trial: a run, with a record at its end."""
 
 import json
 from typing import Any
@@ -12,13 +12,12 @@ from study.causes import cause, story
 from study.labels import run_name
 from study.provenance import hardware, versions
 from study.tracking import Tracking
-from trainables.data.prepared import Prepared
 from trainables.job import Job, Outcome
-from trainables.metrics import expected_calibration_error
-from trainables.ranker import Ranker
+from trainables.trainable import of
+from trainables.worker import Worker
 
 
-class Trial(Ranker):
+class Trial(Worker):
     """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`,
     `commit`, the driver's, and `shown`, where W&B shows the run, which Ray's log of the trial names."""
 
@@ -33,7 +32,7 @@ class Trial(Ranker):
         self._sent = 0
 
     def step(self) -> dict[str, Any]:
-        """As the ranker's; where runs are shown while they train, with the rows that have come to the curve since the
+        """As the worker's; where runs are shown while they train, with the rows that have come to the curve since the
         last step, as JSON, and the place of the first of them."""
         result = super().step()
         if self._tracking.mode != "online" or self._run is None or "instances" not in result:
@@ -45,14 +44,14 @@ class Trial(Ranker):
     def finished(self, outcome: Outcome) -> None:
         """Writes the record."""
         specification = self.job.specification
-        folder = self.job.cache / "prepared" / specification.data
-        frame = Prepared(specification.data, folder, specification.task).candidates(outcome.split)
+        runs = of(specification).runs
+        frame = runs.scored(self.job, outcome.split)
         columns = {name: frame[name].to_numpy() for name in ("query_id", "document_id", "relevant")}
         scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
         name = f"{outcome.split}/{self.job.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
-        if self.job.specification.system == "cross-encoder":
-            summary[f"{outcome.split}/ECE"] = expected_calibration_error(outcome.scores, frame["relevant"])
+        more = runs.measured(self.job, outcome.scores, frame)
+        summary |= {f"{outcome.split}/{name}": value for name, value in more.items()}
         cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
         entry = _entry(self.job, self._labels, "finished", summary | cost, self._made)
         if self.job.action == "train":

@@ -11,9 +11,9 @@ from study.ledger import Ledger
 from study.objectives import objectives
 from study.settings import Study
 from study.systems import trained_scores
+from trainables.common import Specification
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.difficulty import kept
-from trainables.specification import RunSpecification
 from trainables.stages import remembered, stage_key
 
 
@@ -78,15 +78,15 @@ class Work(ABC):
         if self.ledger.refresh(run.id, errand.split) == "finished":
             self._agenda.finish(run)
 
-    def labels(self, configuration: Configuration, run: RunSpecification) -> dict[str, Any]:
+    def labels(self, configuration: Configuration, run: Specification) -> dict[str, Any]:
         """The W&B config of a run."""
         return self._make.labels(configuration, run)
 
-    def stages(self, run: RunSpecification) -> tuple[str, ...]:
+    def stages(self, run: Specification) -> tuple[str, ...]:
         """Keys of the stages that are kept of a run, in the order of training."""
         return tuple(key for _, key in self._stops(run))
 
-    def _stops(self, run: RunSpecification) -> Stops:
+    def _stops(self, run: Specification) -> Stops:
         """Instances and keys of the states that are kept of a run."""
         if run.training is None:
             return ()
@@ -95,7 +95,7 @@ class Work(ABC):
             self._known_stops[run.id] = tuple((stop, stage_key(run, stop)) for stop in stops)
         return self._known_stops[run.id]
 
-    def _enqueue(self, runs: Iterable[tuple[Configuration, RunSpecification]], action: str) -> None:
+    def _enqueue(self, runs: Iterable[tuple[Configuration, Specification]], action: str) -> None:
         split: record.Split = "dev" if action == "train" else "test"
         for item, run in runs:
             if self.ledger.finished(run.id, split):
@@ -121,6 +121,6 @@ class Work(ABC):
         own = self.scorer
         return [own] if self._asked or self.ledger.state(own.runs[0].id) is not None else []
 
-    def _settled(self, item: Configuration, run: RunSpecification) -> bool:
+    def _settled(self, item: Configuration, run: Specification) -> bool:
         """Whether a run that is not finished is nevertheless not to be tried again."""
         return False

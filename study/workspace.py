@@ -15,10 +15,8 @@ from study.configuration import Role
 from study.panels import RUNS, sections
 from study.settings import Study
 from study.systems import systems
+from trainables.common import digest
 from trainables.errors import UserError
-from trainables.specification import digest
-
-_PINNED = (names.VARIANT, names.EPSILON, names.SWITCH, names.SEED)
 
 
 def workspace(study: Study, entity: str = "") -> ws.Workspace:
@@ -107,7 +105,8 @@ def _run_set(study: Study) -> ws.RunsetSettings:
     roles = [name for name in get_args(Role) if name != "scorer"]
     trained = ws.And(ws.Config(names.ROLE).isin(roles), ws.Config(names.VARIANT).isin([*systems(study)]))
     report = ws.Metric("JobType") == names.REPORT
-    shown = [f"config:{name}.value" for name in _PINNED]
+    pinned = (names.VARIANT, study.kind.strength, names.SWITCH, names.SEED)
+    shown = [f"config:{name}.value" for name in pinned]
     score = names.development(study.analysis.metric)
     return ws.RunsetSettings(
         filters=ws.And(ws.Config(names.STUDY) == study.name, ws.Or(trained, report)),

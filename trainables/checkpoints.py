@@ -8,7 +8,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from trainables.specification import digest
+from trainables.common import digest
 from trainables.stages import Best, Origin, Stage
 from trainables.storage import SEAL, Storage
 

@@ -54,3 +54,7 @@ class Dropout:
     def added(self, values: Tensor, residual: Tensor) -> Tensor:
         """`residual` plus `values`, these dropped and scaled."""
         return torch.add(residual, self.masked(values), alpha=self.scale)
+
+
+NONE = Dropout()
+"""Drops nothing."""

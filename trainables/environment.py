@@ -5,8 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from trainables.common import CommonTraining, Environment
 from trainables.errors import UserError
-from trainables.specification import Environment, TrainingSettings
 
 Device = Literal["cpu", "cuda"]
 
@@ -64,7 +64,7 @@ def has_bf16_units(device: Device = "cpu") -> bool:
     return torch.cuda.get_device_capability() >= (8, 0)
 
 
-def resolved(training: TrainingSettings, device: Device = "cpu") -> TrainingSettings:
+def resolved(training: CommonTraining, device: Device = "cpu") -> CommonTraining:
     """`training` with precision `auto` turned into what this device has units for."""
     if training.precision != "auto":
         return training

@@ -1,62 +1,118 @@
-"""What the frozen layers make of every candidate pair, computed once for a task and model and shared by every run.
+"""What the frozen layers make of every text, computed once for a task and model and shared by every run.
 
-The unit is a part of PAIRS_PER_PART pairs, always computed in the same batches, so the bits of a pair never depend on
-which study asked for it.
+A text is a candidate pair, or a sentence. The unit is a part of PER_PART texts, always computed in the same batches, so
+the bits of a text never depend on which study asked for it.
 """
 
+import time
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 
-from trainables.batches import micro_batches
-from trainables.cross_encoder import CrossEncoder
-from trainables.data.tokens import Tokens
+from trainables.batches import Rows, micro_batches
+from trainables.claims import Claims
+from trainables.common import CommonModel, Environment, digest
 from trainables.files import whole_file
 from trainables.packed import Batch
-from trainables.specification import Environment, ModelSettings, digest
+from trainables.storage import Storage
+from trainables.trainable import Parts
+from trainables.transformer import Transformer
 
-PAIRS_PER_PART = 500
+PER_PART = 500
 _TOKENS = 2048
 """Tokens computed at once: activations of a small model then stay in the processor's cache."""
 
 
+class Texts(Protocol):
+    """Token ids, ragged."""
+
+    @property
+    def flat(self) -> np.ndarray:
+        """(tokens,) ids of all texts one after another."""
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """(texts + 1,) text r is `flat[offsets[r]:offsets[r + 1]]`."""
+
+    @property
+    def lengths(self) -> Rows:
+        """(texts,) tokens of each."""
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(texts,) where the second part of a text begins."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+
 class Features(NamedTuple):
-    """Ragged outputs of the frozen layers on disk, in parts of PAIRS_PER_PART pairs.
+    """Ragged outputs of the frozen layers on disk, in parts of PER_PART texts.
 
     Args:
         folder: of the parts.
-        tokens: the pairs.
+        texts: in the order of the parts.
     """
 
     folder: Path
-    tokens: Tokens
+    texts: Texts
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
-        return -(-len(self.tokens) // PAIRS_PER_PART)
+        return -(-len(self.texts) // PER_PART)
 
     def part_file(self, part: int) -> Path:
-        """Where a part lies: (tokens of its pairs, hidden) in float32."""
+        """Where a part lies: (tokens of its texts, hidden) in float32."""
         return self.folder / f"part-{part:05}.npy"
 
     def missing(self) -> list[int]:
         """Parts not computed yet."""
         return [part for part in range(self.parts) if not self.part_file(part).is_file()]
 
-    def compute(self, part: int, model: CrossEncoder) -> None:
+    def compute(self, part: int, model: Transformer) -> None:
         """Computes a part and writes it whole."""
-        rows = np.arange(part * PAIRS_PER_PART, min((part + 1) * PAIRS_PER_PART, len(self.tokens)))
-        pairs = frozen_pairs(self.tokens, rows, model)
+        rows = np.arange(part * PER_PART, min((part + 1) * PER_PART, len(self.texts)))
+        outputs = frozen_outputs(self.texts, rows, model)
         with whole_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
-            np.save(stream, np.concatenate(pairs))
+            np.save(stream, np.concatenate(outputs))
+
+    def completed(
+        self, frozen: Callable[[], Transformer], place: Storage, waited: Callable[[], None]
+    ) -> Iterator[Parts]:
+        """Computes what is missing, together with whoever else does; ends when nothing is.
+
+        Args:
+            frozen: gives the layers, once there is something to compute.
+            place: of the claims.
+            waited: called again and again while others do the rest.
+
+        Yields:
+            After each part that was computed here, how many there are by then.
+        """
+        claims, model = Claims(place), None
+        while missing := self.missing():
+            computed = 0
+            for part in missing:
+                with claims.attempt(f"{self.folder.name}-{part}") as claimed:
+                    mine = claimed and not self.part_file(part).is_file()
+                    if mine:
+                        model = model or frozen()
+                        self.compute(part, model)
+                if mine:
+                    computed += 1
+                    yield Parts(self.parts - len(self.missing()), self.parts)
+            if not computed:
+                time.sleep(place.patience)
+                waited()
 
 
 class FeatureReader:
-    """Batches of features by pair number."""
+    """Batches of features by number of the text."""
 
     def __init__(self, features: Features) -> None:
         self._features = features
@@ -67,37 +123,64 @@ class FeatureReader:
         return [np.load(file, mmap_mode="r") for file in files]
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The pairs `rows`; inputs (tokens, hidden)."""
-        tokens = self._features.tokens
-        lengths = tokens.lengths[rows]
+        """The texts `rows`; inputs (tokens, hidden)."""
+        texts = self._features.texts
+        lengths = texts.lengths[rows]
         pieces = []
         for row, length in zip(rows, lengths, strict=True):
-            part = int(row) // PAIRS_PER_PART
-            start = int(tokens.offsets[row] - tokens.offsets[part * PAIRS_PER_PART])
+            part = int(row) // PER_PART
+            start = int(texts.offsets[row] - texts.offsets[part * PER_PART])
             pieces.append(self._parts[part][start : start + length])
-        return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, tokens.starts[rows].astype(np.int64))
+        return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, texts.starts[rows].astype(np.int64))
 
 
-def frozen_pairs(tokens: Tokens, rows: np.ndarray, model: CrossEncoder) -> list[np.ndarray]:
-    """What the frozen layers make of the pairs `rows`: (tokens, hidden) in float32 of each."""
-    pairs: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for places in micro_batches(tokens.lengths[rows], _TOKENS):
-        batch = token_batch(tokens, rows[places])
+class FewTexts:
+    """Texts that are read without what lies on disk: what the frozen layers make of them is computed here and now.
+
+    Args:
+        texts: all.
+        rows: those that are read.
+        model: whose frozen layers; where it has none, any text can be read.
+    """
+
+    def __init__(self, texts: Texts, rows: Rows, model: Transformer) -> None:
+        self._texts = texts
+        self._outputs: dict[int, np.ndarray] | None = None
+        if model.lower is not None:
+            self._outputs = dict(zip(rows.tolist(), frozen_outputs(texts, rows, model), strict=True))
+
+    @property
+    def lengths(self) -> Rows:
+        """(texts,) tokens of each."""
+        return self._texts.lengths
+
+    def read(self, rows: Rows) -> Batch:
+        """The texts `rows`."""
+        if self._outputs is None:
+            return token_batch(self._texts, rows)
+        pieces = np.concatenate([self._outputs[row] for row in rows.tolist()])
+        return Batch(torch.from_numpy(pieces), self.lengths[rows], self._texts.starts[rows].astype(np.int64))
+
+
+def frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
+    """What the frozen layers make of the texts `rows`: (tokens, hidden) in float32 of each."""
+    outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
+    for places in micro_batches(texts.lengths[rows], _TOKENS):
+        batch = token_batch(texts, rows[places])
         output = model.frozen_output(batch).cpu().numpy()
-        for place, pair in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
-            pairs[place] = pair
-    return pairs
+        for place, own in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
+            outputs[place] = own
+    return outputs
 
 
-def token_batch(tokens: Tokens, rows: np.ndarray) -> Batch:
-    """The pairs `rows`; inputs (tokens,) ids."""
-    ids = np.concatenate([tokens.pair(row)[0] for row in rows]).astype(np.int64)
-    return Batch(torch.from_numpy(ids), tokens.lengths[rows], tokens.starts[rows].astype(np.int64))
+def token_batch(texts: Texts, rows: np.ndarray) -> Batch:
+    """The texts `rows`; inputs (tokens,) ids."""
+    own = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
+    ids = torch.from_numpy(np.concatenate(own).astype(np.int64))
+    return Batch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
-def features_folder(
-    cache: Path, fingerprint: str, model: ModelSettings, environment: Environment, threads: int
-) -> Path:
+def features_folder(cache: Path, fingerprint: str, model: CommonModel, environment: Environment, threads: int) -> Path:
     """Where the features of this data under this model lie; everything their bits depend on is in the name."""
     about = [
         fingerprint,

@@ -4,23 +4,17 @@ Whoever needs it first begins with it, and who comes meanwhile helps: of the par
 one that nobody else is at, until all are there.
 """
 
-import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from trainables.claims import Claims
 from trainables.cross_encoder import CrossEncoder
 from trainables.difficulty import kept
 from trainables.job import Job
-from trainables.run import Data, fix_arithmetic, vocabulary
+from trainables.ranker_run import Data, vocabulary
+from trainables.run import fix_arithmetic
+from trainables.specification import ranking
 from trainables.storage import storage
-
-
-class Parts(NamedTuple):
-    """How far the frozen layers' outputs are."""
-
-    done: int
-    total: int
+from trainables.trainable import Parts
 
 
 def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[Parts]:
@@ -38,32 +32,14 @@ def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[
     claims.once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.tokens, waited)
     assert job.specification.model is not None
     if job.specification.model.frozen_layers:
-        yield from _features(job, data, claims, place.patience, waited)
+        yield from data.features.completed(lambda: _frozen(job), place, waited)
     if job.action == "train":
         kept.ensure(job, data.prepared, waited)
 
 
-def _features(job: Job, data: Data, claims: Claims, patience: float, waited: Callable[[], None]) -> Iterator[Parts]:
-    features, model = data.features, None
-    while missing := features.missing():
-        computed = 0
-        for part in missing:
-            with claims.attempt(f"{features.folder.name}-{part}") as claimed:
-                mine = claimed and not features.part_file(part).is_file()
-                if mine:
-                    model = model or _frozen(job)
-                    features.compute(part, model)
-            if mine:
-                computed += 1
-                yield Parts(features.parts - len(features.missing()), features.parts)
-        if not computed:
-            time.sleep(patience)
-            waited()
-
-
 def _frozen(job: Job) -> CrossEncoder:
     """The layers themselves, which are the same for every seed."""
-    specification = job.specification
+    specification = ranking(job.specification)
     assert specification.model is not None
     assert specification.training is not None
     assert specification.environment is not None

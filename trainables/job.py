@@ -1,19 +1,21 @@
 """What a trial is asked to do, and what comes back: plain data that travels between processes."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import SerializeAsAny, computed_field, model_validator
 
+from trainables.common import Specification
 from trainables.settings import Settings
-from trainables.specification import RunSpecification
 from trainables.stages import Best
 
 
 class Job(Settings):
     """One errand of a trial."""
 
-    specification: RunSpecification
+    specification: SerializeAsAny[Specification]
     action: Literal["train", "test"] = "train"
     """Train and evaluate on the development set, or evaluate the trained weights on the test set."""
     metric: str
@@ -32,6 +34,21 @@ class Job(Settings):
     """Whether to keep how difficult every query is for this run: it is a scorer."""
     cuts: tuple[int, ...] = ()
     """Instances after which other runs may fork: smoothed states are remembered there."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def trainable(self) -> str:
+        """Module of what trains it: a process that reads the job knows by it what the specification is."""
+        return type(self.specification).trainable
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_trainable(cls, job: Any) -> Any:
+        if not isinstance(job, dict) or "trainable" not in job:
+            return job
+        kind = import_module(job["trainable"]).TRAINABLE.specification
+        rest = {name: value for name, value in job.items() if name != "trainable"}
+        return {**rest, "specification": kind.model_validate(job["specification"])}
 
 
 class Outcome(NamedTuple):

@@ -36,6 +36,14 @@ class Batch(NamedTuple):
     starts: np.ndarray  # (pairs,) where the document's tokens begin, counted in the pair
 
 
+def twice(batch: Batch) -> Batch:
+    """The same with every pair two times in a row."""
+    ends = np.cumsum(batch.lengths)
+    tokens = [np.arange(end - length, end) for end, length in zip(ends, batch.lengths, strict=True) for _ in range(2)]
+    places = torch.from_numpy(np.concatenate(tokens)).to(batch.inputs.device)
+    return Batch(batch.inputs[places], np.repeat(batch.lengths, 2), np.repeat(batch.starts, 2))
+
+
 class Layout:
     """Where things are in a batch; what does not depend on the tokens themselves."""
 

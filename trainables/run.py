@@ -2,101 +2,21 @@
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from functools import cached_property
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 
-from trainables.batches import Rows
 from trainables.chain import Chain
-from trainables.cross_encoder import CrossEncoder, tokenizer
-from trainables.curriculum import Curriculum
-from trainables.data import task
-from trainables.data.prepared import Prepared
-from trainables.data.tokens import Tokens, load, tokens, tokens_folder
-from trainables.difficulty.kept import of_training
 from trainables.environment import current
-from trainables.features import FeatureReader, Features, features_folder, token_batch
 from trainables.job import Job, Outcome
-from trainables.metrics import measure
-from trainables.packed import Batch
-from trainables.stages import run_segments
-from trainables.training import Pairs, Trainer
-
-_CALIBRATION_QUERIES = 10
+from trainables.stages import Segment, run_segments
+from trainables.training import Trainer
 
 
-class Data:
-    """The prepared task as a run sees it: pairs by split, and their batches."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        settings, fingerprint = job.specification.task, job.specification.data
-        self.prepared = Prepared(fingerprint, job.cache / "prepared" / fingerprint, settings)
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """Token ids of every pair."""
-        model = self._job.specification.model
-        assert model is not None
-        assert self._job.model_path is not None
-        if self.tokens_folder.is_dir():
-            return load(self.tokens_folder)
-        made = tokenizer(self._job.model_path, task(self.prepared.settings.name).added_tokens)
-        return tokens(self.prepared, made, model.name, model.max_length, self._job.cache)
-
-    @cached_property
-    def tokens_folder(self) -> Path:
-        """Where the tokens lie, once they are made."""
-        model = self._job.specification.model
-        assert model is not None
-        return tokens_folder(self.prepared, model.name, model.max_length, self._job.cache)
-
-    @cached_property
-    def features(self) -> Features:
-        """Outputs of the frozen layers."""
-        specification = self._job.specification
-        model, training, environment = specification.model, specification.training, specification.environment
-        assert model is not None
-        assert training is not None
-        assert environment is not None
-        folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
-        return Features(folder, self.tokens)
-
-    def pairs(self, split: str) -> Pairs:
-        """Labels of a split."""
-        chosen = (self.frame["split"] == split).to_numpy()
-        first = int(chosen.argmax())
-        frame, candidates = self.frame[chosen], self.prepared.settings.candidates_of(split)
-        relevant = frame["relevant"].to_numpy()
-        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # relevant first
-        return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The candidates of all splits."""
-        return self.prepared.candidates()
-
-    @property
-    def lengths(self) -> Rows:
-        """(all pairs,) tokens of each pair."""
-        return self.tokens.lengths
-
-    def read(self, rows: Rows) -> Batch:
-        """These pairs, as the model takes them."""
-        return self._reader.batch(rows) if self._reader else token_batch(self.tokens, rows)
-
-    @cached_property
-    def _reader(self) -> FeatureReader | None:
-        model = self._job.specification.model
-        return FeatureReader(self.features) if model and model.frozen_layers else None
-
-
-class Run:
-    """A run in progress: `advance` until it returns an outcome.
+class Run(ABC):
+    """A run in progress: `advance` until it returns an outcome. What it trains and evaluates, a subclass says.
 
     Args:
         job: what runs.
@@ -108,29 +28,42 @@ class Run:
 
     def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
         specification = job.specification
-        assert specification.model is not None
         assert specification.training is not None
-        assert specification.seed is not None
-        assert job.model_path is not None
         assert specification.environment is not None
         if specification.environment != current(specification.environment.kind):
             raise RuntimeError(
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
         fix_arithmetic(specification.training.threads)
-        self.job, self.data, self._started, self._waited = job, Data(job), time.monotonic(), waited
+        self.job, self._started, self._waited = job, time.monotonic(), waited
         self._training = specification.training
-        model = CrossEncoder(job.model_path, specification.model, specification.seed, vocabulary(job))
-        model.to(specification.environment.kind)
-        if specification.model.pooling == "cosine":
-            count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
-            model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
-        self.trainer = Trainer(model, self._training, specification.seed, self.data, lambda: self._curriculum)
+        self.trainer = self._fresh()
         self._chain = Chain(job, self.trainer, waited)
         self._dev_scores: tuple[int, np.ndarray] | None = None  # of the evaluation whose weights would be kept
         self._speeds: dict[int, float] = {}
         self._trained, self._busy = 0, 0.0  # instances and seconds since the last evaluation
         self._work = self._stretches()
+
+    @abstractmethod
+    def _fresh(self) -> Trainer:
+        """Of the model as it is before training."""
+
+    @abstractmethod
+    def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
+        """As `Trainer`."""
+
+    @abstractmethod
+    def _scores(self, split: str) -> np.ndarray:
+        """(pairs,) of the model as it is."""
+
+    @abstractmethod
+    def _measured(self, metric: str, split: str, scores: np.ndarray) -> float:
+        """A metric of these scores."""
+
+    @property
+    def seen(self) -> int:
+        """Instances trained so far."""
+        return self.trainer.seen
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -147,12 +80,6 @@ class Run:
     def advance(self) -> Outcome | None:
         """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
         return next(self._work)
-
-    def trained(self) -> Trainer:
-        """Trains what is left; the model in its final state."""
-        for _ in self._work:
-            pass
-        return self.trainer
 
     def close(self) -> None:
         """Gives up the claim on the stretch that it is in; for a run that is not advanced to its outcome."""
@@ -185,15 +112,14 @@ class Run:
         for segment in run_segments(self.job.specification):
             if segment.start <= self.trainer.seen < min(stop, segment.stop):
                 before, began = self.trainer.seen, time.monotonic()
-                self.trainer.train(segment, min(stop, segment.stop), self._train_pairs, after_step)
+                self._train(segment, min(stop, segment.stop), after_step)
                 self._trained += self.trainer.seen - before
                 self._busy += time.monotonic() - began
 
     def _evaluate(self) -> None:
-        dev = self.data.pairs("dev")
-        scores, decides = self._scores(dev, "dev"), self._training.checkpoint
+        scores, decides = self._finite("dev"), self._training.checkpoint
         names = dict.fromkeys([self.job.metric, *([] if decides == "last" else [decides])])
-        values = {name: mean_metric(name, scores, dev) for name in names}
+        values = {name: self._measured(name, "dev", scores) for name in names}
         if decides == "last" or self.trainer.evaluated(values[decides]):
             self._dev_scores = self.trainer.seen, scores
         row = {f"dev/{name}": value for name, value in values.items()}
@@ -202,34 +128,23 @@ class Run:
             self._speeds[self.trainer.seen] = round(self._trained / self._busy, 1)
         self._trained, self._busy = 0, 0.0
 
-    def _scores(self, pairs: Pairs, split: str) -> np.ndarray:
-        scores = self.trainer.scores(pairs)
+    def _finite(self, split: str) -> np.ndarray:
+        scores = self._scores(split)
         wrong = np.count_nonzero(~np.isfinite(scores))
         if wrong:
             seen = self.trainer.seen
             raise FloatingPointError(f"{wrong} of {len(scores)} {split} scores are not finite after {seen} instances")
         return scores
 
-    @cached_property
-    def _curriculum(self) -> Curriculum | None:
-        """The order in which the training queries come; none: any."""
-        settings = self.job.specification.curriculum
-        return Curriculum(settings, of_training(self.job, self.data.prepared, self._waited)) if settings else None
-
-    @cached_property
-    def _train_pairs(self) -> Pairs:
-        return self.data.pairs("train")
-
     def _outcome(self) -> Outcome:
         split = "dev" if self.job.action == "train" else "test"
-        pairs = self.data.pairs(split)
         best = self.trainer.best
         kept = best.instances if best else self.trainer.seen
         known = self._dev_scores is not None and self._dev_scores[0] == kept and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and known else self._scores(pairs, split)
+        scores = self._dev_scores[1] if self._dev_scores and known else self._finite(split)
         return Outcome(
             split=split,
-            metric=mean_metric(self.job.metric, scores, pairs),
+            metric=self._measured(self.job.metric, split, scores),
             scores=scores,
             history=self.trainer.history,
             weights=self.trainer.weights_hash(),
@@ -241,28 +156,6 @@ class Run:
             damaged=self._chain.damaged,
             seconds=round(time.monotonic() - self._started, 3),
         )
-
-
-def mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
-    """The metric averaged over queries."""
-    lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
-    return measure(name).overall(scores, pairs.relevant, lengths)
-
-
-def sampler_outcome(job: Job) -> Outcome:
-    """The candidates in the order of BM25, whatever sampled them."""
-    started, split = time.monotonic(), "dev" if job.action == "train" else "test"
-    data = Data(job)
-    scores = data.prepared.candidates(split)["bm25"].to_numpy(dtype=float)
-    value = mean_metric(job.metric, scores, data.pairs(split))
-    return Outcome(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
-
-
-def vocabulary(job: Job) -> int:
-    """Tokens that the model must know beside its own; 0: none."""
-    added = task(job.specification.task.name).added_tokens
-    assert job.model_path is not None
-    return len(tokenizer(job.model_path, added)) if added else 0
 
 
 def fix_arithmetic(threads: int) -> None:

@@ -8,8 +8,8 @@ schedule forks from the constant one at its switch point. Loads no torch.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from trainables.common import Smoothing, Specification, digest
 from trainables.schedules import switch_instances
-from trainables.specification import RunSpecification, VariantSettings, digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,7 +20,7 @@ class Segment(NamedTuple):
 
     start: int
     stop: int
-    smoothing: VariantSettings
+    smoothing: Smoothing
 
 
 class Origin(NamedTuple):
@@ -48,19 +48,18 @@ class Stage(NamedTuple):
     best: Best | None = None  # so far; None where a run ends with its last weights
 
 
-def segments(variant: VariantSettings, total: int, batch_size: int) -> list[Segment]:
+def segments(variant: Smoothing, total: int, batch_size: int) -> list[Segment]:
     """The stretches of training over which the settings in force do not change."""
     variant = variant.normalised()
     if variant.schedule != "two_stage":
         return [Segment(0, total, variant)]
     assert variant.switch is not None
     cut = min(switch_instances(variant.switch, total, batch_size), total)
-    smoothed = VariantSettings(distribution=variant.distribution, epsilon=variant.epsilon)
-    parts = [Segment(0, cut, smoothed), Segment(cut, total, VariantSettings())]
+    parts = [Segment(0, cut, variant.constant()), Segment(cut, total, type(variant)())]
     return [part for part in parts if part.start < part.stop]
 
 
-def run_segments(specification: RunSpecification) -> list[Segment]:
+def run_segments(specification: Specification) -> list[Segment]:
     """The segments of a run that trains; none without instances."""
     training = specification.training
     assert training is not None
@@ -71,7 +70,7 @@ def run_segments(specification: RunSpecification) -> list[Segment]:
     ]
 
 
-def stage_key(specification: RunSpecification, instances: int) -> str:
+def stage_key(specification: Specification, instances: int) -> str:
     """Key of the state after `instances`: the hash chained over the segments up to there."""
     root = specification.model_dump(mode="json", exclude={"variant"})
     key = digest({"root": root})
@@ -82,7 +81,7 @@ def stage_key(specification: RunSpecification, instances: int) -> str:
     return key
 
 
-def remembered(specification: RunSpecification, cuts: Iterable[int]) -> list[int]:
+def remembered(specification: Specification, cuts: Iterable[int]) -> list[int]:
     """The instances, increasing, after which a run's state is worth keeping: where another run may fork from it, which
     is only while labels are smoothed at constant strength, and the end.
 
@@ -91,7 +90,7 @@ def remembered(specification: RunSpecification, cuts: Iterable[int]) -> list[int
         cuts: where runs of its study turn their smoothing off.
     """
     parts = run_segments(specification)
-    smoothed = [part for part in parts if part.smoothing.epsilon > 0 and part.smoothing.schedule == "constant"]
+    smoothed = [part for part in parts if part.smoothing.amount > 0 and part.smoothing.schedule == "constant"]
     forks = {cut for cut in cuts if any(part.start < cut <= part.stop for part in smoothed)}
     return sorted(forks | {part.stop for part in parts[-1:]})
 

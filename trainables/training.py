@@ -3,45 +3,21 @@
 import hashlib
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainables.batches import Rows, Sampler, micro_batches
 from trainables.best import BestWeights
-from trainables.cross_encoder import CrossEncoder
-from trainables.curriculum import Curriculum
-from trainables.dropout import Dropout
-from trainables.packed import Batch
-from trainables.randomness import counter
-from trainables.smoothing import target_distribution
-from trainables.specification import TrainingSettings
+from trainables.common import CommonTraining
 from trainables.stages import Best, Segment, Stage
+from trainables.transformer import Transformer
+
+Gradient = Callable[[int, float], float]
+"""(0-based batch number, strength of the smoothing in force) -> the batch's loss, its gradient added to the model's."""
 
 
-class PairSource(Protocol):
-    """Where a trainer gets its pairs from, by their number."""
-
-    @property
-    def lengths(self) -> Rows:
-        """(all pairs,) tokens of each pair."""
-
-    def read(self, rows: Rows) -> Batch:
-        """These pairs, in this order."""
-
-
-class Pairs(NamedTuple):
-    """The labelled candidate pairs of one split."""
-
-    first: int  # number of the split's first pair
-    relevant: np.ndarray  # (pairs,) 0 or 1; a query's relevant ones come first
-    weak_labels: np.ndarray  # (pairs,) NaN where relevant or undefined
-    candidates: int  # pairs a query
-
-
-def learning_rate_factor(seen: int, training: TrainingSettings) -> float:
+def learning_rate_factor(seen: int, training: CommonTraining) -> float:
     """What the learning rate is multiplied with for the batch that starts after `seen` instances."""
     total, warm = training.instances, training.warmup * training.instances
     if seen + training.batch_size <= warm:
@@ -50,63 +26,54 @@ def learning_rate_factor(seen: int, training: TrainingSettings) -> float:
 
 
 class Trainer:
-    """A model in training.
+    """A model in training. Which batches there are and what their loss is, a subclass says.
 
     Args:
         model: fresh, with the head of this seed.
         settings: the optimisation.
         seed: names every draw.
-        source: of the pairs.
-        curriculum: gives, once there is something to train, which training queries a batch may hold; none: all.
+
+    Attributes:
+        seen: instances trained so far.
+        history: the curve, one row a batch or evaluation.
     """
 
-    def __init__(
-        self,
-        model: CrossEncoder,
-        settings: TrainingSettings,
-        seed: int,
-        source: PairSource,
-        curriculum: Callable[[], Curriculum | None] = lambda: None,
-    ) -> None:
-        self.model, self.settings, self.seed, self.source = model, settings, seed, source
-        self._curriculum = curriculum
+    strength: ClassVar[str]
+    """What the history calls the strength of the smoothing."""
+
+    def __init__(self, model: Transformer, settings: CommonTraining, seed: int) -> None:
+        self.model, self.settings, self.seed = model, settings, seed
         self.device = next(model.parameters()).device
         self.seen = 0
         self.history: list[dict[str, float]] = []
         self._best = BestWeights(settings.checkpoint)
-        head = set(model.head.parameters())
-        body = [parameter for parameter in model.trained().values() if parameter not in head]
-        rate = settings.learning_rate
-        self._rates = [rate, settings.head_learning_rate or rate]
+        head, body = model.fresh(), model.trained()
+        groups = [[body[name] for name in body if name not in head], list(head.values())]
+        self._rates = [settings.learning_rate, settings.head_rate()]
         self._optimizer = torch.optim.AdamW(
-            [{"params": body, "lr": self._rates[0]}, {"params": list(head), "lr": self._rates[1]}],
+            [{"params": params, "lr": rate} for params, rate in zip(groups, self._rates, strict=True)],
             eps=settings.adam_epsilon,
             weight_decay=settings.weight_decay,
             fused=True,
         )
 
-    def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
+    def _train(
+        self, segment: Segment, until: int, gradient: Gradient, after_step: Callable[[], None] | None = None
+    ) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
-        lengths = self.source.lengths[pairs.first : pairs.first + len(pairs.relevant)]
-        counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
-        sampler = Sampler(self.seed, self.settings, counts, lengths, self._curriculum())
+        settings = self.settings
         while self.seen < until:
-            epsilon = segment.smoothing.strength(self.seen, self.settings.instances, self.settings.batch_size)
-            loss, factor = self._step(sampler, epsilon, segment.smoothing.distribution, pairs)
+            strength = segment.smoothing.strength(self.seen, settings.instances, settings.batch_size)
+            loss, factor = self._step(gradient, strength)
             row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
-            self.history.append({"instances": self.seen, **row, "train/epsilon": epsilon})
+            self.history.append({"instances": self.seen, **row, self.strength: strength})
             if after_step is not None:
                 after_step()
 
-    def _step(self, sampler: Sampler, epsilon: float, distribution: str, pairs: Pairs) -> tuple[float, float]:
-        settings, step = self.settings, self.seen // self.settings.batch_size
-        rows = sampler.rows(step)
-        targets = torch.from_numpy(
-            target_distribution(pairs.relevant[rows], pairs.weak_labels[rows], epsilon, distribution)
-        ).float()
-        dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
+    def _step(self, gradient: Gradient, strength: float) -> tuple[float, float]:
+        settings = self.settings
         self._optimizer.zero_grad()
-        loss = self._backward(pairs.first + rows, targets, dropout)
+        loss = gradient(self.seen // settings.batch_size, strength)
         if not math.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} after {self.seen} instances")
         nn.utils.clip_grad_norm_(self.model.trained().values(), settings.gradient_norm)
@@ -116,33 +83,6 @@ class Trainer:
         self._optimizer.step()
         self.seen += settings.batch_size
         return loss, factor
-
-    def _backward(self, numbers: Rows, targets: Tensor, dropout: Dropout) -> float:
-        """Adds the gradient of the batch's mean loss, micro-batch by micro-batch; returns the loss."""
-        settings, loss = self.settings, 0.0
-        for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-                logits = self.model(self.source.read(numbers[places]), dropout)
-            wanted = targets[torch.from_numpy(places)].to(self.device)
-            losses = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
-            part = losses / len(numbers)
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += part.item()
-        return loss
-
-    def scores(self, pairs: Pairs) -> np.ndarray:
-        """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64."""
-        return self.scores_of(pairs.first + np.arange(len(pairs.relevant)))
-
-    def scores_of(self, numbers: Rows) -> np.ndarray:
-        """The same of the pairs with these numbers, in this order."""
-        settings, scores = self.settings, np.empty(len(numbers))
-        bf16 = settings.evaluation_precision == "bf16"
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
-            for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
-                logits = self.model(self.source.read(numbers[places])).double()
-                scores[places] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
-        return scores
 
     @property
     def best(self) -> Best | None:

@@ -5,9 +5,10 @@ import importlib.util
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+from trainables.common import CommonModel
 from trainables.errors import UserError
-from trainables.specification import ModelSettings
 
 _FILES = (
     "config.json",
@@ -18,6 +19,7 @@ _FILES = (
     "vocab.txt",
     "merges.txt",
 )
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "merges.txt")
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Model types whose position numbers start after the padding's."""
@@ -79,7 +81,18 @@ def _from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         raise UserError(key, f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
 
 
-def check(path: Path, model: ModelSettings) -> None:
+def longest(path: Path) -> int:
+    """Tokens of the longest text that the model takes."""
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    return int(config["max_position_embeddings"]) - _before_the_first(config)
+
+
+def _before_the_first(config: dict[str, Any]) -> int:
+    """Position numbers that no token has."""
+    return int(config.get("pad_token_id", 1)) + 1 if config.get("model_type") in _POSITIONS_AFTER_PADDING else 0
+
+
+def check(path: Path, model: CommonModel) -> None:
     """Refuses, before anything is loaded, settings that the model cannot have.
 
     Raises:
@@ -88,14 +101,17 @@ def check(path: Path, model: ModelSettings) -> None:
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     check_architecture(config.get("model_type"))
     layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
-    if length is not None and config.get("model_type") in _POSITIONS_AFTER_PADDING:
-        length -= config.get("pad_token_id", 1) + 1
+    if length is not None:
+        length -= _before_the_first(config)
     if layers is not None and model.layers is not None and model.layers > layers:
         raise UserError("model.layers", model.layers, f"at most the model's {layers}")
     if layers is not None and model.frozen_layers >= (model.layers or layers):
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
     if length is not None and model.max_length > length:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
+    if not any((path / name).is_file() for name in _VOCABULARIES):
+        expected = f"{', '.join(_VOCABULARIES[:-1])} or {_VOCABULARIES[-1]} beside its weights"
+        raise UserError("model.name", f"no tokenizer in {path.name!r}", expected)
     if not (path / "model.safetensors").is_file():
         raise UserError("model.name", f"no model.safetensors in {path.name!r}", "weights as safetensors")
 

@@ -8,7 +8,7 @@ from analysis import queries
 from analysis.wandb_files import PROVENANCE
 from study import plan, record, searchlog
 from study.labels import run_name
-from trainables.specification import digest
+from trainables.common import digest
 
 Document = Literal["plan", "search", "queries", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trainables.specification import digest
+from trainables.common import digest
 
 DATA = {
     "fingerprint": "0123456789abcdef",
@@ -58,6 +58,7 @@ class Made:
     """Other hyperparameters: schedule, end, learning_rate, ..."""
     role: str = "search"
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)
+    metric: str = "R10@1"
 
     @property
     def configuration(self) -> str:
@@ -102,12 +103,13 @@ class Made:
             rows.append(
                 {"instances": seen, "train/loss": loss, "train/learning_rate": 5e-6, "train/epsilon": self.epsilon}
             )
-        dev = {"instances": 640, "dev/R10@1": 0.5 + self.quality / 10 + rng.normal(0, 0.005)}
-        return [*rows, {"instances": 320, "dev/R10@1": dev["dev/R10@1"] - 0.1 + rng.normal(0, 0.005)}, dev]
+        key = f"dev/{self.metric}"
+        dev = {"instances": 640, key: 0.5 + self.quality / 10 + rng.normal(0, 0.005)}
+        return [*rows, {"instances": 320, key: dev[key] - 0.1 + rng.normal(0, 0.005)}, dev]
 
     def summary(self) -> dict[str, Any]:
         values: dict[str, Any] = {"state": self.state, "seconds": 1.5, "instances_trained": 640, "instances_reused": 0}
-        return values | ({"error": "out of memory"} if self.state == "failed" else {"dev/R10@1": 0.5})
+        return values | ({"error": "out of memory"} if self.state == "failed" else {f"dev/{self.metric}": 0.5})
 
 
 def scores(split: str, queries: int, quality: float, seed: int, candidates: int = 10) -> pd.DataFrame:
@@ -206,4 +208,4 @@ def write_records(
             run.scores["dev"].to_parquet(place / "scores.parquet", index=False)
             if "test" in run.scores:
                 run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
-                (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {"test/R10@1": 0.5}}))
+                (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {f"test/{run.metric}": 0.5}}))

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from study.tracking.offline_files import await_whole
 from tests.analysis.builders import Made
-from trainables.specification import digest
+from trainables.common import digest
 
 
 @contextlib.contextmanager
@@ -58,7 +59,10 @@ def write_wandb(
             session(folder, **about, history=run.history(), summary=run.summary(), scores=dev)
             if resume and "test" in files:
                 session(
-                    folder, **about, summary={"state": "finished", "test/R10@1": 0.5}, scores={"test": files["test"]}
+                    folder,
+                    **about,
+                    summary={"state": "finished", f"test/{run.metric}": 0.5},
+                    scores={"test": files["test"]},
                 )
 
 
@@ -93,7 +97,9 @@ def session(
         project="synthetic", mode="offline", dir=str(folder.resolve()), id=id, group=group, job_type=job, config=config,
         resume="allow", settings=settings,
     )  # fmt: skip
+    file = Path(run.settings.sync_file)
     fill(run, folder, history, summary, scores, queries)
+    await_whole(file)
 
 
 def fill(

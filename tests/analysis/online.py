@@ -12,7 +12,7 @@ import pandas as pd
 from tests.analysis.builders import Made
 from tests.analysis.offline import fill
 from tests.wandb_server import Server
-from trainables.specification import digest
+from trainables.common import digest
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ def test_main_table(tmp_path: Path) -> None:
     assert list(rows) == ["BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"]
     values = per_query(analysis.results, "test", "R10@1").groupby(["system", "seed"])["value"].mean()
     assert rows["T-WSLS"].test == pytest.approx((values["T-WSLS"].mean(), values["T-WSLS"].std()))
-    assert (rows["T-WSLS"].epsilon, rows["T-WSLS"].switch, rows["T-WSLS"].marks) == (0.2, 0.5, "▲△")
+    assert (rows["T-WSLS"].strength, rows["T-WSLS"].switch, rows["T-WSLS"].marks) == (0.2, 0.5, "▲△")
     assert rows["BM25"].test is not None
     assert rows["BM25"].test[1] is None
     assert analysis.table.notes == []
@@ -173,7 +173,7 @@ def test_two_tested_configurations_of_a_variant_are_refused_unless_one_is_comple
     with pytest.raises(UserError, match="system LS: test scores of LS"):
         _analyse(tmp_path / "two", runs + extra)
     analysis = _analyse(tmp_path / "one", runs + extra[:2])
-    assert next(row for row in analysis.table.rows if row.system == "LS").epsilon == 0.2
+    assert next(row for row in analysis.table.rows if row.system == "LS").strength == 0.2
     assert "seed 3 is missing" in analysis.table.notes[0]
 
 

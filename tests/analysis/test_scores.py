@@ -65,6 +65,14 @@ def test_a_query_with_a_nan_score_is_nan_and_the_others_are_as_before(tmp_path: 
     pd.testing.assert_series_equal(after.drop("dev-3"), before.drop("dev-3"))
 
 
+@pytest.mark.parametrize("name", ["MAP", "STS/dev-3"])
+def test_an_index_that_a_file_keeps_is_not_that_of_its_rows(tmp_path: Path, name: str) -> None:
+    frame = ragged()
+    expected = Evaluator().per_query(written(tmp_path, frame), "dev", name, "here")
+    frame.set_index(frame.index + 7).to_parquet(tmp_path / "kept.parquet")
+    pd.testing.assert_series_equal(Evaluator().per_query(tmp_path / "kept.parquet", "dev", name, "here"), expected)
+
+
 def test_metrics_of_one_file_do_not_mix(tmp_path: Path) -> None:
     """One evaluator, in whatever order it is asked, says what a new one does."""
     path, evaluator = written(tmp_path, scores("dev", 20, 0.5, 1)), Evaluator()

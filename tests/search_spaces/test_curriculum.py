@@ -8,8 +8,10 @@ import pytest
 
 from search_spaces.curriculum import DEFAULTS, curriculum, defaults
 from search_spaces.family import Family
+from search_spaces.ranking import KIND
 from search_spaces.replicates import Search
 from search_spaces.space import points
+from trainables.schedules import VARIANTS
 
 GRID: dict[str, Any] = {
     "pacing": ("step", "linear", "root_2"),
@@ -21,7 +23,7 @@ GRID: dict[str, Any] = {
 
 def family(variant: str = "BERT", grid: dict[str, Any] = GRID) -> Family:
     smoothing = {"epsilon": (0.1, 0.2), "schedule": ("two_stage",), "switch": (0.5,)}
-    return Family(variant, smoothing, {}, {}, grid, f"{variant}-CL")
+    return Family(f"{variant}-CL", VARIANTS[variant], KIND.untuned, smoothing, {}, {}, grid)
 
 
 def test_every_point_is_there_once_and_step_has_no_delta() -> None:
@@ -63,7 +65,7 @@ def test_a_sampler_answers_the_same_questions() -> None:
 def test_a_search_proposes_distinct_points_and_two_systems_different_ones(sampler: str) -> None:
     asked = []
     for name in ("CL", "T-LS-CL"):
-        own = Family("BERT", {}, {}, {}, GRID, name)
+        own = Family(name, VARIANTS["BERT"], KIND.untuned, {}, {}, {}, GRID)
         search, proposed = Search(own, 8, 2, sampler, 0), []
         while found := search.round():
             proposed += found

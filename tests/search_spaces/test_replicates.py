@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_spaces.family import Family
+from search_spaces.ranking import KIND
 from search_spaces.replicates import Search
 from search_spaces.samplers import SAMPLERS
 from search_spaces.space import Point
@@ -27,12 +28,18 @@ EVERY_SCHEDULE = {**GRID, "schedule": ("linear", "two_stage", "exponential", "co
 OPTIMISATION = {"learning_rate": (1e-5, 3e-5, 1e-4), "negatives": (1, 3)}
 UNTUNED = {"learning_rate": 3e-5, "negatives": 1}
 EVERY_SAMPLER = [*SAMPLERS, "grid"]
+
+
+def _family(name: str, smoothing: dict[str, Any], optimisation: dict[str, Any] | None = None) -> Family:
+    return Family(name, VARIANTS[name], KIND.untuned, smoothing, optimisation or {}, UNTUNED)
+
+
 FAMILIES = {
-    "LS": Family("LS", GRID, {}, {}),
-    "T-LS": Family("T-LS", GRID, {}, {}),
-    "T-WSLS": Family("T-WSLS", EVERY_SCHEDULE, {}, {}),
-    "T-LS, optimisation": Family("T-LS", GRID, OPTIMISATION, UNTUNED),
-    "BERT, optimisation": Family("BERT", {}, OPTIMISATION, UNTUNED),
+    "LS": _family("LS", GRID),
+    "T-LS": _family("T-LS", GRID),
+    "T-WSLS": _family("T-WSLS", EVERY_SCHEDULE),
+    "T-LS, optimisation": _family("T-LS", GRID, OPTIMISATION),
+    "BERT, optimisation": _family("BERT", {}, OPTIMISATION),
 }
 
 
@@ -62,9 +69,9 @@ def test_every_sampler_tries_the_untuned_values_first_and_nothing_twice(sampler:
     found = run(made)
     assert len(found) == len(set(found)) == min(10, made.size)
     first = found[0].values
-    if VARIANTS[FAMILIES[family].variant].distribution != "none":
+    if FAMILIES[family].cell.distribution != "none":
         assert first["epsilon"] == 0.2
-    if VARIANTS[FAMILIES[family].variant].schedule != "constant":
+    if FAMILIES[family].cell.schedule != "constant":
         assert (first["schedule"], first["switch"]) == ("two_stage", 0.5)
     if "optimisation" in family:
         assert {name: first[name] for name in UNTUNED} == UNTUNED

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.smoothing import settings, smoothing
+from search_spaces.ranking import KIND
+from search_spaces.smoothing import smoothing
 from search_spaces.space import Grid, Point, Trial, branches, choose, places, points, values
 from tests.search_spaces.test_replicates import EVERY_SCHEDULE, FAMILIES
 from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
@@ -36,15 +37,15 @@ def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
 
 
 def test_a_schedule_has_its_own_settings_and_no_others() -> None:
-    found = list(points(lambda trial: Point(smoothing(trial, "T-LS", EVERY_SCHEDULE))))
+    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS["T-LS"], KIND.untuned, EVERY_SCHEDULE))))
     assert {point.smoothing for point in found} == by_hand(EVERY_SCHEDULE)
     assert len(found) == len(set(found)) == 4 * (3 + 2 + 1 + 1 + 1)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_point_is_a_variant_and_no_two_are_the_same(name: str) -> None:
-    found = list(points(lambda trial: Point(smoothing(trial, name, EVERY_SCHEDULE))))
-    made = {settings(name, dict(point.smoothing)).normalised() for point in found}
+    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS[name], KIND.untuned, EVERY_SCHEDULE))))
+    made = {KIND.smoothed(name, dict(point.smoothing)).normalised() for point in found}
     assert len(made) == len(found)
     assert {variant.distribution for variant in made} == {VARIANTS[name].distribution}
 
@@ -60,7 +61,7 @@ def test_a_trial_that_answers_with_a_points_places_arrives_at_it(name: str) -> N
 def test_points_part_by_what_they_have_and_each_branch_is_a_product() -> None:
     grid = {"epsilon": (0.1, 0.2), "schedule": ("two_stage", "cosine", "beta"), "switch": (0.25, 0.5, 0.75)}
     grid |= {"a": (1.0, 2.0), "b": (1.0, 2.0)}
-    found = list(points(lambda trial: Point(smoothing(trial, "T-LS", grid))))
+    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS["T-LS"], KIND.untuned, grid))))
     parted = branches(found)
     assert sorted(point for branch in parted for point in branch) == sorted(found)
     names = [("epsilon", "schedule", "switch"), ("epsilon", "schedule"), ("epsilon", "schedule", "a", "b")]

@@ -16,7 +16,8 @@ from study.campaign import Campaign
 from study.config import Study
 from study.configuration import Configuration, Errand, Resolved
 from study.ledger import Ledger
-from trainables.specification import Environment
+from study.settings import study_type
+from trainables.common import Environment
 
 Labels = dict[str, Any]
 Metric = Callable[[Labels], float | None]
@@ -28,7 +29,7 @@ RESOLVED = Resolved(
     model_path=Path("/nowhere"),
     environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1"),
 )
-STUDY = Study.model_validate(
+STUDY = study_type().model_validate(
     {
         "name": "small",
         "seeds": SEEDS,

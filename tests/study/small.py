@@ -10,7 +10,7 @@ from study.campaign import Campaign
 from study.configuration import Configuration, Resolved
 from study.housekeeping import Budget
 from study.ledger import Ledger
-from study.settings import Study
+from study.settings import Study, study_type
 from study.tracking import Tracking
 from study.trial import Trial
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
@@ -35,7 +35,7 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
         "output": {"folder": str(place)},
         **changes,
     }
-    return Study.model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
+    return study_type().model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
 
 
 def campaign(world: World, made: Study) -> Campaign:

@@ -24,9 +24,9 @@ from tests.study.small import study as real_study
 from tests.trainables.small import World
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
+from trainables.common import digest
 from trainables.errors import UserError
 from trainables.files import write_json
-from trainables.specification import digest
 
 CURVE = [{"instances": 16, "train/loss": 0.5}]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from search_spaces.ranking import RankingSearch
 from study import record, searchlog
 from study.budgets import Clock, spent
 from study.ledger import Ledger
-from study.searching import SearchSettings
 from study.settings import ResourceSettings
 from tests.study.driving import STUDY, campaign, drive
 from trainables.errors import UserError
@@ -38,7 +38,7 @@ def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     clock, ledger = Clock(tmp_path, time.monotonic()), Ledger(tmp_path)
-    study = STUDY.model_copy(update={"search": SearchSettings(hours=1.5)})
+    study = STUDY.model_copy(update={"search": RankingSearch(hours=1.5)})
     now[0] = 1.49 * 3600
     assert spent(study, clock, ledger) is None
     assert spent(STUDY, clock, ledger) is None
@@ -54,7 +54,7 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
         record.write(tmp_path, "dev", entry, None)
     ledger = Ledger(tmp_path)
     for budget, expected in ((1.01, None), (0.99, "search.gpu_hours")):
-        parts = {"search": SearchSettings(gpu_hours=budget), "resources": ResourceSettings(gpu=0.5)}
+        parts = {"search": RankingSearch(gpu_hours=budget), "resources": ResourceSettings(gpu=0.5)}
         assert spent(STUDY.model_copy(update=parts), Clock(tmp_path, time.monotonic()), ledger) == expected
 
 

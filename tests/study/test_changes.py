@@ -7,7 +7,7 @@ import pytest
 
 from study import changes
 from study.plan import declared, settle
-from study.settings import Study
+from study.settings import Study, study_type
 from trainables.specification import TaskSettings
 
 MODEL = "sha256:0"
@@ -15,7 +15,7 @@ TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}
 
 
 def study(**changed: Any) -> Study:
-    return Study.model_validate({"name": "small", "training": TRAINING, **changed})
+    return study_type().model_validate({"name": "small", "training": TRAINING, **changed})
 
 
 @pytest.mark.parametrize(

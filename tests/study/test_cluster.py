@@ -13,8 +13,8 @@ from study import joining, nodes
 from study.config import load
 from study.labels import run_name
 from study.watch import Watch
+from trainables.common import Environment
 from trainables.errors import UserError
-from trainables.specification import Environment
 
 
 def node(name: str = "a", **resources: float) -> dict[str, Any]:

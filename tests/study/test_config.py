@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from study.config import STUDIES, VARIANTS, Study, load, shipped
+from study.config import STUDIES, load, shipped
 from study.searches import searched
-from study.settings import SearchSettings
 from trainables.errors import UserError
+from trainables.schedules import VARIANTS
 
 HEAVY = ("torch", "ray", "wandb", "optuna", "pandas", "scipy", "numpy", "transformers")
 SMALL = 'name = "small"\n[training]\ninstances = 64\nbatch_size = 32\nnegatives = 1\n'
@@ -53,7 +53,7 @@ def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
     study = load("small.toml")
-    assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), VARIANTS)
+    assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), tuple(VARIANTS))
     assert (study.folder, study.cache) == (tmp_path / "results/small", tmp_path / "results/.cache")
     assert study.project == "small"
 
@@ -291,7 +291,7 @@ def test_a_study_is_frozen_and_checks_itself() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         study.name = "other"
     with pytest.raises(ValidationError, match="distinct configurations"):
-        Study(**{**dict(study), "search": SearchSettings(trials={"LS": 5})})
+        type(study)(**{**dict(study), "search": type(study.search)(trials={"LS": 5})})
 
 
 def test_loading_a_study_is_light() -> None:

@@ -20,7 +20,7 @@ from study.trial import Trial
 from tests.study.small import BATCHES, campaign, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum_settings import CurriculumSettings
-from trainables.run import Run
+from trainables.ranker_run import RankerRun
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
 ORDERED: dict[str, Any] = {
@@ -110,14 +110,14 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
 ) -> None:
     asked = []
 
-    def broken(run: Run) -> None:
+    def broken(run: RankerRun) -> None:
         asked.append(run.job.action)
         raise RuntimeError("no room for the table")
 
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     begun = campaign(world, made)
     with monkeypatch.context() as patch:
-        patch.setattr("trainables.difficulty.kept.keep", broken)
+        patch.setattr("trainables.ranking.keep", broken)
         _run_out(begun)
     assert asked == ["train"]
     assert begun.finished

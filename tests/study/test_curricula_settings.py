@@ -64,7 +64,7 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> N
         (['curriculum.variants=["LS"]'], "curriculum.variants: ['LS']; expected names out of variants, BERT"),
         (["training.evaluations=1"], "training.evaluations: 1; expected 2 or more, among which MAP is best"),
         (["confirm.seeds=[0]"], "curriculum.seed: 0; expected one that is not among seeds and confirm.seeds"),
-        (['curriculum.pacing=["standard"]'], "standard is the baseline BERT"),
+        (['curriculum.pacing=["standard"]'], "standard is the baseline"),
         (['curriculum.pacing=["cubic"]'], "or root_n for any n"),
         (['curriculum.score=["length"]'], "expected a list of distinct names out of random, turns"),
         (["curriculum.delta=[1.0]"], "each above 0 and below 1"),

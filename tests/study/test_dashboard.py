@@ -15,13 +15,13 @@ from analysis.tables import analyse
 from study import names, plan, record
 from study.config import load
 from study.panels import varied
-from study.preparation import described
 from study.settings import Study
 from study.trial import Trial
 from study.workspace import as_json, workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
 from tests.study.small import campaign, conduct, study
 from tests.trainables.small import World
+from trainables.ranking_data import described
 
 TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 

@@ -6,13 +6,13 @@ import pytest
 
 from study.hyperparameters import read
 from study.searches import family
-from study.settings import Study
+from study.settings import Study, study_type
 from tests.study.driving import STUDY
 from trainables.errors import UserError
 
 
 def study(**search: Any) -> Study:
-    return Study.model_validate({**STUDY.model_dump(), "search": {**STUDY.search.model_dump(), **search}})
+    return study_type().model_validate({**STUDY.model_dump(), "search": {**STUDY.search.model_dump(), **search}})
 
 
 WIDE = study(

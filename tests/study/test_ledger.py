@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.scores import Evaluator
 from study import record
 from study.ledger import Ledger
+from tests.analysis.similarity import similarities
 from tests.study.driving import empty_folder
 from trainables.errors import UserError
-from trainables.metrics import average_precision, measure, recall_at
+from trainables.metrics import average_precision, measure, recall_at, spearman
 
 METRIC = "R4@1"
 IDS = ("a", "b", "c")
@@ -134,6 +136,24 @@ def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
     groups = [group for _, group in sorted(frame.groupby("query_id"))]
     expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
     np.testing.assert_allclose(Ledger(tmp_path).per_query("a", "MAP"), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["STS", "STS/STS12", "STS/STS12/a"])
+def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_the_files(
+    tmp_path: Path, name: str
+) -> None:
+    frame = similarities("dev", 1.0, 3)
+    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    record.write(tmp_path, "dev", entry("b", "dev", 0.5, "cpu"), frame.sample(frac=1, random_state=1))
+    ledger = Ledger(tmp_path)
+    values = ledger.per_query("a", name)
+    np.testing.assert_array_equal(values, ledger.per_query("b", name))
+    expected = Evaluator().per_query(record.scores_file(tmp_path, "a"), "dev", name, "here")
+    np.testing.assert_array_equal(values, expected.to_numpy())
+    groups = [own for query, own in frame.groupby("query_id") if name.removeprefix("STS/") in str(query)]
+    if name != "STS":
+        own = pd.concat(groups)
+        assert ledger.overall("a", name) == pytest.approx(100 * spearman(own["score"], own["relevant"]), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["record.json", "test.json"])

@@ -69,9 +69,8 @@ def test_settings_in_instances_stay_as_they_are() -> None:
 @pytest.fixture
 def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     """What the tiny task's data is, wherever a study looks for it."""
-    monkeypatch.setattr("study.resolution.prepare", lambda *_: world.prepared)
-    monkeypatch.setattr("study.preparation.prepare", lambda *_: world.prepared)
-    monkeypatch.setattr("study.preview.find", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.ranking_data.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.ranking_data.find", lambda *_: world.prepared)
     return world.prepared
 
 

@@ -13,7 +13,7 @@ from study.sharing import shared, unshared
 from tests.study.small import BATCHES, campaign, conduct, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
 from trainables.processes import machine
-from trainables.run import Run
+from trainables.ranker_run import RankerRun
 
 WHOLE_GRID = {
     "variants": ["BERT", "LS", "T-LS"],
@@ -90,7 +90,7 @@ def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, f
         errand = interrupted.next()
         assert errand is not None
         if errand.job.specification.system == "cross-encoder":
-            run = Run(errand.job)
+            run = RankerRun(errand.job)
             run.advance()
             run.close()
     begun = campaign(world, made)

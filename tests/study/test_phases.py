@@ -22,7 +22,7 @@ from study.ledger import Ledger
 from study.objectives import means
 from study.race import behind
 from study.rounds import per_query
-from study.settings import Study
+from study.settings import Study, study_type
 from tests.study.driving import RESOLVED, STUDY, Labels, decisions, empty_folder
 
 QUERIES, CANDIDATES = 60, 10
@@ -33,7 +33,7 @@ def study(**changes: Any) -> Study:
     """STUDY with five seeds, some of its parts changed."""
     base = {**STUDY.model_dump(), "seeds": (1, 2, 3, 4, 5)}
     parts = {key: {**base[key], **value} if isinstance(value, dict) else value for key, value in changes.items()}
-    return Study.model_validate({**base, **parts})
+    return study_type().model_validate({**base, **parts})
 
 
 def draw(*name: object) -> np.random.Generator:

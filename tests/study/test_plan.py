@@ -9,15 +9,16 @@ import pytest
 from analysis.results import Plan
 from study.config import Study, load, shipped
 from study.plan import declared, settle
+from study.settings import study_type
+from trainables.common import digest
 from trainables.errors import UserError
-from trainables.specification import digest
 
 MODEL = "sha256:0"
 ALL = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
 
 
 def study(**changes: Any) -> Study:
-    return Study.model_validate(
+    return study_type().model_validate(
         {"name": "small", "training": {"instances": 64, "batch_size": 32, "negatives": 1}, **changes}
     )
 

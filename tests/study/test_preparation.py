@@ -13,14 +13,15 @@ from study.campaign import Campaign
 from study.configuration import Resolved
 from study.housekeeping import clean
 from study.ledger import Ledger
-from study.preparation import check, described, summarise
-from study.settings import Study
+from study.preparation import summarise
+from study.settings import Study, study_type
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS
 from tests.trainables.small import World
 from trainables import environment, weights
 from trainables.data.prepared import prepare
 from trainables.errors import UserError
+from trainables.ranking_data import check, described
 from trainables.specification import TaskSettings
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
@@ -39,7 +40,7 @@ def study(world: World, place: Path, task: TaskSettings, **changes: Any) -> Stud
         "output": {"folder": str(place / "results")},
         "cache": {"folder": str(place / "cache")},
     }
-    return Study.model_validate(made | changes)
+    return study_type().model_validate(made | changes)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from study.config import load
 from study.estimate import Cost, calibrated, recorded
 from study.places import places
 from study.preview import preview
-from study.settings import Study
+from study.settings import Study, study_type
 from tests.study.command import SMALL, light, run
 from tests.study.driving import STUDY, campaign, drive
 from tests.study.small import study as tiny_study
@@ -23,7 +23,7 @@ from trainables.files import write_json
 
 
 def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
-    made = Study.model_validate(
+    made = study_type().model_validate(
         {
             **STUDY.model_dump(by_alias=True),
             "output": {"folder": str(tmp_path)},
@@ -111,7 +111,7 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tiny_study(world, tmp_path / "study", fresh())
-    monkeypatch.setattr("study.resolution.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.ranking_data.prepare", lambda *_: world.prepared)
     said: list[str] = []
     rates = calibrate(made, said.append, seconds=0.3)
     assert said == [f"calibrating: 0 s of training, {places(made)} at once"]

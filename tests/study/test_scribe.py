@@ -11,8 +11,8 @@ from study.tracking import Scribe, Tracking
 from study.tracking.markers import note, of_evaluation
 from study.tracking.missing import write_missing
 from tests.study.mirrors import PLAN, recorded
+from trainables.common import digest
 from trainables.files import write_json
-from trainables.specification import digest
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_spaces.smoothing import settings as settings_of
+from search_spaces.ranking import KIND
+from search_spaces.settings import ConfirmSettings
 from study.searches import family, searched, size
-from study.searching import ConfirmSettings
-from study.settings import Study
+from study.settings import Study, study_type
 from study.sharing import Bounds, distinct, shared, unshared
 from trainables.specification import VariantSettings
 from trainables.stages import segments
@@ -53,14 +53,14 @@ def proposals(study: Study, name: str) -> list[Chosen]:
     points, count = space.points(), searched(study)[name]
     default = next((point for point in space.defaults()[:1] if point in points), None)
     sets = [chosen for chosen in combinations(points, count) if default is None or default in chosen]
-    return [tuple((settings_of(name, dict(p.smoothing)), p.optimisation) for p in chosen) for chosen in sets]
+    return [tuple((KIND.smoothed(name, dict(p.smoothing)), p.optimisation) for p in chosen) for chosen in sets]
 
 
 def study_of(
     batches: int, grid: tuple[list[float], list[float]], trials: dict[str, int], seeds: int = 1, **search: Any
 ) -> Study:
     epsilon, switch = grid
-    return Study.model_validate(
+    return study_type().model_validate(
         {
             "name": "small",
             "seeds": list(range(seeds)),

@@ -18,7 +18,7 @@ from study.campaign import Campaign
 from study.configuration import Configuration, Errand, Maker
 from study.ledger import Ledger
 from study.opening import Opened
-from study.settings import Study
+from study.settings import Study, study_type
 from study.sweeping import Single
 from study.tracking import Scribe
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
@@ -47,7 +47,7 @@ def single(folder: Path, name: str, point: Point) -> Single:
 
 
 def in_folder(folder: Path, **changes: Any) -> Study:
-    return Study.model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
+    return study_type().model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
 
 
 def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
 
         drive(made, metric, watch=watch)
 
-    monkeypatch.setattr(session, "opened", lambda study: Opened(study, RESOLVED, "plan-hash", archive))
+    monkeypatch.setattr(session, "opened", lambda study: Opened(study, RESOLVED, "plan-hash", archive, None))
     monkeypatch.setattr(session, "carry_out", carry_out)
     with pytest.raises(KilledError):
         session.conduct(study, 0.0)

@@ -11,7 +11,7 @@ from study.tracking import Scribe, Tracking
 from study.tracking.content import project_of
 from tests.study.mirrors import PLAN, SPLITS, recorded
 from tests.wandb_server import Server
-from trainables.specification import digest
+from trainables.common import digest
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from study.tracking.content import FINDINGS, document, project_of
 from study.tracking.markers import mirrored, of_evaluation
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
+from trainables.common import digest
 from trainables.files import write_json
-from trainables.specification import digest
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import torch
 import torch._dynamo  # by the first optimizer
 from transformers import AutoModel, BertModel, PreTrainedTokenizerFast
 
-import trainables.run
+import trainables.encoding
+import trainables.ranking
 
 torch.set_num_threads(1)
-LOADED = (AutoModel, BertModel, PreTrainedTokenizerFast, trainables.run)
+LOADED = (AutoModel, BertModel, PreTrainedTokenizerFast, trainables.encoding, trainables.ranking)

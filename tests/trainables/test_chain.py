@@ -24,7 +24,7 @@ from tests.trainables.small import (
 from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.job import Job, Outcome
 from trainables.processes import machine
-from trainables.run import Run
+from trainables.ranker_run import RankerRun
 from trainables.stages import remembered, stage_key
 
 TOTAL = BATCHES * BATCH_SIZE
@@ -41,7 +41,7 @@ def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fres
     errand = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})
     tries, start = 0, 0
     while True:
-        run = Run(errand)
+        run = RankerRun(errand)
         assert run.trainer.seen == start
         end = _steps(run, 1)
         run.close()
@@ -54,7 +54,7 @@ def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fres
     assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()
 
 
-def _steps(run: Run, count: int) -> Outcome | None:
+def _steps(run: RankerRun, count: int) -> Outcome | None:
     for _ in range(count):
         outcome = run.advance()
         if outcome is not None:
@@ -91,7 +91,7 @@ def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, p
     whole = finish(job(world, fresh(), T_LS, FROZEN))
     errand = job(world, fresh(), T_LS, FROZEN, cuts=CUTS if place == "*" else (), evaluations=4)
     errand = errand.model_copy(update={"interval": 0.0 if place != "*" else 60.0})
-    run = Run(errand)
+    run = RankerRun(errand)
     _steps(run, 3)
     run.close()
     for name, damage in DAMAGED:
@@ -135,7 +135,7 @@ def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World
 def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) -> None:
     """Its scores are those of the state it has taken over, not of its own last evaluation."""
     errand = job(world, fresh(), LS)
-    slow = Run(errand)
+    slow = RankerRun(errand)
     _steps(slow, 2)
     assert slow.trainer.seen == TOTAL // 2
     fast = finish(errand)
@@ -167,7 +167,7 @@ def test_what_other_studies_trained_is_shared_and_what_one_trained_before_a_kill
     world: World, fresh: Fresh
 ) -> None:
     errand = job(world, fresh(), LS).model_copy(update={"study": "one"})
-    run = Run(errand)
+    run = RankerRun(errand)
     _steps(run, 1)
     run.close()
     again = finish(errand)
@@ -206,6 +206,6 @@ def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -
         if calls == 3:
             claim.unlink()
 
-    outcome = finish(Run(errand, waited))
+    outcome = finish(RankerRun(errand, waited))
     assert calls == 3
     assert outcome.instances_trained == TOTAL

@@ -12,7 +12,7 @@ from trainables.cross_encoder import CrossEncoder
 from trainables.errors import UserError
 from trainables.features import token_batch
 from trainables.packed import Batch
-from trainables.run import Data, Run
+from trainables.ranker_run import Data, RankerRun
 from trainables.specification import ModelSettings
 from trainables.training import weights_hash
 from trainables.weights import check
@@ -41,7 +41,7 @@ def test_the_feature_cache_changes_no_logit(world: World, fresh: Fresh, family: 
 
 
 def test_the_frozen_part_stays(world: World, fresh: Fresh) -> None:
-    run = Run(job(world, fresh(), model=FROZEN))
+    run = RankerRun(job(world, fresh(), model=FROZEN))
     model = run.trainer.model
     assert model.lower is not None
     lower, upper = dict(model.lower.named_parameters()), dict(model.upper.named_parameters())

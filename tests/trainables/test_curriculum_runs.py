@@ -25,9 +25,9 @@ from trainables.curriculum_settings import CurriculumSettings
 from trainables.difficulty import kept
 from trainables.groundwork import groundwork
 from trainables.job import Job
-from trainables.ranker import Ranker
-from trainables.run import Data, Run
+from trainables.ranker_run import Data, RankerRun
 from trainables.specification import RunSpecification, VariantSettings
+from trainables.worker import Worker
 
 UNIFORM = {"sampling": "uniform"}
 SCORER_SEED = 7
@@ -54,7 +54,7 @@ def curricular(world: World, cache: Path, variant: VariantSettings = BASELINE, *
 
 
 def keep(world: World, cache: Path, action: str = "train") -> None:
-    for _ in kept.keep(Run(scorer(world, cache).model_copy(update={"action": action}))):
+    for _ in kept.keep(RankerRun(scorer(world, cache).model_copy(update={"action": action}))):
         pass
 
 
@@ -83,7 +83,7 @@ def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: F
     errand = errand.model_copy(update={"interval": 0.0, "cuts": ()})
     tries, outcome = 0, None
     while outcome is None:
-        run = Run(errand)
+        run = RankerRun(errand)
         outcome = run.advance()
         run.close()
         tries += 1
@@ -112,7 +112,7 @@ def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -
     """Through the whole chain: the first step's queries are among the easiest third by the texts themselves."""
     errand = ready(curricular(world, fresh(), score="words_responses", delta=0.3, duration=1.0))
     data, seen = Data(errand), list[np.ndarray]()
-    run = Run(errand)
+    run = RankerRun(errand)
     whole = run.data.read
 
     def read(rows: np.ndarray) -> Any:
@@ -180,7 +180,7 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
 
 def conducted(errand: Job) -> tuple[dict[str, Any], int]:
     """What a trial reports at its end, and its steps."""
-    trial, steps = Ranker(config={"job": errand.model_dump_json()}), 1
+    trial, steps = Worker(config={"job": errand.model_dump_json()}), 1
     while not (result := trial.step())["done"]:
         steps += 1
     trial.cleanup()
@@ -223,7 +223,7 @@ def test_difficulties_of_a_scorer_are_the_same_in_every_cache(world: World, plac
 def test_bert_scores_are_those_of_the_trained_model(world: World, place: Path, split: str) -> None:
     action = "test" if split == "test" else "train"
     keep(world, place, action)
-    outcome = finish(Run(scorer(world, place).model_copy(update={"action": action})))
+    outcome = finish(RankerRun(scorer(world, place).model_copy(update={"action": action})))
     order = CurriculumSettings(score="BERT_loss", scorer=scorer(world, place).specification.id)
     table = kept.read(place / "prepared" / world.prepared.fingerprint, order, "")
     assert table is not None

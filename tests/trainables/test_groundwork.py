@@ -13,7 +13,7 @@ from tests.trainables.small import BASELINE, FROZEN, Fresh, World, job
 from trainables import features
 from trainables.groundwork import groundwork
 from trainables.job import Job
-from trainables.run import Data
+from trainables.ranker_run import Data
 
 SMALL = 7
 """Pairs of a part, so that there are many."""
@@ -37,7 +37,7 @@ def work(text: str, barrier: Any, told: Any) -> None:
     from trainables.data import tokens
 
     made, write, compute, done = Job.model_validate_json(text), tokens._write, features.Features.compute, []
-    features.PAIRS_PER_PART = SMALL
+    features.PER_PART = SMALL
     tokens._write = lambda *arguments: (done.append("tokens"), write(*arguments))  # type: ignore[assignment]
     features.Features.compute = lambda *arguments: (done.append(arguments[1]), compute(*arguments))  # type: ignore[assignment]
     barrier.wait()
@@ -49,7 +49,7 @@ def work(text: str, barrier: Any, told: Any) -> None:
 def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Job, int]:
     """A run whose groundwork one process did alone, and how many parts there were."""
     made = elsewhere(job(world, fresh(), BASELINE, FROZEN), tmp_path / "alone")
-    monkeypatch.setattr(features, "PAIRS_PER_PART", SMALL)
+    monkeypatch.setattr(features, "PER_PART", SMALL)
     parts = list(groundwork(made))
     assert [part.done for part in parts] == list(range(1, parts[-1].total + 1))
     assert parts[-1].total > 5

@@ -15,7 +15,7 @@ from trainables.cross_encoder import CrossEncoder
 from trainables.packed import Batch
 from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
 from trainables.stages import Segment
-from trainables.training import Pairs, Trainer
+from trainables.ranker_training import Pairs, RankerTrainer
 
 length, size, tokens = map(int, sys.argv[2:])
 
@@ -27,7 +27,7 @@ class Full:
 
 torch.set_num_threads(1)
 settings = TrainingSettings(instances=size, batch_size=size, negatives=1, tokens_per_micro_batch=tokens)
-trainer = Trainer(CrossEncoder(Path(sys.argv[1]), ModelSettings(), 1), settings, 1, Full())
+trainer = RankerTrainer(CrossEncoder(Path(sys.argv[1]), ModelSettings(), 1), settings, 1, Full())
 labels = np.tile([1, 0], size // 2)
 pairs = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
 trainer.train(Segment(0, size, VariantSettings()), size, pairs)

@@ -27,17 +27,17 @@ from tests.trainables.small import (
 )
 from trainables.cross_encoder import Batch
 from trainables.data.prepared import prepare
-from trainables.run import Data, Run
+from trainables.ranker_run import Data, RankerRun
+from trainables.ranker_training import Pairs, RankerTrainer
 from trainables.specification import VariantSettings
-from trainables.training import Pairs, Trainer
 
 
 def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
     here = finish(job(world, fresh(), T_WSLS))
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
-        "import sys; from trainables.job import Job; from trainables.run import Run\n"
-        "run = Run(Job.model_validate_json(sys.argv[1]))\n"
+        "import sys; from trainables.job import Job; from trainables.ranker_run import RankerRun\n"
+        "run = RankerRun(Job.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights, outcome.metric)"
     )
@@ -79,7 +79,7 @@ def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
     stops = 0
     while True:
         errand = job(world, fresh(), variant)
-        stopped = Run(errand)
+        stopped = RankerRun(errand)
         if any(stopped.advance() for _ in range(stops)):
             break
         again = finish(errand)
@@ -128,7 +128,7 @@ def test_seeds_and_variants_train_different_weights(world: World, fresh: Fresh) 
 
 def test_no_instances_are_the_fresh_model(world: World, fresh: Fresh) -> None:
     untrained = finish(job(world, fresh(), instances=0))
-    run = Run(job(world, fresh()))
+    run = RankerRun(job(world, fresh()))
     assert untrained.weights == run.trainer.weights_hash()
     assert (untrained.instances_trained, untrained.history) == (0, [])
 
@@ -157,7 +157,7 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
         return take(data, rows)
 
     monkeypatch.setattr(Data, "read", watched)
-    run = Run(errand)
+    run = RankerRun(errand)
     assert run.advance() is None
     before_evaluation = read[: -len(run.data.pairs("dev").relevant)]
     assert before_evaluation
@@ -172,13 +172,13 @@ def test_scores_that_are_not_finite_fail_the_run(
     if split == "test":
         finish(errand)
         errand = errand.model_copy(update={"action": "test"})
-    whole = Trainer.scores
+    whole = RankerTrainer.scores
 
-    def broken(self: Trainer, pairs: Pairs) -> np.ndarray:
+    def broken(self: RankerTrainer, pairs: Pairs) -> np.ndarray:
         scores = whole(self, pairs)
         scores[:3] = [float("nan"), float("inf"), -float("inf")]
         return scores
 
-    monkeypatch.setattr(Trainer, "scores", broken)
+    monkeypatch.setattr(RankerTrainer, "scores", broken)
     with pytest.raises(FloatingPointError, match=rf"3 of \d+ {split} scores are not finite after \d+ instances"):
         finish(errand)

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from search_spaces.smoothing import DEFAULTS
-from study.searching import EndingName
+from search_spaces.settings import EndingName
+from search_spaces.smoothing import ENDINGS
+from trainables.common import ScheduleName
 from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.specification import DistributionName, ScheduleName, VariantSettings
+from trainables.specification import DistributionName, VariantSettings
 
 shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
@@ -84,7 +85,7 @@ def test_a_missing_weak_label_is_refused():
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
     assert get_args(DistributionName) == tuple(DISTRIBUTIONS)
     assert get_args(ScheduleName) == ("constant", *get_args(EndingName)) == tuple(SCHEDULES)
-    assert set(VariantSettings.model_fields) == {"distribution", "schedule", *DEFAULTS}
+    assert set(VariantSettings.model_fields) == {"distribution", "schedule", "epsilon", *ENDINGS}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

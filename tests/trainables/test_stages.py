@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
+from trainables.common import Environment, digest
 from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
-from trainables.specification import Environment, RunSpecification, TrainingSettings, VariantSettings, digest
+from trainables.specification import RunSpecification, TrainingSettings, VariantSettings
 from trainables.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])

@@ -29,10 +29,11 @@ from tests.trainables.small import (
 )
 from trainables.features import token_batch
 from trainables.packed import Batch
-from trainables.run import Data, Run
+from trainables.ranker_run import Data, RankerRun
+from trainables.ranker_training import RankerTrainer
 from trainables.specification import TrainingSettings, VariantSettings
 from trainables.stages import Segment, Stage
-from trainables.training import Trainer, learning_rate_factor
+from trainables.training import learning_rate_factor
 
 
 def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, padding: int) -> torch.Tensor:
@@ -52,7 +53,7 @@ DECAYING = VariantSettings(distribution="weak_supervision", schedule="linear", e
 def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: str, variant: VariantSettings) -> None:
     path = world.bert if family == "bert" else world.roberta
     settings = {"dropout": 0.0, "head_learning_rate": 5e-3, "weight_decay": 0.1, "adam_epsilon": 1e-3}
-    run = Run(job(world, fresh(), variant, path=path, gradient_norm=0.1, decay="linear", warmup=0.5, **settings))
+    run = RankerRun(job(world, fresh(), variant, path=path, gradient_norm=0.1, decay="linear", warmup=0.5, **settings))
     trainer = run.trainer
 
     base = AutoModel.from_pretrained(path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -109,10 +110,10 @@ class SamePairs:
         return ids_batch([12] * len(rows), [5] * len(rows))
 
 
-def constant_trainer(world: World, dropout: float, rate: float) -> Trainer:
+def constant_trainer(world: World, dropout: float, rate: float) -> RankerTrainer:
     """Sees the same eight pairs in every batch."""
     settings = TrainingSettings.model_validate(TRAINING | {"learning_rate": rate, "dropout": dropout})
-    return Trainer(fresh_model(world.bert), settings, 1, SamePairs())
+    return RankerTrainer(fresh_model(world.bert), settings, 1, SamePairs())
 
 
 def test_dropout_is_drawn_anew_at_every_step(world: World, fresh: Fresh) -> None:
@@ -170,7 +171,7 @@ def test_a_trainer_takes_bucketed_batches_where_they_are_asked_for(world: World,
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> None:
-    run = Run(job(world, fresh()))
+    run = RankerRun(job(world, fresh()))
     with torch.no_grad():
         run.trainer.model.head.bias[0] = torch.inf
     with pytest.raises(FloatingPointError, match="the loss is nan after 0 instances"):

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from trainables.common import digest
 from trainables.data import Collection, task
 from trainables.data.candidates import QUERIES_PER_PART, Index, Sampled, Wanted, read_part, sample_part, weak_labels
 from trainables.data.pools import Pool
@@ -21,7 +22,7 @@ from trainables.data.samplers import PoolError, sampler
 from trainables.errors import UserError
 from trainables.files import whole_folder
 from trainables.processes import cores
-from trainables.specification import SamplerSettings, TaskSettings, digest
+from trainables.specification import SamplerSettings, TaskSettings
 
 Progress = Callable[[str], None]
 

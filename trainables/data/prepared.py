@@ -1,15 +1,12 @@
 """A task's queries, documents and sampled candidates on disk, under a fingerprint of settings and text.
 
 `<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`; domains of queries, on which no
-run depends, beside them in `domains-<digest>.parquet`. Reading the collection takes seconds, so `<cache>/sources/`
-remembers which fingerprint and domains the unchanged sources gave. Of several processes that want
-the same data one prepares it, in `<cache>/preparing/<fingerprint>/`, and the others wait.
+run depends, beside them in `domains-<digest>.parquet`. Candidates are sampled in `<cache>/preparing/<fingerprint>/`.
 """
 
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainables import environment, weights
-from trainables.claims import Claims
+from trainables.common import digest
 from trainables.data import SPLITS, Collection, task
-from trainables.disk import Disk
+from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remembered, rows_digest
 from trainables.errors import UserError
 from trainables.files import whole_file, whole_folder, write_json
-from trainables.specification import SamplerSettings, TaskSettings, digest
+from trainables.specification import SamplerSettings, TaskSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,16 +28,13 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """Part of every fingerprint: raised when the same text would give other files."""
-_PATIENCE = 0.5
-"""Seconds between two looks at whether another process has finished."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Prepared data of a task."""
+class Prepared(PreparedFolder):
+    """Prepared data of a task. Counts of `meta`: documents, skipped (by reason), and by split queries, pool, and the
+    rows that are back_filled and relevant."""
 
-    fingerprint: str
-    folder: Path
     settings: TaskSettings
     """`public`: without paths."""
     domains: str | None = None
@@ -68,17 +62,6 @@ class Prepared:
     def query_domains(self) -> "pd.Series | None":
         """Domain by query_id, of the queries that have one; None where none has."""
         return None if self.domains is None else self._table(f"domains-{self.domains}").set_index("query_id")["domain"]
-
-    def meta(self) -> dict[str, Any]:
-        """fingerprint, settings, and the counts: documents, skipped (by reason), and by split queries, pool, and the
-        rows that are back_filled and relevant."""
-        meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
-        return meta
-
-    def _table(self, name: str) -> "pd.DataFrame":
-        import pandas as pd
-
-        return pd.read_parquet(self.folder / f"{name}.parquet")
 
 
 def public(settings: TaskSettings) -> TaskSettings:
@@ -119,42 +102,31 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     """
     report = progress or (lambda _: None)
     known = public(settings)
-    pointer = _pointer(settings, known, cache)  # before reading: sources that change meanwhile are read next time
-    found = _remembered(pointer, known, cache)
+    pointed = _pointer(settings, known, cache)  # before reading: sources that change meanwhile are read next time
+    found = _remembered(pointed, known, cache)
     if found is not None:
         return found
     report(f"reading task {settings.name}")
     collection = _cut(task(settings.name).read(settings), settings.document_words)
     fingerprint = _fingerprint(known, collection)
     domains = digest(sorted(collection.domains.items())) if collection.domains else None
-    prepared = Prepared(fingerprint, cache / "prepared" / fingerprint, known, domains)
-    claims = Claims(Disk(cache / "prepared"))
-    waiting = False
-    while not prepared.folder.is_dir():
-        with claims.attempt(fingerprint) as mine:
-            if mine and not prepared.folder.is_dir():
-                _write(prepared, cache / "preparing" / fingerprint, settings, collection, report)
-        if not mine:
-            if not waiting:
-                report("another process is preparing the same data: waiting for it")
-            waiting = True
-            time.sleep(_PATIENCE)
+    prepared = Prepared(fingerprint, place(fingerprint, cache), known, domains)
+    work = cache / "preparing" / fingerprint
+    once(prepared.folder, lambda: _write(prepared, work, settings, collection, report), report)
     _write_domains(prepared, collection)
-    write_json(pointer, {"fingerprint": fingerprint, "domains": domains})
+    write_json(pointed, {"fingerprint": fingerprint, "domains": domains})
     return prepared
 
 
 def _pointer(settings: TaskSettings, known: TaskSettings, cache: Path) -> Path:
-    state = task(settings.name).state(settings)
-    return cache / "sources" / f"{digest([FORMAT, _identity(known), state])}.json"
+    return pointer([FORMAT, _identity(known), task(settings.name).state(settings)], cache)
 
 
-def _remembered(pointer: Path, known: TaskSettings, cache: Path) -> Prepared | None:
-    try:
-        found = json.loads(pointer.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def _remembered(pointed: Path, known: TaskSettings, cache: Path) -> Prepared | None:
+    found = remembered(pointed)
+    if found is None:
         return None
-    prepared = Prepared(found["fingerprint"], cache / "prepared" / found["fingerprint"], known, found.get("domains"))
+    prepared = Prepared(found["fingerprint"], place(found["fingerprint"], cache), known, found.get("domains"))
     there = prepared.folder.is_dir() and (prepared.domains is None or _domains_file(prepared).is_file())
     return prepared if there else None
 
@@ -200,7 +172,6 @@ def _first_words(text: str, words: int) -> str:
 
 
 def _fingerprint(known: TaskSettings, collection: Collection) -> str:
-    total = hashlib.sha256()
     parts: tuple[Iterable[object], ...] = (
         sorted(collection.queries.items()),
         collection.documents.items(),
@@ -208,11 +179,7 @@ def _fingerprint(known: TaskSettings, collection: Collection) -> str:
         collection.given,
         sorted(collection.skipped.items()),
     )
-    for part in parts:
-        for row in part:
-            total.update(f"{json.dumps(row)}\n".encode())
-        total.update(b"\n")
-    return digest([FORMAT, _identity(known), total.hexdigest()])
+    return digest([FORMAT, _identity(known), rows_digest(parts)])
 
 
 def chosen_queries(settings: TaskSettings, collection: Collection) -> dict[str, list[str]]:

@@ -47,11 +47,20 @@ def location(settings: TaskSettings, expected: str) -> Path:
     Raises:
         UserError: it is none, or nothing is there; `expected` says what is.
     """
-    if settings.path is None:
-        raise UserError("task.path", "none", expected)
-    path = Path(os.path.expanduser(settings.path))
+    return existing(settings.path, "task.path", expected)
+
+
+def existing(given: str | None, key: str, expected: str) -> Path:
+    """The path that is given under a key of the study file.
+
+    Raises:
+        UserError: it is none, or nothing is there; `expected` says what is.
+    """
+    if given is None:
+        raise UserError(key, "none", expected)
+    path = Path(os.path.expanduser(given))
     if not os.path.exists(path):  # False also for what cannot be a path
-        raise UserError("task.path", f"{path} does not exist", expected)
+        raise UserError(key, f"{path} does not exist", expected)
     return path
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from trainables.common import digest
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared
 from trainables.errors import UserError
 from trainables.files import whole_folder
-from trainables.specification import digest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,6 +49,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def flat(self) -> Ids:
+        """(tokens,) all rows one after another."""
+        return self.ids
 
     def pair(self, row: int) -> tuple[Ids, int]:
         """Token ids of a row, and where its document's segment starts: token types are 0 before it and 1 from there,
@@ -130,8 +135,8 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
     dialogue = task(prepared.settings.name).dialogue
     side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
     longest = room + 1  # one more than can be kept, so that a cut shows
-    heads = dict(zip(queries["query_id"], _encode(tokenizer, list(queries["text"]), longest, side), strict=True))
-    bodies = dict(zip(documents["document_id"], _encode(tokenizer, list(documents["text"]), longest), strict=True))
+    heads = dict(zip(queries["query_id"], encode(tokenizer, list(queries["text"]), longest, side), strict=True))
+    bodies = dict(zip(documents["document_id"], encode(tokenizer, list(documents["text"]), longest), strict=True))
 
     pieces, truncated = list[Ids](), 0
     starts = np.empty(len(candidates), dtype=np.int32)
@@ -168,8 +173,9 @@ def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> 
     return query[-left:] if side == "left" else query[:left], document
 
 
-def _encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
-    """Ids without special tokens, cut to `length` at a side; by the tokenizer, which warns of longer ones otherwise."""
+def encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
+    """Token ids of texts without special tokens, cut to `length` at a side; by the tokenizer, which warns of longer
+    ones otherwise."""
     tokenizer.truncation_side = side
     encoded = tokenizer(
         texts,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from trainables.batches import Rows, instances
 from trainables.claims import Claims
+from trainables.common import digest
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.data.prepared import Prepared
 from trainables.difficulty import SCORES, ScoreName, of_text
@@ -25,12 +26,11 @@ from trainables.difficulty.vectors import KEY, digest_of, of_file
 from trainables.errors import UserError
 from trainables.files import whole_file
 from trainables.job import Job
-from trainables.specification import digest
 from trainables.storage import storage
 
 if TYPE_CHECKING:
-    from trainables.run import Run
-    from trainables.training import Pairs, Trainer
+    from trainables.ranker_run import RankerRun
+    from trainables.ranker_training import Pairs, RankerTrainer
 
 Action = Literal["train", "test"]
 _CONFIDENCE: dict[ScoreName, Callable[..., npt.NDArray[np.float64]]] = {"BERT_pred": bert_pred, "BERT_loss": bert_loss}
@@ -100,7 +100,7 @@ def ensure(job: Job, prepared: Prepared, waited: Callable[[], None]) -> None:
     claims.once(name, place.is_file, lambda: _make(job, settings, prepared, place), waited)
 
 
-def keep(scorer: "Run") -> Iterator[None]:
+def keep(scorer: "RankerRun") -> Iterator[None]:
     """Writes how difficult queries are for a run that is trained, by each score of trained models: those of training
     and development, or of the test set where the run is tested.
 
@@ -128,7 +128,7 @@ def keep(scorer: "Run") -> Iterator[None]:
         _write(places[name], pd.concat(made, ignore_index=True))
 
 
-def _looked_at(pairs: "Pairs", trainer: "Trainer") -> Rows:
+def _looked_at(pairs: "Pairs", trainer: "RankerTrainer") -> Rows:
     """(queries, 1 + negatives) rows."""
     counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
     negatives, every = trainer.settings.negatives, np.arange(len(counts))

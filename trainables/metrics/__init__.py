@@ -1,6 +1,7 @@
 """Metrics of scored candidates: of ranked lists and of probabilities, and all of them by name. Needs only numpy."""
 
 from trainables.metrics.correlation import spearman
+from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.probabilities import (
     Reliability,
     brier_score,
@@ -10,9 +11,11 @@ from trainables.metrics.probabilities import (
 )
 from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
 from trainables.metrics.registry import MINIMISED, Measure, measure
+from trainables.metrics.similarity import PERCENT, set_of
 
 __all__ = [
     "MINIMISED",
+    "PERCENT",
     "Measure",
     "Reliability",
     "average_precision",
@@ -26,5 +29,7 @@ __all__ = [
     "recall_at",
     "reciprocal_rank",
     "reliability_curve",
+    "set_of",
     "spearman",
+    "spearman_pseudo_values",
 ]

@@ -1,7 +1,7 @@
 """Every metric by its name. What a study's file, the records and the analysis call a metric is a name of these."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trainables.metrics.correlation import spearman
 from trainables.metrics.probabilities import brier_score, expected_calibration_error, negative_log_likelihood
 from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
+from trainables.metrics.similarity import PERCENT, Similarity
 
 Values = NDArray[np.float64]
 
@@ -27,6 +28,8 @@ class Measure:
         minimised: whether less is better.
         logits: whether scores must be logits, as a model's are and BM25's are not.
         candidates: that each query must have; None: any number, and as many as it likes.
+        similarity: of a metric of sentence pairs, which of them it is about: its values are of pairs, not of queries,
+            and it needs the names of the queries, which are those of the sets.
     """
 
     name: str
@@ -35,27 +38,47 @@ class Measure:
     minimised: bool = False
     logits: bool = False
     candidates: int | None = None
+    similarity: Similarity | None = None
+
+    @property
+    def largest(self) -> float:
+        """What its values are at most, where more is better."""
+        return PERCENT if self.similarity else 1.0
+
+    @property
+    def unit(self) -> str:
+        """What its values are of."""
+        return "sentence pair" if self.similarity else "query"
 
     @property
     def ranks(self) -> bool:
         """Whether it judges every system, query by query, by the order of its candidates alone."""
         return self.per_query and not self.logits
 
-    def values(self, scores: NDArray[Any], relevant: NDArray[Any], lengths: NDArray[np.int64]) -> Values:
+    def values(
+        self,
+        scores: NDArray[Any],
+        relevant: NDArray[Any],
+        lengths: NDArray[np.int64],
+        names: Sequence[str] | None = None,
+    ) -> Values:
         """The metric of each query.
 
         Args:
             scores: (pairs,), the candidates of a query side by side.
-            relevant: (pairs,) 0 or 1.
+            relevant: (pairs,) 0 or 1; gold similarities for a metric of sentence pairs.
             lengths: (queries,) candidates of each, in the order of the pairs; they may differ where `candidates` is
                 None.
+            names: (queries,) of each; only a metric of sentence pairs asks for them.
 
         Returns:
-            (queries,)
+            (queries,); of a metric of sentence pairs, (pairs,) those that it is about, as `Similarity.values` has them.
 
         Raises:
             ValueError: where the function does, a query has other than `candidates`, or it is no metric of queries.
         """
+        if self.similarity:
+            return self.similarity.values(*self._named(scores, relevant, lengths, names))
         if not self.per_query:
             raise ValueError(f"{self.name} has no value for a single query")
         if self.candidates is not None and (lengths != self.candidates).any():
@@ -68,15 +91,40 @@ class Measure:
             values[own] = self.function(scores[rows], relevant[rows])
         return values
 
-    def overall(self, scores: NDArray[Any], relevant: NDArray[Any], lengths: NDArray[np.int64]) -> float:
+    def overall(
+        self,
+        scores: NDArray[Any],
+        relevant: NDArray[Any],
+        lengths: NDArray[np.int64],
+        names: Sequence[str] | None = None,
+    ) -> float:
         """One number: the mean over queries, or what the function makes of all pairs together.
+
+        Args:
+            scores: as for `values`, and so are the others.
+            relevant: the same.
+            lengths: the same.
+            names: the same.
 
         Raises:
             ValueError: as for `values`.
         """
+        if self.similarity:
+            return self.similarity.overall(*self._named(scores, relevant, lengths, names))
         if self.per_query:
             return float(self.values(scores, relevant, lengths).mean())
         return float(self.function(scores, relevant))
+
+    def _named(
+        self,
+        scores: NDArray[Any],
+        relevant: NDArray[Any],
+        lengths: NDArray[np.int64],
+        names: Sequence[str] | None,
+    ) -> tuple[Values, Values, NDArray[np.int64], Sequence[str]]:
+        if names is None or len(names) != len(lengths):
+            raise ValueError(f"{self.name} needs the name of each query, which is that of its set")
+        return np.asarray(scores, np.float64), np.asarray(relevant, np.float64), lengths, names
 
 
 _NAMED = {
@@ -97,7 +145,8 @@ MINIMISED = tuple(name for name, one in _NAMED.items() if one.minimised)
 
 @cache
 def measure(name: str) -> Measure:
-    """The metric of this name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE" or "Spearman".
+    """The metric of this name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE", "Spearman",
+    "STS" (100 x Spearman, the mean over sets), "STS/STS12" (of a set) or "STS/STS12/MSRpar" (of a subset).
 
     Raises:
         ValueError: there is none.
@@ -106,8 +155,10 @@ def measure(name: str) -> Measure:
         return _NAMED[name]
     if found := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
         return Measure(name, partial(ndcg_at, int(found[1])))
+    if found := re.fullmatch(r"STS(?:/(\S*[^\s/]))?", name):
+        return Measure(name, spearman, similarity=Similarity(found[1] or ""))
     try:
         candidates, cutoff = metric(name)
     except ValueError as error:
-        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_NAMED)}") from None
+        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_NAMED)}, STS or STS/<set>") from None
     return Measure(name, partial(recall_at, cutoff), candidates=candidates)

@@ -36,7 +36,7 @@ def happen(fault: str) -> None:
 
 
 def break_trainer(module) -> None:
-    train, scores = module.Trainer.train, module.Trainer.scores
+    train, scores = module.RankerTrainer.train, module.RankerTrainer.scores
 
     def broken_train(self, segment, until, pairs, after_step=None):
         if not hasattr(self, "fault"):  # a trainer trains in several stretches, and is made anew for every try
@@ -51,14 +51,14 @@ def break_trainer(module) -> None:
             found[:3] = float("nan")
         return found
 
-    module.Trainer.train, module.Trainer.scores = broken_train, broken_scores
+    module.RankerTrainer.train, module.RankerTrainer.scores = broken_train, broken_scores
 
 
 class Finder(importlib.abc.MetaPathFinder):
     """Finds the trainer as everybody else does, and breaks it once it is loaded."""
 
     def find_spec(self, fullname, path, target=None):
-        if fullname != "trainables.training":
+        if fullname != "trainables.ranker_training":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)

@@ -105,6 +105,11 @@ def test_the_fingerprint_changes_with_one_docstring_only(prepared: Prepared, mod
     assert prepare(tiny_settings(), tmp_path / "cache").fingerprint != prepared.fingerprint
 
 
+@pytest.mark.parametrize(("name", "fingerprint"), [("dialogues", "4b8c96357da23691"), ("qqp", "5bca5512044208aa")])
+def test_data_that_were_prepared_before_keep_their_fingerprint(name: str, fingerprint: str, tmp_path: Path) -> None:
+    assert prepare(WRITERS[name](tmp_path), tmp_path / "cache").fingerprint == fingerprint
+
+
 def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared: Prepared, module: Path) -> None:
     domains = prepared.query_domains()
     assert domains is not None

@@ -1,18 +1,18 @@
-"""Settings of the search and of what confirms it."""
+"""Settings of the search, of what confirms it and of what is tested, as every trainable has them; and their types.
+
+A trainable names its own hyperparameters in a class of its own, made from `SearchSettings`.
+"""
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, WrapValidator
 
-from search_spaces.smoothing import DEFAULTS
+from trainables.schedules import SCHEDULE_SETTINGS
 from trainables.settings import Positive, Settings
 
 EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
-PROPOSALS: dict[str, int] = {"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
-"""Configurations proposed for a variant, where the study does not say."""
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _RECALL = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
 """Whether its k is too large for its n, `study.agreement` says."""
@@ -63,29 +63,34 @@ def increasing(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
-def _some(values: tuple[float, ...]) -> tuple[float, ...]:
+def some(values: tuple[float, ...]) -> tuple[float, ...]:
+    """`values`, if there are any; ValueError otherwise."""
     if not values:
         raise ValueError
     return values
 
 
+BatchSize = Annotated[int, Field(ge=2)]
 Above0 = Annotated[float, Field(gt=0, lt=math.inf)]
 Numbers = Annotated[
     tuple[Above0, ...],
     AfterValidator(increasing),
-    AfterValidator(_some),
+    AfterValidator(some),
     described("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
 ]
 Shares = Annotated[
     tuple[Annotated[float, Field(gt=0, le=1)], ...],
     AfterValidator(increasing),
-    AfterValidator(_some),
+    AfterValidator(some),
     described("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
 ]
 
 
 class SearchSettings(Settings):
-    """The hyperparameters searched, on the development set. Every configuration is judged over the study's seeds."""
+    """The hyperparameters searched, on the development set. Every configuration is judged over the study's seeds.
+
+    A subclass has a field of values for each of its `strengths` and of what is `optimised`.
+    """
 
     trials: dict[str, Positive] = Field(default={})
     """Configurations proposed for a system; systems left out have the default of their variant."""
@@ -116,20 +121,18 @@ class SearchSettings(Settings):
         AfterValidator(distinct),
         described(f"a list of distinct names out of {', '.join(get_args(EndingName))}"),
     ] = ("two_stage",)
-    """How the smoothing of T-LS and T-WSLS ends."""
-    epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
-    """Strengths of the smoothing."""
+    """How the smoothing of two-stage variants ends."""
     switch: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
         AfterValidator(increasing),
-        AfterValidator(_some),
+        AfterValidator(some),
         described("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
     ] = (0.25, 0.5, 0.75)
     """Switch points of the schedule two_stage, as share of training."""
     end: Shares = (0.8,)
     """Where the schedule linear reaches 0, as share of training."""
     rate: Numbers = (5.0,)
-    """Of the schedule exponential: epsilon falls by exp(-rate) over the training."""
+    """Of the schedule exponential: the strength falls by exp(-rate) over the training."""
     a: Numbers = (2.0,)
     """First parameter of the schedule beta."""
     b: Numbers = (2.0,)
@@ -141,30 +144,27 @@ class SearchSettings(Settings):
     ] = ()
     """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
     batch_size: Annotated[
-        tuple[Positive, ...],
+        tuple[BatchSize, ...],
         AfterValidator(increasing),
-        described("a list of increasing whole numbers, e.g. [16, 32]"),
+        described("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
     ] = ()
     """The same for training.batch_size."""
-    negatives: Annotated[
-        tuple[Positive, ...],
-        AfterValidator(increasing),
-        described("a list of increasing whole numbers, e.g. [1, 3]"),
-    ] = ()
-    """The same for training.negatives."""
+
+    strengths: ClassVar[tuple[str, ...]] = ()
+    """Hyperparameters that smoothing has whether or not it ends, in the order of asking."""
+    optimised: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
+    """Settings of training that may be searched, in the order of asking."""
 
     @property
     def smoothing(self) -> dict[str, tuple[Any, ...]]:
         """The values of every setting of smoothing, by name."""
-        return {name: getattr(self, name) for name in dict.fromkeys(("epsilon", "schedule", *DEFAULTS))}
+        names = (*self.strengths, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
+        return {name: getattr(self, name) for name in names}
 
     @property
     def optimisation(self) -> dict[str, tuple[Any, ...]]:
         """The values of the settings of training that are searched, by name."""
-        values: Mapping[str, tuple[Any, ...]] = {
-            name: getattr(self, name) for name in ("learning_rate", "batch_size", "negatives")
-        }
-        return {name: found for name, found in values.items() if found}
+        return {name: found for name in self.optimised if (found := getattr(self, name))}
 
 
 class ConfirmSettings(Settings):
@@ -176,3 +176,18 @@ class ConfirmSettings(Settings):
     ] = ()
     """Fresh seeds, with which each winner, its untuned default and the baseline are run again; the test set then judges
     those runs. None: the runs of the search go to the test set."""
+
+
+class AnalysisSettings(Settings):
+    """What is tested, and when a difference counts."""
+
+    metric: Annotated[
+        RankMetric,
+        described("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
+    ] = "R10@1"
+    """R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
+    relevant one, where less is better."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
+    margin: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Differences below it do not matter: what is surely below is called equivalent; none: nothing is."""

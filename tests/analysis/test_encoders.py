@@ -1,0 +1,202 @@
+"""A study whose metric is a correlation goes through the whole of the analysis, with pairs as its units."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis import findings
+from analysis.report import Report, write_report
+from analysis.results import read, read_records
+from analysis.tables import Analysis, analyse
+from analysis.trec import export
+from tests.analysis.builders import Made, write_records
+from tests.analysis.offline import write_wandb
+from tests.analysis.similarity import SETS, encoder_plan, encoder_runs
+from trainables.errors import UserError
+
+METRICS = [f"STS/{name}" for name in SETS]
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Made]:
+    return encoder_runs()
+
+
+@pytest.fixture(scope="module")
+def records(runs: list[Made], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("encoders") / "study"
+    write_records(folder, encoder_plan(runs), runs)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(records: Path) -> Report:
+    return write_report(read_records(records), records / "report")
+
+
+@pytest.fixture(scope="module")
+def analysis(report: Report) -> Analysis:
+    return report.analysis
+
+
+def scored(frame: pd.DataFrame, name: str) -> float:
+    """The oracle: of a set or a subset, or of the mean over sets."""
+    sets = frame["query_id"].str.partition("/")[0]
+    if name == "STS":
+        return float(np.mean([scored(frame, f"STS/{own}") for own in sets.unique()]))
+    place = name.removeprefix("STS/")
+    own = frame[(sets == place) | (frame["query_id"] == place)]
+    return float(100 * stats.spearmanr(own["score"], own["relevant"]).statistic)
+
+
+def mean_of(runs: list[Made], system: str, name: str, split: str = "test") -> float:
+    return float(np.mean([scored(run.scores[split], name) for run in runs if run.variant == system]))
+
+
+def test_report_from_wandb_equals_report_from_records(runs: list[Made], report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    write_wandb(tmp_path, encoder_plan(runs), runs)
+    online = write_report(read(tmp_path), tmp_path / "report")
+    assert online.files == report.files
+    assert online.text == report.text
+    for name in online.files:
+        assert (online.folder / name).read_bytes() == (report.folder / name).read_bytes(), name
+
+
+def test_a_family_is_every_pair_by_every_metric_corrected_together(runs: list[Made], analysis: Analysis) -> None:
+    asked = [(c.family, c.system, c.baseline, c.metric, c.comparisons) for c in analysis.comparisons]
+    systems = ("GS-InfoNCE", "T-GS-InfoNCE")
+    assert asked == [
+        *(("variants", name, "SimCSE", metric, 6) for name in systems for metric in METRICS),
+        *(("mean", name, "SimCSE", "STS", 2) for name in systems),
+    ]
+    for c in analysis.comparisons:
+        expected = mean_of(runs, c.system, c.metric) - mean_of(runs, c.baseline, c.metric)
+        assert c.difference == pytest.approx(expected, abs=1e-9)
+        head = c.targets["both"]
+        assert head is not None
+        assert c.adjusted["bonferroni"] == pytest.approx(min(1.0, c.comparisons * head.p))
+        assert c.record is None
+        assert c.bootstrap is not None
+        assert c.bootstrap.low < c.difference < c.bootstrap.high
+    assert [c.verdict for c in analysis.comparisons][-2:] == ["undecided", "better"]
+
+
+def test_comparisons_json_has_the_metric_and_the_bootstrap_of_each(report: Report) -> None:
+    stored = json.loads((report.folder / "comparisons.json").read_text())
+    assert [one["metric"] for one in stored] == [*METRICS, *METRICS, "STS", "STS"]
+    assert all(set(one["bootstrap"]) == {"p", "low", "high"} for one in stored)
+
+
+def test_a_column_a_metric(runs: list[Made], report: Report, analysis: Analysis) -> None:
+    table = analysis.by_metric
+    assert table is not None
+    header, rows, bold = table.cells()
+    assert header == ["system", *SETS, "STS (mean)"]
+    for row in rows:
+        for cell, metric in zip(row[1:], [*METRICS, "STS"], strict=True):
+            assert float(cell.split(" ")[0]) == pytest.approx(mean_of(runs, row[0], metric), abs=0.006)
+    assert bold == {(2, column) for column in range(1, 5)}
+    verdicts = {(c.system, c.metric): c.verdict for c in analysis.comparisons}
+    for cell, metric in zip(rows[2][1:], [*METRICS, "STS"], strict=True):
+        assert cell.endswith("▲") == (verdicts["T-GS-InfoNCE", metric] == "better")
+    page, tex = ((report.folder / name).read_text() for name in ("report.html", "table.tex"))
+    assert "By set, on test" in page
+    assert r"\label{tab:by-metric}" in tex
+    assert " & ".join(header) in tex
+    assert tex.count(r"\textbf{") >= 4
+
+
+def test_the_words_are_of_pairs(report: Report) -> None:
+    page, table = ((report.folder / name).read_text() for name in ("report.html", "table.md"))
+    assert "with 200 pairs and 3 seeds" in report.text
+    for text in (report.text, table, page.partition("<h2>Runs")[0]):
+        assert "on new pairs and new seeds" in text
+        assert "new quer" not in text
+        assert "won/tied/lost" not in text
+        assert "bootstrap" in text
+    assert "reliability.png" not in report.files
+    assert "ECE" not in report.text
+
+
+def test_subsets_are_a_file(runs: list[Made], report: Report) -> None:
+    frame = pd.read_csv(report.folder / "subsets.csv")
+    assert list(frame) == ["system", "configuration", "seed", "metric", "value"]
+    names = ["STS", "STS/STS-B", "STS/STS12", "STS/STS12/a", "STS/STS12/b", "STS/STS13", "STS/STS13/c"]
+    assert len(frame) == len(runs) * len(names)
+    made = {(run.variant, run.seed): run for run in runs}
+    for _, row in frame.iterrows():
+        expected = scored(made[row["system"], row["seed"]].scores["test"], row["metric"])
+        assert row["value"] == pytest.approx(expected, abs=1e-9)
+    assert sorted(set(frame["metric"])) == names
+
+
+def test_findings_tell_the_metrics_apart(analysis: Analysis) -> None:
+    found = findings.findings(analysis)
+    for c in analysis.comparisons:
+        metric = "" if c.metric == "STS" else c.metric
+        assert found[findings.compared(c.system, c.baseline, "difference", metric)] == c.difference
+    assert "comparison/GS-InfoNCE vs SimCSE on STS/STS12/p" in found
+
+
+def damaged(runs: list[Made], change: Callable[[pd.DataFrame], pd.DataFrame]) -> list[Made]:
+    made = encoder_runs()
+    last = next(run for run in made if (run.variant, run.seed) == ("T-GS-InfoNCE", 2))
+    last.scores["test"] = change(last.scores["test"])
+    return made
+
+
+def test_a_nan_makes_a_system_incomplete(runs: list[Made], tmp_path: Path) -> None:
+    broken = damaged(runs, lambda frame: frame.assign(score=frame["score"].where(frame.index != 3)))
+    write_records(tmp_path / "study", encoder_plan(broken), broken)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert "T-GS-InfoNCE is incomplete: seed 2 has NaN scores" in report.text
+    gaps = [c for c in report.analysis.comparisons if c.system == "T-GS-InfoNCE"]
+    assert all(c.difference is None and c.bootstrap is None and c.verdict == "undecided" for c in gaps)
+    assert pd.read_csv(tmp_path / "report" / "subsets.csv")["value"].isna().sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.iloc[1:], "199 pairs; expected the 200 of the plan"),
+        (lambda frame: frame.assign(document_id="9" + frame["document_id"]), "not the pairs of the other runs"),
+        (lambda frame: frame.assign(relevant=3.0), "STS-B: all grades are equal"),
+    ],
+)
+def test_other_pairs_are_refused(
+    runs: list[Made], tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
+    broken = damaged(runs, change)
+    write_records(tmp_path, encoder_plan(broken), broken)
+    with pytest.raises(UserError, match=message):
+        analyse(read_records(tmp_path))
+
+
+@pytest.mark.parametrize(("unit", "metric"), [("query", "STS"), ("sentence pair", "MAP")])
+def test_the_unit_must_be_the_metrics(runs: list[Made], tmp_path: Path, unit: str, metric: str) -> None:
+    write_records(tmp_path, encoder_plan(runs[:1], unit=unit, metric=metric), runs[:1])
+    with pytest.raises(UserError, match=f"expected a metric that each {unit} has"):
+        read_records(tmp_path)
+
+
+def test_one_seed_and_nothing_tested(tmp_path: Path) -> None:
+    for name, made in (("one", encoder_runs((1,))), ("untested", encoder_runs(tested=False))):
+        write_records(tmp_path / name, encoder_plan(made), made)
+        report = write_report(read_records(tmp_path / name), tmp_path / name / "report")
+        assert ("subsets.csv" in report.files) == (name == "one")
+        assert ("By set" in report.text) == (name == "one")
+        if name == "one":
+            assert all(c.target == "queries" and c.bootstrap is not None for c in report.analysis.comparisons)
+            assert "for new pairs, and nothing can be said of other seeds" in report.text
+
+
+def test_gold_similarities_are_no_judgements_of_trec(records: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--trec: gold similarities of sentences; expected a study of rankers"):
+        export(read_records(records), tmp_path / "trec")
+    assert not (tmp_path / "trec").exists()

