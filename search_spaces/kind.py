@@ -17,6 +17,7 @@ from trainables.trainable import Trainable, of
 
 KINDS = {
     "cross-encoder": "search_spaces.ranking",
+    "sentence-encoder": "search_spaces.contrastive",
 }
 """Name of a trainable -> module of its kind, imported when first used. A study that names none has the first."""
 DEFAULT = next(iter(KINDS))

@@ -1,13 +1,18 @@
 """A run on a GPU is the run on the CPU, to float precision."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
+from tests.trainables import encoders as sentences
+from tests.trainables.encoders import Encoders
 from tests.trainables.small import LS, Fresh, World, finish, job
 from trainables.environment import current
 from trainables.errors import UserError
 from trainables.job import Job
+from trainables.trainable import of
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
 
@@ -15,6 +20,13 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here
 def on_gpu(made: Job) -> Job:
     specification = made.specification.model_copy(update={"environment": current("cuda")})
     return made.model_copy(update={"specification": specification})
+
+
+def ready(made: Job) -> Job:
+    """Its groundwork is done there too."""
+    for _ in of(made.specification).runs.groundwork(made, lambda: None):
+        pass
+    return made
 
 
 @gpu
@@ -30,6 +42,27 @@ def test_a_gpu_trains_what_the_cpu_trains(world: World, fresh: Fresh) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_gpu_trains_the_same_bits_again(world: World, fresh: Fresh, precision: str) -> None:
     first, second = (finish(on_gpu(job(world, fresh(), LS, dropout=0.1, precision=precision))) for _ in range(2))
+    assert first.weights == second.weights
+    assert np.array_equal(first.scores, second.scores)
+
+
+@gpu
+def test_a_gpu_trains_the_encoder_that_the_cpu_trains(encoders: Encoders) -> None:
+    ours, theirs = (sentences.job(encoders, encoders.fresh(), sentences.T_GS, dropout=0.0) for _ in range(2))
+    found, expected = finish(on_gpu(ours)), finish(theirs)
+    losses = [[row["train/loss"] for row in run.history if "train/loss" in row] for run in (found, expected)]
+    np.testing.assert_allclose(*losses, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=0, atol=1e-3)
+
+
+@gpu
+@pytest.mark.parametrize("model", [{}, {"pooling": "mean"}, sentences.FROZEN], ids=["cls", "mean", "frozen"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_gpu_trains_the_same_encoder_again(encoders: Encoders, precision: str, model: dict[str, Any]) -> None:
+    first, second = (
+        finish(ready(on_gpu(sentences.job(encoders, encoders.fresh(), sentences.GS, model, precision=precision))))
+        for _ in range(2)
+    )
     assert first.weights == second.weights
     assert np.array_equal(first.scores, second.scores)
 

@@ -1,0 +1,138 @@
+"""A whole study of sentence encoders, through the real command line, at a size for tests."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.study.command import comparisons, environment
+from tests.trainables.encoders import Encoders
+
+pytestmark = [pytest.mark.slow]
+FILE = """
+name = "tiny"
+trainable = "sentence-encoder"
+seeds = [1, 2]
+variants = ["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]
+
+[training]
+epochs = 1
+batch_size = 16
+learning_rate = 1e-3
+evaluations = 3
+checkpoint = "STS"
+precision = "fp32"
+
+[search]
+sampler = "grid"
+multiple = [1.0, 3.0]
+switch = [0.5]
+
+[confirm]
+seeds = [11, 12]
+"""
+SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    data = encoders.prepared.folder.parents[2]
+    (place / "tiny.toml").write_text(FILE, encoding="utf-8")
+    given = [f"task.path={data / 'sentences.txt'}", f"task.evaluation_path={data}", f"model.name={encoders.roberta}"]
+    places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
+    command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *given, *places, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=400, check=False)
+
+
+@pytest.fixture(scope="module")
+def done(encoders: Encoders, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Where the study ran, and what it printed."""
+    place = tmp_path_factory.mktemp("study")
+    result = run(encoders, place)
+    assert result.returncode == 0, result.stderr
+    return place, result.stdout
+
+
+def test_every_system_is_compared_on_the_mean_and_on_each_set(done: tuple[Path, str]) -> None:
+    rows = comparisons(done[0] / "study" / "report")
+    pairs = [("GS-InfoNCE", "SimCSE"), ("T-GS-InfoNCE", "SimCSE")]
+    assert {(row["family"], row["metric"], row["system"], row["baseline"]) for row in rows} == {
+        *(("STS", "STS", *pair) for pair in pairs),
+        *(("variants", f"STS/{name}", *pair) for pair in pairs for name in SETS),
+        ("sanity", "STS", "SimCSE", "untrained"),
+    }
+    assert all(row["difference"] is not None and row["bootstrap"] for row in rows)
+    assert {row["comparisons"] for row in rows if row["family"] == "variants"} == {2 * len(SETS)}
+
+
+def test_the_mean_is_that_of_the_sets(done: tuple[Path, str]) -> None:
+    table = pd.read_csv(done[0] / "study" / "report" / "subsets.csv")
+    wide = table.pivot_table(index=["system", "configuration", "seed"], columns="metric", values="value")
+    assert len(wide) == 2 * 4  # two fresh seeds of every system
+    sets = wide[[f"STS/{name}" for name in SETS]]
+    pd.testing.assert_series_equal(wide["STS"], sets.mean(axis=1), check_names=False)
+
+
+def test_runs_share_their_beginnings_and_end_with_the_best_weights(done: tuple[Path, str]) -> None:
+    entries = [json.loads(path.read_text("utf-8")) for path in (done[0] / "study").glob("runs/*/record.json")]
+    found = [entry for entry in entries if entry["config"]["variant"] != "untrained"]
+    assert {entry["state"] for entry in found} == {"finished"}
+    two_stage = [entry for entry in found if entry["config"]["variant"] == "T-GS-InfoNCE"]
+    assert all(entry["summary"]["instances_reused"] > 0 for entry in two_stage)
+    for entry in found:
+        history = json.loads((done[0] / "study" / "runs" / entry["id"] / "history.json").read_text("utf-8"))
+        evaluated = {row["instances"]: row["dev/STS"] for row in history if "dev/STS" in row}
+        assert len(evaluated) == 3
+        best = max(evaluated, key=lambda at: (evaluated[at], -at))
+        assert entry["summary"]["checkpoint_instances"] == best
+        assert entry["summary"]["dev/STS"] == evaluated[best]
+
+
+def test_nothing_tells_where_the_data_lies(done: tuple[Path, str], encoders: Encoders) -> None:
+    private = str(encoders.prepared.folder.parents[2]).encode()
+    files = [path for path in (done[0] / "study").rglob("*") if path.is_file() and path.suffix != ".parquet"]
+    assert files
+    assert not [path for path in files if private in path.read_bytes()]
+
+
+def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders: Encoders, tmp_path: Path) -> None:
+    shutil.copytree(done[0] / "study", tmp_path / "study")
+    (tmp_path / "cache").symlink_to(done[0] / "cache")
+    before = comparisons(done[0] / "study" / "report")
+    result = run(encoders, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert comparisons(tmp_path / "study" / "report") == before
+    assert {path.name for path in (tmp_path / "study" / "runs").iterdir()} == {
+        path.name for path in (done[0] / "study" / "runs").iterdir()
+    }
+
+
+def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, str], tmp_path: Path) -> None:
+    (tmp_path / "cache").symlink_to(done[0] / "cache")
+    named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5", "mean=0", "deviation=1"]
+    result = run(encoders, tmp_path, "--sweep", *named)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert (found["variant"], found["multiple"], found["weight"]) == ("GS-InfoNCE", 2.0, 0.5)
+    assert found["objective"] == found["objective/STS"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--trec", "trec"), "--trec: gold similarities of sentences"),
+        (("training.batch_size=512", "training.epochs=9"), "training.batch_size: 512; expected at most 200"),
+        (("model.fresh_layers=4",), "model.fresh_layers: 4; expected at most 3"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(
+    encoders: Encoders, done: tuple[Path, str], tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    shutil.copytree(done[0] / "study", tmp_path / "study")
+    (tmp_path / "cache").symlink_to(done[0] / "cache")
+    result = run(encoders, tmp_path, *arguments)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert told in result.stderr

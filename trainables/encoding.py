@@ -1,0 +1,63 @@
+"""How runs of sentence encoders are trained and evaluated: what `trainables.trainable.Runs` asks for."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from trainables import encoder_calibration
+from trainables.batches import Rows
+from trainables.calibration import Rates
+from trainables.claims import Claims
+from trainables.encoder_run import EncoderRun, SentenceData, encoder
+from trainables.job import Job
+from trainables.run import fix_arithmetic
+from trainables.storage import storage
+from trainables.trainable import Parts, Running
+
+
+def groundwork(job: Job, waited: Callable[[], None]) -> Iterator[Parts]:
+    """Token ids, which one process makes while the others wait, then what the frozen layers make of them."""
+    data, place = SentenceData(job), storage(str(job.cache / "claims"))
+    Claims(place).once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.sentences, waited)
+    model, training = job.specification.model, job.specification.training
+    if model and training and model.frozen_layers:
+        fix_arithmetic(training.threads)
+        yield from data.features.completed(lambda: encoder(job, 0), place, waited)
+
+
+def begin(job: Job, waited: Callable[[], None]) -> Running:
+    """The run."""
+    return EncoderRun(job, waited)
+
+
+def scored(job: Job, split: str) -> pd.DataFrame:
+    """query_id, document_id, relevant of the pairs."""
+    return SentenceData(job).pairs(split)
+
+
+def embedded(job: Job, rows: Rows) -> npt.NDArray[np.float32]:
+    """(sentences, hidden) embeddings of the sentences with these numbers, by the run as it ends.
+
+    Args:
+        job: the run; it is trained if need be.
+        rows: numbers of sentences; those for training are the first.
+    """
+    for _ in groundwork(job, lambda: None):
+        pass
+    run = EncoderRun(job)
+    while run.advance() is None:
+        pass
+    made: npt.NDArray[np.float32] = run.trainer.embeddings(rows).numpy()
+    return made
+
+
+def measured(job: Job, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
+    """Nothing."""
+    return {}
+
+
+def rates(job: Job, seconds: float) -> Rates:
+    """How fast the run is here."""
+    return encoder_calibration.rates(job, seconds)
