@@ -34,7 +34,7 @@ _LENGTHS = ("epochs", "instances")
 
 def shipped() -> list[tuple[str, str]]:
     """Name and first comment line of every shipped study, by name."""
-    files = sorted(STUDIES.glob("*.toml"))
+    files = sorted(STUDIES.glob("*.toml"), key=lambda file: file.stem)
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
 
 

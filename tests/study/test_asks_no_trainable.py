@@ -15,7 +15,12 @@ MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*
 MODULES.append(ROOT / "search_spaces" / "replicates.py")
 ALL = [kind(name) for name in KINDS]
 NAMES = {*KINDS, *(name for own in ALL for name in (*own.variants, *own.orders))}
-STRENGTHS = {name for own in ALL for name in own.untuned} - {"weight", "multiple", "deviation"}  # words of English too
+STRENGTHS = {name for own in ALL for name in own.untuned} - {
+    "weight",
+    "multiple",
+    "mean",
+    "deviation",
+}  # words of English too
 UNITS = {own.unit for own in ALL} - {Kind.unit}
 KNOWN = {"analysis/plan.py", "analysis/figures.py", "analysis/latex.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
