@@ -1,0 +1,73 @@
+"""Data of sentence encoders that no study can be run on is refused before anything is trained."""
+
+from pathlib import Path
+
+import pytest
+
+from study.config import load
+from study.settings import Study
+from tests.sts import write_settings
+from tests.trainables.encoders import Encoders
+from trainables import weights
+from trainables.data.sentences import PreparedSentences, prepare
+from trainables.errors import UserError
+from trainables.sentence_data import check, summary
+
+SMALL = ("training.instances=128", "training.batch_size=64", "training.epochs=none", "training.evaluations=2")
+
+
+def made(encoders: Encoders, place: Path, *overrides: str) -> tuple[Study, PreparedSentences]:
+    settings = write_settings(place)
+    study = load("gs-infonce", [*SMALL, f"model.name={encoders.bert}", f"cache.folder={place / 'cache'}", *overrides])
+    return study, prepare(settings, place / "cache")
+
+
+def test_what_can_be_run_is_let_through_and_counted(encoders: Encoders, tmp_path: Path) -> None:
+    study, prepared = made(encoders, tmp_path, "model.max_length=8")
+    check(study, prepared)
+    lines = list(summary(study, prepared))
+    assert lines[0].endswith("200 sentences")
+    assert any(line.split()[:2] == ["SICK-R", "8"] for line in lines)
+    assert lines[-1].startswith("tokens of a sentence: ")
+
+
+@pytest.mark.parametrize("key", ["training.batch_size", "search.batch_size"])
+def test_a_batch_is_no_larger_than_an_epoch(encoders: Encoders, tmp_path: Path, key: str) -> None:
+    sizes = ["training.batch_size=256", "training.instances=512"] if key == "training.batch_size" else []
+    searched = [] if sizes else ["search.batch_size=[64, 256]", "training.instances=512"]
+    study, prepared = made(encoders, tmp_path, *sizes, *searched)
+    with pytest.raises(UserError, match=rf"{key}: 256; expected at most 200"):
+        check(study, prepared)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_similarities_that_are_all_alike_tell_nothing(encoders: Encoders, tmp_path: Path, split: str) -> None:
+    settings = write_settings(tmp_path)
+    file = tmp_path / "STS" / "STSBenchmark" / f"sts-{split}.csv"
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
+    file.write_text("".join("\t".join([*row[:4], "3.0", *row[5:]]) + "\n" for row in rows), encoding="utf-8")
+    study = load("gs-infonce", [*SMALL, f"model.name={encoders.bert}"])
+    with pytest.raises(UserError, match=rf"8 {split} pairs of STS-B with one similarity"):
+        check(study, prepare(settings, tmp_path / "cache"))
+
+
+def test_fresh_layers_are_among_those_that_are_trained(encoders: Encoders, tmp_path: Path) -> None:
+    study, prepared = made(encoders, tmp_path, "model.frozen_layers=1", "model.fresh_layers=3")
+    with pytest.raises(UserError, match=r"model\.fresh_layers: 3; expected at most 2"):
+        check(study, prepared)
+
+
+def test_a_model_without_a_tokenizer_is_refused(encoders: Encoders, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).symlink_to(encoders.bert / name)
+    with pytest.raises(UserError, match="no tokenizer in"):
+        weights.check(tmp_path, load("gs-infonce").model)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_longest_text_is_what_the_positions_hold(encoders: Encoders, family: str) -> None:
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(encoders.path(family))
+    taken = config.max_position_embeddings - (config.pad_token_id + 1 if family == "roberta" else 0)
+    assert weights.longest(encoders.path(family)) == taken
