@@ -86,7 +86,7 @@ def own(pairs: PairList, precision: str, batching: str) -> Measure:
     return measure
 
 
-class _Clock(transformers.TrainerCallback):
+class Clock(transformers.TrainerCallback):
     """From the first step's beginning to the training's end."""
 
     def on_step_begin(self, *arguments: Any, **names: Any) -> None:
@@ -96,7 +96,8 @@ class _Clock(transformers.TrainerCallback):
         self.seconds = time.perf_counter() - self.started
 
 
-def _arguments(folder: str, precision: str) -> dict[str, Any]:
+def arguments(folder: str, precision: str) -> dict[str, Any]:
+    """What every trainer of the libraries is told."""
     return {
         "output_dir": folder,
         "num_train_epochs": 1,
@@ -123,11 +124,11 @@ def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Meas
 
     def measure() -> float:
         model = AutoModelForSequenceClassification.from_pretrained(pairs.path, num_labels=2)
-        clock = _Clock()
+        clock = Clock()
         with tempfile.TemporaryDirectory() as folder:
             TransformersTrainer(
                 model=model,
-                args=TrainingArguments(**_arguments(folder, precision), **strategy),
+                args=TrainingArguments(**arguments(folder, precision), **strategy),
                 train_dataset=data,
                 data_collator=DataCollatorWithPadding(pairs.tokenizer),
                 callbacks=[clock],
@@ -144,11 +145,11 @@ def cross_encoder_trainer(pairs: PairList, precision: str) -> Measure:
 
     def measure() -> float:
         model = SentenceCrossEncoder(str(pairs.path), num_labels=2, max_length=pairs.max_length, device="cpu")
-        clock = _Clock()
+        clock = Clock()
         with tempfile.TemporaryDirectory() as folder:
             CrossEncoderTrainer(
                 model=model,
-                args=CrossEncoderTrainingArguments(**_arguments(folder, precision)),
+                args=CrossEncoderTrainingArguments(**arguments(folder, precision)),
                 train_dataset=data,
                 loss=CrossEntropyLoss(model),
                 callbacks=[clock],
