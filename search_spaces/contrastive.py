@@ -9,11 +9,10 @@ from search_spaces.kind import Disagreement, Kind, Sections
 from search_spaces.settings import (
     Above0,
     AnalysisSettings,
-    BatchSize,
-    EndingName,
     Numbers,
     RankMetric,
     SearchSettings,
+    Values,
     described,
     increasing,
     some,
@@ -26,7 +25,6 @@ from trainables.encoder_specification import (
     SentencesSettings,
 )
 from trainables.schedules import Variant
-from trainables.settings import Settings
 
 METRIC = "STS"
 _JUDGES = (METRIC, "STS/STS-B")
@@ -70,21 +68,13 @@ class ContrastiveAnalysis(AnalysisSettings):
     """Differences below it do not matter, in units of the metric, whose whole is 100."""
 
 
-class ContrastiveValues(Settings):
+class ContrastiveValues(Values):
     """The hyperparameters of a sentence encoder."""
 
     weight: Above0 | None = None
     multiple: Above0 | None = None
     mean: Annotated[float, Field(allow_inf_nan=False)] | None = None
     deviation: Above0 | None = None
-    schedule: EndingName | None = None
-    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
-    end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: Above0 | None = None
-    a: Above0 | None = None
-    b: Above0 | None = None
-    learning_rate: Above0 | None = None
-    batch_size: BatchSize | None = None
     temperature: Above0 | None = None
 
 

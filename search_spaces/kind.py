@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from search_spaces.settings import AnalysisSettings, SearchSettings
+from search_spaces.settings import AnalysisSettings, SearchSettings, Values
 from trainables.common import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
 from trainables.schedules import Variant
-from trainables.settings import Settings
 from trainables.trainable import Trainable, of
 
 KINDS = {
@@ -68,7 +67,7 @@ class Kind:
     specification: type[Specification]
     smoothing: type[Smoothing]
     sections: Sections
-    values: type[Settings]
+    values: type[Values]
     variants: Mapping[str, Variant]
     proposals: Mapping[str, int]
     untuned: Mapping[str, Any]

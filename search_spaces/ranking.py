@@ -8,18 +8,16 @@ from pydantic import AfterValidator, Field
 from search_spaces.curriculum import paced
 from search_spaces.kind import Disagreement, Kind, Sections
 from search_spaces.settings import (
-    Above0,
     AnalysisSettings,
-    BatchSize,
-    EndingName,
     SearchSettings,
     Shares,
+    Values,
     described,
     increasing,
 )
 from trainables.difficulty import ScoreName
 from trainables.schedules import VARIANTS
-from trainables.settings import Positive, Settings
+from trainables.settings import Positive
 from trainables.specification import (
     ModelSettings,
     RunSpecification,
@@ -48,18 +46,10 @@ class RankingSearch(SearchSettings):
     """The same for training.negatives."""
 
 
-class RankingValues(Settings):
+class RankingValues(Values):
     """The hyperparameters of a ranker."""
 
     epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
-    schedule: EndingName | None = None
-    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
-    end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: Above0 | None = None
-    a: Above0 | None = None
-    b: Above0 | None = None
-    learning_rate: Above0 | None = None
-    batch_size: BatchSize | None = None
     negatives: Positive | None = None
     pacing: Annotated[str, AfterValidator(paced)] | None = None
     score: ScoreName | None = None

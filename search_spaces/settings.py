@@ -167,6 +167,20 @@ class SearchSettings(Settings):
         return {name: found for name in self.optimised if (found := getattr(self, name))}
 
 
+class Values(Settings):
+    """The hyperparameters that one configuration may name, and their ranges; None: not named. Here those that every
+    trainable has."""
+
+    schedule: EndingName | None = None
+    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
+    end: Annotated[float, Field(gt=0, le=1)] | None = None
+    rate: Above0 | None = None
+    a: Above0 | None = None
+    b: Above0 | None = None
+    learning_rate: Above0 | None = None
+    batch_size: BatchSize | None = None
+
+
 class ConfirmSettings(Settings):
     """What is run again before the test set is touched."""
 

@@ -23,7 +23,7 @@ _LISTED = 6
 
 def names(study: Study) -> tuple[str, ...]:
     """What a configuration of the study is named by."""
-    return ("variant", *study.kind.values.model_fields)
+    return ("variant", *study.kind.hyperparameters)
 
 
 class Named(NamedTuple):

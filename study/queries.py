@@ -18,6 +18,8 @@ def write(study: Study, resolved: Resolved, scorer: str) -> None:
         scorer: id of the run that tells how difficult queries are.
     """
     made = study.kind.trainable.data.attributes(study, resolved, scorer)
+    if made is None:
+        return
     path = study.folder / FILE
     if path.is_file():
         before = pd.read_parquet(path).set_index("query_id")

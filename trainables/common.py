@@ -8,6 +8,7 @@ A trainable has classes of its own for its task, its model, its training and wha
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -113,7 +114,7 @@ class CommonTraining(Settings):
         return self.learning_rate
 
 
-class Smoothing(Settings):
+class Smoothing(Settings, ABC):
     """What a run's loss is smoothed with, and how its strength moves over training: a cell of the table distribution x
     schedule. Its defaults are the baseline, which smooths nothing."""
 
@@ -131,9 +132,9 @@ class Smoothing(Settings):
     """Of beta."""
 
     @property
+    @abstractmethod
     def amount(self) -> float:
         """The strength at the beginning; 0: nothing is smoothed."""
-        raise NotImplementedError
 
     def normalised(self) -> Self:
         """The one name of this behaviour: strength 0 or switch 0 is the baseline, switch >= 1 the constant schedule."""

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from trainables import weights
-from trainables.batches import Rows
 from trainables.cross_encoder import tokenizer
 from trainables.data.prepared_folder import place
 from trainables.data.sentence_tokens import Sentences, encoded, encoded_folder, load
@@ -17,21 +16,26 @@ from trainables.data.sentences import PreparedSentences
 from trainables.encoder import SentenceEncoder
 from trainables.encoder_specification import encoding
 from trainables.encoder_training import EncoderTrainer
-from trainables.features import FeatureReader, Features, features_folder, token_batch
+from trainables.features import ModelInputs
 from trainables.job import Job
 from trainables.metrics import measure
-from trainables.packed import Batch
 from trainables.run import Run
 from trainables.stages import Segment
 
 
-class SentenceData:
+class SentenceData(ModelInputs):
     """The prepared sentences as a run sees them: token ids by number, and pairs by split."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._specification = job, encoding(job.specification)
+        super().__init__(job)
+        self._specification = encoding(job.specification)
         fingerprint = self._specification.data
         self.prepared = PreparedSentences(fingerprint, place(fingerprint, job.cache), self._specification.task)
+
+    @property
+    def texts(self) -> Sentences:
+        """The sentences."""
+        return self.sentences
 
     @cached_property
     def sentences(self) -> Sentences:
@@ -65,31 +69,6 @@ class SentenceData:
     def training(self) -> int:
         """Training sentences, which have the first numbers."""
         return self.sentences.training
-
-    @property
-    def lengths(self) -> Rows:
-        """(all sentences,) tokens of each."""
-        return self.sentences.lengths
-
-    @cached_property
-    def features(self) -> Features:
-        """Outputs of the frozen layers."""
-        specification = self._specification
-        model, training, environment = specification.model, specification.training, specification.environment
-        assert model is not None
-        assert training is not None
-        assert environment is not None
-        folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
-        return Features(folder, self.sentences)
-
-    def read(self, rows: Rows) -> Batch:
-        """These sentences, as the model takes them."""
-        return self._reader.batch(rows) if self._reader else token_batch(self.sentences, rows)
-
-    @cached_property
-    def _reader(self) -> FeatureReader | None:
-        model = self._specification.model
-        return FeatureReader(self.features) if model and model.frozen_layers else None
 
 
 class EncoderRun(Run):

@@ -4,6 +4,7 @@ A batch is a pure function of (seed, step), and computed whole: every sentence i
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -94,8 +95,7 @@ class EncoderTrainer(Trainer):
         """
         size = self.settings.batch_size
         epoch, place = divmod(step, self.source.training // size)
-        order: Rows = generator(self.seed, "order", epoch).permutation(self.source.training)
-        return order[place * size : (place + 1) * size]
+        return _order(self.seed, epoch, self.source.training)[place * size : (place + 1) * size]
 
     def scores(self, first: Rows, second: Rows) -> npt.NDArray[np.float64]:
         """Cosine of every pair of sentences: (pairs,).
@@ -117,3 +117,11 @@ class EncoderTrainer(Trainer):
             for places in micro_batches(self.source.lengths[numbers], _EVALUATED[self.device.type]):
                 made[places] = self.model(self.source.read(numbers[places])).float().cpu()
         return made
+
+
+@lru_cache(maxsize=1)
+def _order(seed: int, epoch: int, sentences: int) -> Rows:
+    """(sentences,) the order of an epoch, drawn once for all its batches."""
+    order: Rows = generator(seed, "order", epoch).permutation(sentences)
+    order.setflags(write=False)
+    return order

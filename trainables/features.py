@@ -5,6 +5,7 @@ the bits of a text never depend on which study asked for it.
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from trainables.batches import Rows, micro_batches
 from trainables.claims import Claims
 from trainables.common import CommonModel, Environment, digest
 from trainables.files import whole_file
+from trainables.job import Job
 from trainables.packed import Batch
 from trainables.storage import Storage
 from trainables.trainable import Parts
@@ -191,3 +193,44 @@ def features_folder(cache: Path, fingerprint: str, model: CommonModel, environme
         threads,
     ]
     return cache / "features" / digest(about)
+
+
+class ModelInputs(ABC):
+    """The texts of a job as its model takes them: token ids, or what the frozen layers made of them.
+
+    Args:
+        job: whose model.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @property
+    @abstractmethod
+    def texts(self) -> Texts:
+        """All of them."""
+
+    @property
+    def lengths(self) -> Rows:
+        """(texts,) tokens of each."""
+        return self.texts.lengths
+
+    @cached_property
+    def features(self) -> Features:
+        """Outputs of the frozen layers."""
+        specification = self._job.specification
+        model, training, environment = specification.model, specification.training, specification.environment
+        assert model is not None
+        assert training is not None
+        assert environment is not None
+        folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
+        return Features(folder, self.texts)
+
+    def read(self, rows: Rows) -> Batch:
+        """The texts `rows`, in this order."""
+        return self._reader.batch(rows) if self._reader else token_batch(self.texts, rows)
+
+    @cached_property
+    def _reader(self) -> FeatureReader | None:
+        model = self._job.specification.model
+        return FeatureReader(self.features) if model and model.frozen_layers else None

@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from trainables.batches import Rows
 from trainables.cross_encoder import CrossEncoder, tokenizer
 from trainables.curriculum import Curriculum
 from trainables.data import task
 from trainables.data.prepared import Prepared
 from trainables.data.tokens import Tokens, load, tokens, tokens_folder
 from trainables.difficulty.kept import of_training
-from trainables.features import FeatureReader, Features, features_folder, token_batch
+from trainables.features import ModelInputs
 from trainables.job import Job, Outcome
 from trainables.metrics import measure
-from trainables.packed import Batch
 from trainables.ranker_training import Pairs, RankerTrainer
 from trainables.run import Run
 from trainables.specification import ranking
@@ -27,13 +25,19 @@ from trainables.stages import Segment
 _CALIBRATION_QUERIES = 10
 
 
-class Data:
+class Data(ModelInputs):
     """The prepared task as a run sees it: pairs by split, and their batches."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._specification = job, ranking(job.specification)
+        super().__init__(job)
+        self._specification = ranking(job.specification)
         settings, fingerprint = self._specification.task, self._specification.data
         self.prepared = Prepared(fingerprint, job.cache / "prepared" / fingerprint, settings)
+
+    @property
+    def texts(self) -> Tokens:
+        """The pairs."""
+        return self.tokens
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -53,17 +57,6 @@ class Data:
         assert model is not None
         return tokens_folder(self.prepared, model.name, model.max_length, self._job.cache)
 
-    @cached_property
-    def features(self) -> Features:
-        """Outputs of the frozen layers."""
-        specification = self._specification
-        model, training, environment = specification.model, specification.training, specification.environment
-        assert model is not None
-        assert training is not None
-        assert environment is not None
-        folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
-        return Features(folder, self.tokens)
-
     def pairs(self, split: str) -> Pairs:
         """Labels of a split."""
         chosen = (self.frame["split"] == split).to_numpy()
@@ -77,20 +70,6 @@ class Data:
     def frame(self) -> pd.DataFrame:
         """The candidates of all splits."""
         return self.prepared.candidates()
-
-    @property
-    def lengths(self) -> Rows:
-        """(all pairs,) tokens of each pair."""
-        return self.tokens.lengths
-
-    def read(self, rows: Rows) -> Batch:
-        """These pairs, as the model takes them."""
-        return self._reader.batch(rows) if self._reader else token_batch(self.tokens, rows)
-
-    @cached_property
-    def _reader(self) -> FeatureReader | None:
-        model = self._specification.model
-        return FeatureReader(self.features) if model and model.frozen_layers else None
 
 
 class RankerRun(Run):

@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainables import weights
 from trainables.data.sentences import PreparedSentences, find, prepare
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["attributes", "check", "described", "find", "prepare", "summary"]
 
@@ -72,10 +69,5 @@ def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
     yield f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {share}"
 
 
-def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
-    """split, query_id of the pairs' subsets; nothing else is known of them."""
-    import pandas as pd
-
-    pairs = PreparedSentences(resolved.fingerprint, study.cache / "prepared" / resolved.fingerprint, study.task).pairs()
-    made: pd.DataFrame = pairs[["split", "query_id"]].drop_duplicates(ignore_index=True)
-    return made
+def attributes(study: Any, resolved: Any, scorer: str) -> None:
+    """Nothing is known of a pair but its set, by which the report tells it anyway."""

@@ -100,8 +100,8 @@ class Data(Protocol):
     def summary(self, study: Any, prepared: Prepared) -> Iterator[str]:
         """The same for people, line by line; tokens included, which are made on the way."""
 
-    def attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
-        """split, query_id of what is evaluated, and columns by which the report may group it, if there are such."""
+    def attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame | None":
+        """split, query_id of what is evaluated, and columns by which the report may group it; None: there are none."""
 
 
 class Trainable(NamedTuple):

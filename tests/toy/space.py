@@ -9,16 +9,15 @@ from search_spaces.kind import Disagreement, Kind, Sections
 from search_spaces.settings import (
     Above0,
     AnalysisSettings,
-    EndingName,
     SearchSettings,
     Shares,
+    Values,
     described,
     increasing,
 )
 from tests.toy.trainable import ToySmoothing, ToySpecification, ToyTask, ToyTraining
 from trainables.common import CommonModel
 from trainables.schedules import Variant
-from trainables.settings import Positive, Settings
 
 
 class ToySearch(SearchSettings):
@@ -35,18 +34,10 @@ class ToySearch(SearchSettings):
     ] = ()
 
 
-class ToyValues(Settings):
+class ToyValues(Values):
     """Its hyperparameters."""
 
     softness: Annotated[float, Field(gt=0, le=1)] | None = None
-    schedule: EndingName | None = None
-    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
-    end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: Above0 | None = None
-    a: Above0 | None = None
-    b: Above0 | None = None
-    learning_rate: Above0 | None = None
-    batch_size: Positive | None = None
     ridge: Above0 | None = None
 
 
