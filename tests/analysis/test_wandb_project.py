@@ -24,6 +24,8 @@ from tests.wandb_server import Server
 from trainables.errors import UserError
 
 pytestmark = pytest.mark.slow
+Captured = pytest.CaptureFixture[str]
+NOBODY = {"WANDB_HTTP_TIMEOUT": "1", "WANDB_BASE_URL": "http://127.0.0.1:9"}
 AWAY = "http://127.0.0.1:9: no usable answer (W&B); try again later\n"
 
 
@@ -258,10 +260,8 @@ def test_mistakes_are_one_line(
     assert not [key for key in (reader.key, variables.get("WANDB_API_KEY")) if key and key in captured.err]
 
 
-def test_a_server_that_is_away_is_nobodys_mistake(
-    reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1", WANDB_BASE_URL="http://127.0.0.1:9"):
+def test_a_server_that_is_away_is_nobodys_mistake(reader: Server, tmp_path: Path, capfd: Captured) -> None:
+    with client(reader, tmp_path / "client", **NOBODY):
         assert main(["wandb:whole"]) == 1
     assert capfd.readouterr().err == AWAY
 
@@ -280,7 +280,7 @@ def test_how_the_clients_service_ends_is_nobodys_mistake_either(
     monkeypatch.setattr(ServiceProcess, "join", ended)
     with client(reader, tmp_path / "client"):
         assert main(["wandb:whole"]) == 0
-    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1", WANDB_BASE_URL="http://127.0.0.1:9"):
+    with client(reader, tmp_path / "client", **NOBODY):
         assert main(["wandb:whole"]) == 1
     assert capfd.readouterr().err == AWAY
 
