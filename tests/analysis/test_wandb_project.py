@@ -278,10 +278,9 @@ def test_how_the_clients_service_ends_is_nobodys_mistake_either(
         return joined(process) or 1
 
     monkeypatch.setattr(ServiceProcess, "join", ended)
-    with client(reader, tmp_path / "client"):
-        assert main(["wandb:whole"]) == 0
-    with client(reader, tmp_path / "client", **NOBODY):
-        assert main(["wandb:whole"]) == 1
+    for variables, status in (({}, 0), (NOBODY, 1)):
+        with client(reader, tmp_path / "client", **variables):
+            assert main(["wandb:whole"]) == status
     assert capfd.readouterr().err == AWAY
 
 
