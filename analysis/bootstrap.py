@@ -1,7 +1,7 @@
 """Difference of two systems' rank correlations by resampling pairs and seeds (Efron 1979), ranks and all made anew.
 
-The pairs of a set are drawn with replacement, the same for both systems and every run, and so are the seeds. It is
-shown beside the headline, which is the two-way test of pseudo-values (`trainables.metrics.jackknife`), and decides
+Distinct pairs are drawn with replacement, the same for both systems, every run and every set, and so are the seeds. It
+is shown beside the headline, which is the two-way test of pseudo-values (`trainables.metrics.jackknife`), and decides
 nothing: with few seeds that matter it rejects too often, and where they do not matter, too rarely, since what a run
 alone has of luck with a pair is then counted more than once. Measured at .05 with 200 and 1,500 pairs, 400 studies a
 cell (`python -m benchmarks.correlation`), so that a level has a deviation of .011, with 2, 3, 5 and 10 seeds:
@@ -13,6 +13,7 @@ cell (`python -m benchmarks.correlation`), so that a level has a deviation of .0
     so do they, mean of 7 sets, 1,886 pairs          .120 .070 .040 .027            .070 .053 .037 .033
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,36 +35,51 @@ class Bootstrap(NamedTuple):
     high: float
 
 
-def resampled(scores: Array, grades: Array, name: str, seed: int = 0, draws: int = DRAWS) -> Array:
+def resampled(
+    scores: Array,
+    grades: Array,
+    units: NDArray[np.intp],
+    lists: Sequence[NDArray[np.intp]],
+    seed: int = 0,
+    draws: int = DRAWS,
+) -> Array:
     """Spearman's correlation of each run over resampled pairs, tied values sharing their mean rank; 0 without spread.
 
-    A resample is a weight of each pair; ranks are running sums of weights in the order of the scores, which does not
-    change.
+    A resample is a weight of each distinct pair; ranks are running sums of weights in the order of the scores, which
+    does not change.
 
     Args:
         scores: (runs, pairs)
         grades: (pairs,)
-        name: of the list of pairs: lists of one name and length are drawn alike.
-        seed: names the draws, with `name`.
+        units: (pairs,) numbers of the distinct pairs, from 0 on: those of one number are drawn together.
+        lists: places among the pairs of each list of which there is a correlation.
+        seed: names the draws.
         draws: how many.
 
     Returns:
-        (runs, draws)
+        (lists, runs, draws)
     """
-    runs, count = scores.shape
-    own, gold = [_Order(row) for row in scores], _Order(grades)
-    made, width = np.empty((runs, draws)), max(1, _BLOCK // count)
+    distinct = int(units.max()) + 1
+    ordered = [([_Order(row) for row in scores[:, own]], _Order(grades[own])) for own in lists]
+    made, width = np.empty((len(lists), len(scores), draws)), max(1, _BLOCK // distinct)
     for step, start in enumerate(range(0, draws, width)):
         size = min(width, draws - start)
-        drawn = generator(seed, f"bootstrap, {name}", step).integers(0, count, (size, count))
-        weights = np.stack([np.bincount(row, minlength=count) for row in drawn], axis=1, dtype=np.float64)
-        ranks, spread = gold.ranks(weights), gold.squares(weights)  # weights (pairs, draws)
-        products, untied = weights * ranks[gold.groups], _squares(weights)
-        for run, order in enumerate(own):
-            covered = order.covariance(weights, products)
-            both = np.sqrt(spread * (order.squares(weights) if order.tied else untied))
-            made[run, start : start + size] = np.divide(covered, both, out=np.zeros(size), where=both > 0)
+        drawn = generator(seed, "bootstrap, pairs", step).integers(0, distinct, (size, distinct))
+        often = np.stack([np.bincount(row, minlength=distinct) for row in drawn], axis=1, dtype=np.float64)
+        for place, (own, (runs, gold)) in enumerate(zip(lists, ordered, strict=True)):
+            made[place, :, start : start + size] = _correlations(runs, gold, often[units[own]])
     return made
+
+
+def _correlations(runs: "Sequence[_Order]", gold: "_Order", weights: Array) -> Array:
+    """(runs, draws) of weights (pairs, draws)."""
+    ranks, spread = gold.ranks(weights), gold.squares(weights)
+    products, untied = weights * ranks[gold.groups], _squares(weights)
+    found = np.zeros((len(runs), weights.shape[1]))
+    for run, order in enumerate(runs):
+        both = np.sqrt(spread * (order.squares(weights) if order.tied else untied))
+        np.divide(order.covariance(weights, products), both, out=found[run], where=both > 0)
+    return found
 
 
 def difference(system: Array, baseline: Array, confidence: float = 0.95, seed: int = 0) -> Bootstrap:
@@ -107,7 +123,7 @@ class _Order:
     def ranks(self, weights: Array) -> Array:
         """(groups, draws) mean ranks, less their mean."""
         sizes = self.sums(weights)
-        ranks: Array = np.cumsum(sizes, axis=0) - 0.5 * (sizes + len(self.groups))
+        ranks: Array = np.cumsum(sizes, axis=0) - 0.5 * (sizes + sizes.sum(axis=0))
         return ranks
 
     def squares(self, weights: Array) -> Array:

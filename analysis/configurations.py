@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.plan import Phase, Plan
-from analysis.results import Results, Run, same_queries
+from analysis.results import Results, Run
+from analysis.same_queries import same_queries
 from trainables.errors import UserError
 
 Score = tuple[float, float | None]

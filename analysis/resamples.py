@@ -1,6 +1,6 @@
 """The bootstrap beside the headline test: of every comparison by a correlation, over resampled pairs and seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,6 @@ from analysis.configurations import Configuration
 from analysis.families import Comparison
 from analysis.plan import Plan
 from analysis.run import Run
-from analysis.scores import subsets
 from trainables.metrics import PERCENT, measure, set_of
 
 
@@ -18,7 +17,10 @@ def beside(plan: Plan, chosen: Mapping[str, Configuration | None], compared: Seq
     """The comparisons, those that are complete with their bootstrap; its intervals are Bonferroni's for the family."""
     named = {name for c in compared for name in (c.system, c.baseline)}
     complete = {name: c for name, c in chosen.items() if name in named and c and not c.faults(plan, "test")}
-    lists = _Lists(plan, complete)
+    judged = [c for c in compared if c.difference is not None]
+    if not judged:
+        return list(compared)
+    lists = _Lists(plan, complete, dict.fromkeys(c.metric for c in judged))
     return [
         c
         if c.difference is None
@@ -35,31 +37,33 @@ def beside(plan: Plan, chosen: Mapping[str, Configuration | None], compared: Seq
 
 
 class _Lists:
-    """Resampled correlations of all systems' runs, each list of pairs (a set, or a subset) resampled once."""
+    """Resampled correlations of all systems' runs, by every list of pairs (a set, or a subset) that a metric is of."""
 
-    def __init__(self, plan: Plan, complete: Mapping[str, Configuration]) -> None:
-        self._split = plan.test_split
-        self._runs, self._rows = list[Run](), dict[str, slice]()
+    def __init__(self, plan: Plan, complete: Mapping[str, Configuration], metrics: Iterable[str]) -> None:
+        runs, self._rows = list[Run](), dict[str, slice]()
         for name, c in complete.items():
             own = [c.runs[seed] for seed in c.expected(plan, "test")]
-            self._rows[name] = slice(len(self._runs), len(self._runs) + len(own))
-            self._runs += own
-        self._known: dict[str, Array] = {}
+            self._rows[name] = slice(len(runs), len(runs) + len(own))
+            runs += own
+        graded = [run.graded(plan.test_split) for run in runs]
+        first = graded[0]
+        subsets = np.array(first.subsets, dtype=object)
+        sets = np.array([set_of(name) for name in first.subsets], dtype=object)
+        self._sets = list(dict.fromkeys(sets))
+        self._named = {metric: [_place(metric)] if _place(metric) else self._sets for metric in metrics}
+        names = list(dict.fromkeys(name for own in self._named.values() for name in own))
+        lists = [np.flatnonzero((sets == name) | (subsets == name)) for name in names]
+        scores = np.stack([one.scores for one in graded])
+        self._known = dict(zip(names, resampled(scores, first.grades, first.units, lists), strict=True))
 
     def correlations(self, system: str, metric: str) -> Array:
         """(seeds, draws) of a system; the mean over the sets' where the metric is."""
-        about = measure(metric).similarity
-        assert about is not None
-        names = [about.place] if about.place else self._sets()
-        found: Array = PERCENT * np.mean([self._of(name)[self._rows[system]] for name in names], axis=0)
+        own = [self._known[name][self._rows[system]] for name in self._named[metric]]
+        found: Array = PERCENT * np.mean(own, axis=0)
         return found
 
-    def _sets(self) -> list[str]:
-        return list(dict.fromkeys(map(set_of, subsets(self._runs[0].files[self._split], self._split))))
 
-    def _of(self, name: str) -> Array:
-        """(runs, draws) of a list of pairs."""
-        if name not in self._known:
-            graded = [run.graded(self._split, f"STS/{name}") for run in self._runs]
-            self._known[name] = resampled(np.stack([scores for scores, _ in graded]), graded[0][1], name)
-        return self._known[name]
+def _place(metric: str) -> str:
+    about = measure(metric).similarity
+    assert about is not None
+    return about.place

@@ -4,7 +4,7 @@ Nothing is dropped in silence: a run that failed, diverged or never finished is 
 configuration, and runs that do not rank the same queries are refused.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from analysis.plan import Plan
 from analysis.queries import FILE, SHA256, read_queries
 from analysis.records import recorded
 from analysis.run import Run
+from analysis.same_queries import same_queries
 from analysis.scores import Evaluator
 from analysis.searched import Search
 from analysis.wandb_files import WandbRun, locate, read_folder, staged_files
@@ -27,7 +28,7 @@ from trainables.common import digest
 from trainables.errors import UserError
 from trainables.metrics import measure
 
-__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "read_server", "same_queries"]
+__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "read_server"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
@@ -142,22 +143,6 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
     same_queries(results.plan, [run for run in results.runs if run.finished and split in run.files], split)
     table = pd.concat([frame.astype({strength: float, "switch": float, "seed": "Int64"}) for frame in frames])
     return table[order].sort_values(["system", "configuration", "seed", "query_id"], ignore_index=True)
-
-
-def same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
-    """Raises UserError unless all runs rank the same queries of a split, as many as the plan expects."""
-    reference: pd.Index[str] | None = None
-    for run in runs:
-        queries = run.per_query(split, plan.metric).index
-        expected = plan.expected_queries.get(split, len(queries))
-        where = f"{split} scores of run {run.id} ({run.config.get('variant')})"
-        if len(queries) != expected:
-            raise UserError(where, plan.worded(f"{len(queries)} queries"), f"the {expected} of the plan")
-        if reference is not None and not queries.equals(reference):
-            lacking = len(reference.difference(queries))
-            found = plan.worded(f"not the queries of the other runs ({lacking} are missing)")
-            raise UserError(where, found, plan.worded("the same queries"))
-        reference = queries
 
 
 class _Declared(NamedTuple):

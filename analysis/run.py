@@ -7,15 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.json_files import History
-from analysis.scores import COLUMNS, Evaluator, read_scores
+from analysis.scores import COLUMNS, Evaluator, Graded, read_scores
 from trainables.errors import UserError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,7 @@ class Run:
     def per_query(self, split: str, metric: str) -> "pd.Series[float]":
         """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
 
-        Of a metric of sentence pairs, of each pair; see `Evaluator.per_query`.
+        Of a metric of sentence pairs, of each distinct pair; see `Evaluator.per_query`.
         """
         key = (split, metric)
         if key not in self._values:
@@ -83,9 +79,9 @@ class Run:
         """One number of each of these metrics of sentence pairs; NaN where a score of theirs is."""
         return self.evaluator.overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
 
-    def graded(self, split: str, metric: str) -> tuple[Array, Array]:
-        """(pairs,) scores and (pairs,) gold similarities that a metric of sentence pairs is about."""
-        return self.evaluator.graded(self.files[split], split, metric, f"{split} scores of run {self.id}")
+    def graded(self, split: str) -> Graded:
+        """All sentence pairs of a split."""
+        return self.evaluator.graded(self.files[split], split, f"{split} scores of run {self.id}")
 
     def check_files(self) -> None:
         """Raises UserError unless its files are those that its summary names by their SHA-256, as far as it does."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from trainables.metrics import Measure, measure
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores: one row a candidate."""
 _CANDIDATE = COLUMNS[1:4]
+_PAIR = "pair_id"
+"""Column of scores of sentence pairs: equal where two rows are the same two sentences; without it all differ."""
 _GRADED = "sentence pairs whose gold similarities differ"
 
 
@@ -34,11 +36,30 @@ class _Layout:
     relevant: NDArray[np.float64]
 
     @cached_property
-    def pairs(self) -> "pd.Index[str]":
-        """ "<query_id>/<document_id>" of each, in the order of the rows."""
-        names = self.columns.select(_CANDIDATE[:2]).to_pandas().iloc[self.rows]
-        joined: pd.Index[str] = pd.Index(names["query_id"] + "/" + names["document_id"].astype(str), name="query_id")
-        return joined
+    def pairs(self) -> tuple["pd.Index[str]", NDArray[np.intp]]:
+        """The distinct pairs in sorted order, by pair_id, or "<query_id>/<document_id>"; and which each row is."""
+        frame = self.columns.to_pandas().iloc[self.rows]
+        ids = frame[_PAIR] if _PAIR in frame else frame["query_id"] + "/" + frame["document_id"].astype(str)
+        names, places = np.unique(ids.to_numpy(dtype=object), return_inverse=True)
+        return pd.Index(names, name="query_id"), places
+
+
+class Graded(NamedTuple):
+    """Sentence pairs as people and a run see them, by set and subset."""
+
+    scores: NDArray[np.float64]
+    """(pairs,)"""
+    grades: NDArray[np.float64]
+    """(pairs,) gold similarities."""
+    subsets: list[str]
+    """(pairs,) "<set>" or "<set>/<subset>" of each."""
+    units: NDArray[np.intp]
+    """(pairs,) numbers of the distinct pairs, from 0 on."""
+
+    def alike(self, other: "Graded") -> bool:
+        """Whether both are of the same pairs in the same subsets, as people see them."""
+        same = np.array_equal(self.grades, other.grades) and np.array_equal(self.units, other.units)
+        return same and self.subsets == other.subsets
 
 
 class Evaluator:
@@ -50,8 +71,8 @@ class Evaluator:
     def per_query(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
         """Any metric of queries for each query of a split, by query_id in sorted order; NaN where a score is NaN.
 
-        Of a metric of sentence pairs, for each pair that it is about, by "<query_id>/<document_id>"; all NaN where one
-        of their scores is.
+        Of a metric of sentence pairs, for each distinct pair that it is about, by pair_id where the file has it, else
+        by "<query_id>/<document_id>"; all NaN where one of their scores is.
 
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
@@ -88,24 +109,22 @@ class Evaluator:
                 raise UserError(where, error, _GRADED) from error
         return found
 
-    def graded(
-        self, path: Path, split: str, metric: str, where: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(pairs,) scores and (pairs,) gold similarities that a metric of sentence pairs is about.
+    def graded(self, path: Path, split: str, where: str) -> Graded:
+        """All sentence pairs of a split.
 
         Raises:
             UserError: if the file cannot be read.
         """
         layout, scores = self._read(path, split, where)
-        own = _covered(measure(metric), layout)
-        return scores[own], layout.relevant[own]
+        return Graded(scores, layout.relevant, np.repeat(layout.queries, layout.lengths).tolist(), layout.pairs[1])
 
     def _read(self, path: Path, split: str, where: str) -> tuple[_Layout, NDArray[np.float64]]:
         """The candidates of a split and their scores, in the layout's order."""
-        table = _of_split(_table(path, COLUMNS), split)
+        table = _of_split(_table(path, COLUMNS, (_PAIR,)), split)
+        columns = table.drop_columns(["split", "score"])
         layout = self._last.get(split)
-        if layout is None or not layout.columns.equals(table.select(_CANDIDATE)):
-            layout = self._last[split] = _layout(table.select(_CANDIDATE), where)
+        if layout is None or not layout.columns.equals(columns):
+            layout = self._last[split] = _layout(columns, where)
         return layout, table.column("score").to_numpy().astype(float)[layout.rows]
 
 
@@ -147,7 +166,8 @@ def splits(path: Path) -> list[str]:
     return list(found)
 
 
-def _table(path: Path, columns: list[str]) -> Any:
+def _table(path: Path, columns: list[str], further: Sequence[str] = ()) -> Any:
+    """The columns of a file, and of `further` those that it has."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -155,7 +175,8 @@ def _table(path: Path, columns: list[str]) -> Any:
         with ParquetFile(path) as file:
             if lacking := [name for name in columns if name not in file.schema_arrow.names]:
                 raise ValueError(f"no column {lacking[0]}")
-            return file.read(columns=columns, use_threads=False)
+            there = [name for name in further if name in file.schema_arrow.names]
+            return file.read(columns=columns + there, use_threads=False)
     except (OSError, ValueError, ArrowException) as error:
         raise _unreadable(path, error, columns) from error
 
@@ -188,11 +209,12 @@ def _covered(judged: Measure, layout: _Layout) -> NDArray[np.bool_]:
 
 
 def _per_pair(judged: Measure, layout: _Layout, scores: NDArray[np.float64], where: str) -> "pd.Series[float]":
-    own = _covered(judged, layout)
+    own, (names, units) = _covered(judged, layout), layout.pairs
+    index = names[np.unique(units[own])]
     if np.isnan(scores[own]).any():
-        return pd.Series(np.nan, index=layout.pairs[own])
+        return pd.Series(np.nan, index=index)
     try:
-        values = judged.values(scores, layout.relevant, layout.lengths, layout.queries.tolist())
+        values = judged.values(scores, layout.relevant, layout.lengths, layout.queries.tolist(), units)
     except ValueError as error:
         raise UserError(where, error, _GRADED) from error
-    return pd.Series(values, index=layout.pairs[own])
+    return pd.Series(values, index=index)

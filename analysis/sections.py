@@ -18,11 +18,10 @@ _READING = (
     "“Detectable” is the difference that such a test finds with 80 % power."
 )
 _BOOTSTRAP = (
-    " The tests are of jackknife pseudo-values of the pairs, whose mean is the correlation. They take the pairs of "
-    "different sets for different ones; where sets share pairs, as STS-B does with STS12 to STS16, p of their mean is "
-    "too small, and its interval too narrow. Bootstrap: pairs, within "
-    "their sets, and seeds resampled, correlations made anew; its p is uncorrected, its interval Bonferroni's for the "
-    "family; it decides nothing, and with few seeds it is too sure."
+    " The tests are of jackknife pseudo-values of distinct pairs, whose mean is the correlation: a pair that stands in "
+    "several sets, or several times in one, is one. Bootstrap: distinct pairs and seeds resampled, correlations made "
+    "anew; its p is uncorrected, its interval Bonferroni's for the family; it decides nothing, and with few seeds it "
+    "is too sure."
 )
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "

@@ -1,16 +1,17 @@
 """How often tests of a difference of rank correlations reject where there is none: what their docstrings tell.
 
-python -m benchmarks.correlation [STUDIES]
+python -m benchmarks.correlation [STUDIES [CASE ...]]
 
-A study is one set of pairs, or seven of which the mean counts, and two systems that are alike, with 2, 3, 5 and 10
-seeds. Scores of a run are its quality times the gold similarity, which has 26 levels, and noise: of the pair, of the
-system on the pair, and of the run on the pair. Qualities are 1, or vary from seed to seed so that correlations do by
-about one point of a hundred.
+A study is one set of pairs, or seven of which the mean counts and which may share pairs, and two systems that are
+alike, with 2, 3, 5 and 10 seeds. Scores of a run are its quality times the gold similarity, which has 26 levels, and
+noise: of the pair, of the system on the pair, and of the run on the pair. Qualities are 1, or vary from seed to seed so
+that correlations do by about one point of a hundred.
 """
 
 import sys
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,30 @@ from analysis.significance import estimates
 from trainables.metrics import measure
 
 SEEDS, QUALITIES, LEVELS, DRAWS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01), 500
-SETS = ((200,), (1500,), (311, 150, 375, 300, 119, 138, 493))
-"""Pairs of each set; the seven are a tenth of the standard ones."""
+
+
+class Pairs(NamedTuple):
+    """How many each set has, and which stand there again: (the set, where its copies come from, how many)."""
+
+    sets: tuple[int, ...]
+    copied: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def units(self) -> np.ndarray:
+        """(pairs,) numbers of the distinct pairs."""
+        found, starts = np.arange(sum(self.sets)), np.cumsum(self.sets) - self.sets
+        end = dict(enumerate(np.cumsum(self.sets).tolist()))
+        for to, source, count in self.copied:
+            found[end[to] - count : end[to]] = starts[source] + np.arange(count)
+            end[to] -= count
+        return np.unique(found, return_inverse=True)[1]
+
+
+STANDARD = (311, 150, 375, 300, 119, 138, 493)
+"""A tenth of the sets STS12 to STS16, STS-B and SICK-R."""
+SHARED = ((0, 0, 21), (5, 0, 25), (5, 1, 7), (5, 2, 20), (5, 3, 20), (5, 4, 28))
+"""A tenth of what STS12 has twice, and STS-B from STS12 to STS16."""
+CASES = (Pairs((200,)), Pairs((1500,)), Pairs(STANDARD), Pairs(STANDARD, SHARED))
 
 
 def study(rng: np.random.Generator, pairs: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
@@ -31,38 +54,45 @@ def study(rng: np.random.Generator, pairs: int, spread: float) -> tuple[np.ndarr
     return quality * (gold - 2.5) + 1.1 * noise, gold
 
 
-def p_values(scores: np.ndarray, gold: np.ndarray, sets: Sequence[int], number: int) -> dict[tuple[str, int], float]:
-    """Of each test and number of seeds."""
-    names, lengths, cuts = [f"set {place}" for place in range(len(sets))], np.array(sets), np.cumsum(sets)[:-1]
-    values = np.array([[measure("STS").values(run, gold, lengths, names) for run in system] for system in scores])
-    parts = zip(names, np.split(scores.reshape(-1, len(gold)), cuts, axis=1), np.split(gold, cuts), strict=True)
-    drawn = np.mean([resampled(own, grades, name, number, DRAWS) for name, own, grades in parts], axis=0)
+def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs, number: int) -> dict[tuple[str, int], float]:
+    """Of each test and number of seeds; where pairs are shared, also of tests that take them for different ones."""
+    names, lengths, found = [f"set {place}" for place in range(len(pairs.sets))], np.array(pairs.sets), {}
+    rows = np.split(np.arange(len(gold)), np.cumsum(pairs.sets)[:-1])
+    drawn = resampled(scores.reshape(-1, len(gold)), gold, pairs.units, rows, number, DRAWS).mean(axis=0)
     drawn = drawn.reshape(*scores.shape[:2], DRAWS)
-    found = {}
-    for seeds in SEEDS:
-        d = values[0, :seeds] - values[1, :seeds]
-        found |= {(name, seeds): one.test().p for name, one in estimates(d).items() if one is not None}
-        found["bootstrap", seeds] = difference(drawn[0, :seeds], drawn[1, :seeds], seed=number).p
-    return found
+    for suffix, units in (("", pairs.units), *([(", as if all differed", None)] if pairs.copied else [])):
+        own = [[measure("STS").values(run, gold, lengths, names, units) for run in system] for system in scores]
+        values = np.array(own)
+        for seeds in SEEDS:
+            d = values[0, :seeds] - values[1, :seeds]
+            found |= {(name + suffix, seeds): one.test().p for name, one in estimates(d).items() if one is not None}
+    return found | {
+        ("bootstrap", seeds): difference(drawn[0, :seeds], drawn[1, :seeds], seed=number).p for seeds in SEEDS
+    }
 
 
-def main(studies: int) -> None:
+def main(studies: int, cases: Sequence[Pairs]) -> None:
     """Prints the levels of every test."""
-    for sets in SETS:
-        pairs = sum(sets)
+    for pairs in cases:
+        units = pairs.units
+        distinct = int(units.max()) + 1
         for spread in QUALITIES:
-            started, rng = time.perf_counter(), np.random.default_rng([pairs, int(1000 * spread)])
-            made = [p_values(*study(rng, pairs, spread), sets, number) for number in range(studies)]
+            started, rng = time.perf_counter(), np.random.default_rng([distinct, int(1000 * spread)])
+            drawn = (study(rng, distinct, spread) for _ in range(studies))
+            made = [
+                p_values(scores[..., units], gold[units], pairs, number) for number, (scores, gold) in enumerate(drawn)
+            ]
             seconds = time.perf_counter() - started
-            print(f"{pairs} pairs in {len(sets)}, qualities vary by {spread:g}: {studies} studies, {seconds:.0f} s")
-            for name in ("queries", "seeds", "both", "bootstrap"):
+            told = f"{len(units)} pairs in {len(pairs.sets)}, {distinct} distinct, qualities vary by {spread:g}"
+            print(f"{told}: {studies} studies, {seconds:.0f} s")
+            for name in dict.fromkeys(name for name, _ in made[0]):
                 levels = [[np.mean([one[name, seeds] < level for one in made]) for seeds in SEEDS] for level in LEVELS]
-                told = "; ".join(
+                shown = "; ".join(
                     f"at {level:g}: " + ", ".join(f"{share:.3f}" for share in own)
                     for level, own in zip(LEVELS, levels, strict=True)
                 )
-                print(f"  {name:9} with {SEEDS} seeds, {told}", flush=True)
+                print(f"  {name} with {SEEDS} seeds, {shown}", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 600)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 600, [CASES[int(place)] for place in sys.argv[2:]] or CASES)

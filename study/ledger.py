@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.scores import Evaluator
 from study import record
 from study.record import Split
 from trainables.errors import UserError
@@ -44,6 +45,7 @@ class Ledger:
         self.folder = folder
         self._entries: dict[tuple[str, Split], _Entry] = {}
         self._values: dict[tuple[str, Split], dict[str, NDArray[np.float64]]] = {}
+        self._evaluator = Evaluator()
         runs = folder / "runs"
         ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
         with ThreadPoolExecutor(_READERS) as readers:
@@ -73,7 +75,7 @@ class Ledger:
     def per_query(self, run_id: str, metric: str, split: Split = "dev") -> NDArray[np.float64]:
         """(queries,) a metric of each query of a finished evaluation, the queries in sorted order; not to be changed.
 
-        Of a metric of sentence pairs, (pairs,), by query and document.
+        Of a metric of sentence pairs, (distinct pairs,); see `analysis.scores.Evaluator`.
 
         Raises:
             UserError: the scores are damaged, or not of as many candidates a query as the metric needs.
@@ -106,11 +108,19 @@ class Ledger:
         return self.state(run_id, split)
 
     def _computed(self, run_id: str, metric: str, split: Split) -> NDArray[np.float64]:
-        """(queries,) or (pairs,) a metric; (1,) where it is one of all queries together."""
+        """(queries,) or (distinct pairs,) a metric; (1,) where it is one of all queries together."""
         known = self._values.setdefault((run_id, split), {})
         if metric not in known:
-            known[metric] = _evaluate(record.scores_file(self.folder, run_id, split), measure(metric))
+            known[metric] = self._evaluated(record.scores_file(self.folder, run_id, split), metric, split)
         return known[metric]
+
+    def _evaluated(self, path: Path, metric: str, split: Split) -> NDArray[np.float64]:
+        judged = measure(metric)
+        if judged.similarity is None:
+            return _evaluate(path, judged)
+        values = np.asarray(self._evaluator.per_query(path, split, metric, str(path)), np.float64)
+        values.setflags(write=False)
+        return values
 
     def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Entry]:
         return dict(pair for split in record.SPLITS for pair in self._read(run_id, split))
@@ -133,14 +143,13 @@ def _on_gpu(found: dict[str, Any]) -> bool:
 
 
 def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
-    """The document of a candidate counts only where pairs have values: else a tie is at its expectation anyway."""
+    """Which document a candidate is does not count: a tie is at its expectation."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
-            documents = ["document_id"] if judged.similarity else []
-            table = file.read(columns=["query_id", "relevant", "score", *documents], use_threads=False)
+            table = file.read(columns=["query_id", "relevant", "score"], use_threads=False)
         queries = table["query_id"].unify_dictionaries().combine_chunks()
         names = queries.dictionary.to_pylist()
         places = np.empty(len(names), dtype=np.int64)  # (queries,) of each name when they are sorted
@@ -148,12 +157,11 @@ def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
         place = places[queries.indices.to_numpy()]  # (pairs,)
         lengths = np.bincount(place, minlength=len(places))
         scores, relevant = (table[column].to_numpy() for column in ("score", "relevant"))
-        if documents or (np.diff(place) < 0).any():
-            keys = [table[name].to_numpy().astype(str) for name in documents]
-            order = np.lexsort((*keys, place))
+        if (np.diff(place) < 0).any():
+            order = np.argsort(place, kind="stable")
             scores, relevant = scores[order], relevant[order]
         if judged.per_query:
-            values = judged.values(scores, relevant, lengths, sorted(names))
+            values = judged.values(scores, relevant, lengths)
         else:
             values = np.array([judged.overall(scores, relevant, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -45,7 +45,8 @@ def write(study_folder: Path, split: Split, record: dict[str, Any], scores: "pd.
         split: dev for the run itself, test for its test evaluation.
         record: JSON-able; `id`, `state` and `summary` among its keys. `history`, the rows of a training's curve, goes
             into a file of its own.
-        scores: columns split, query_id, document_id, relevant, score; None for a failed run.
+        scores: columns split, query_id, document_id, relevant, score, of sentence pairs pair_id too; None for a failed
+            run.
     """
     place = folder(study_folder, record["id"])
     if scores is not None:

@@ -46,7 +46,7 @@ class Trial(Worker):
         specification = self.job.specification
         runs = of(specification).runs
         frame = runs.scored(self.job, outcome.split)
-        columns = {name: frame[name].to_numpy() for name in ("query_id", "document_id", "relevant")}
+        columns = {name: frame[name].to_numpy() for name in frame}
         scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
         name = f"{outcome.split}/{self.job.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}

@@ -15,6 +15,8 @@ SUBSETS = {
 """Set -> its subsets, but for the one of STS13 that has no sentences."""
 PAIRS = 8
 """Pairs of a subset, and of STS-B's dev and test and of SICK-R."""
+SHARED = 3
+"""Pairs of STS-B's test that are those of STS12's first subset, the last of them the other way round."""
 UNRATED = ("STS15", "STS16")
 """Sets of which every pair is followed by one without a gold similarity."""
 LICENSED = 5
@@ -55,7 +57,11 @@ def write_sts(folder: Path) -> Path:
     _write(folder / "STS" / "STS13-en-test" / "STS.gs.SMT.txt", ["4.2"] * LICENSED)
     _write(folder / "STS" / "STS14-en-test" / "STS.output.images.txt", ["not\ta\tset"])
     for number, part in enumerate(("dev", "test"), start=60):
-        rows = [("main-captions", "MSRvid", "2012test", f"{i:04}", *_gold_first(number, i)) for i in range(PAIRS)]
+        shared = SHARED if part == "test" else 0
+        rows = [
+            ("main-captions", "MSRvid", "2012test", f"{i:04}", *_gold_first(0 if i < shared else number, i, i == 2))
+            for i in range(PAIRS)
+        ]
         _write(folder / "STS" / "STSBenchmark" / f"sts-{part}.csv", map("\t".join, rows))
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     rows = [(str(7 * i), *pair(62, i), "NEUTRAL") for i in range(PAIRS)]
@@ -75,9 +81,9 @@ def write_settings(folder: Path, count: int = 200, **changes: object) -> Sentenc
     return SentencesSettings.model_validate({**paths, **changes})
 
 
-def _gold_first(number: int, place: int) -> tuple[str, str, str]:
+def _gold_first(number: int, place: int, swapped: bool) -> tuple[str, str, str]:
     first, second, gold = pair(number, place)
-    return gold, first, second
+    return (gold, second, first) if swapped else (gold, first, second)
 
 
 def _write(path: Path, lines: Iterable[str], end: str = "\n") -> None:

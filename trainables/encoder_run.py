@@ -61,9 +61,9 @@ class SentenceData(ModelInputs):
         return self.prepared.pairs()
 
     def pairs(self, split: str) -> pd.DataFrame:
-        """query_id, document_id, relevant of the pairs of a split."""
+        """query_id, document_id, relevant, pair_id of the pairs of a split."""
         chosen = self._frame[self._frame["split"] == split]
-        return chosen[["query_id", "document_id", "relevant"]].reset_index(drop=True)
+        return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
     @property
     def training(self) -> int:

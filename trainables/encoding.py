@@ -33,7 +33,7 @@ def begin(job: Job, waited: Callable[[], None]) -> Running:
 
 
 def scored(job: Job, split: str) -> pd.DataFrame:
-    """query_id, document_id, relevant of the pairs."""
+    """query_id, document_id, relevant, pair_id of the pairs."""
     return SentenceData(job).pairs(split)
 
 

@@ -56,7 +56,7 @@ def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
     for split, subsets in meta["sets"].items():
-        yield f"{split}: {counts[split]['queries']} pairs"
+        yield f"{split}: {sum(subsets.values())} pairs, {counts[split]['queries']} of them distinct"
         for name in dict.fromkeys(subset.partition("/")[0] for subset in subsets):
             own = {subset: count for subset, count in subsets.items() if subset.partition("/")[0] == name}
             parts = ", ".join(f"{subset.partition('/')[2]} {count}" for subset, count in own.items())

@@ -53,7 +53,8 @@ class Runs(Protocol):
         """Takes up a run. `waited` is called again and again while another run trains what this one needs."""
 
     def scored(self, job: "Job", split: str) -> "pd.DataFrame":
-        """query_id, document_id, relevant of what a run's scores are of, in their order."""
+        """query_id, document_id, relevant of what a run's scores are of, in their order, and pair_id where these are
+        sentence pairs."""
 
     def measured(self, job: "Job", scores: "np.ndarray", frame: "pd.DataFrame") -> dict[str, float]:
         """Further metrics of a run, by name, beside the job's own."""

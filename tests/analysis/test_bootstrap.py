@@ -17,40 +17,62 @@ def runs(count: int = 4, pairs: int = 80, decimals: int = 9, seed: int = 0) -> t
     return np.round(grades / 3 + noise, decimals), grades
 
 
+def one_list(scores: np.ndarray, grades: np.ndarray, seed: int = 0, draws: int = 300) -> np.ndarray:
+    """(runs, draws) of pairs that all differ and are one list."""
+    places = np.arange(len(grades))
+    return resampled(scores, grades, places, [places], seed, draws)[0]
+
+
 @pytest.mark.parametrize("decimals", [9, 0])
 def test_correlations_are_scipys_of_the_drawn_pairs(decimals: int) -> None:
+    """Of two lists; twenty pairs of the second are pairs of the first, and five are there twice."""
     scores, grades = runs(decimals=decimals)
-    found = resampled(scores, grades, "set", seed=5, draws=50)
-    drawn = generator(5, "bootstrap, set", 0).integers(0, 80, (50, 80))
-    expected = [[stats.spearmanr(run[own], grades[own]).statistic for own in drawn] for run in scores]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    lists = [np.arange(50), np.arange(50, 80)]
+    units = np.concatenate([np.arange(50), np.arange(20), np.arange(50, 55), np.arange(50, 55)])
+    found = resampled(scores, grades, units, lists, seed=5, draws=50)
+    drawn = generator(5, "bootstrap, pairs", 0).integers(0, 55, (50, 55))
+    assert found.shape == (2, 4, 50)
+    for own, correlations in zip(lists, found, strict=True):
+        rows = [np.concatenate([own[units[own] == unit] for unit in one]) for one in drawn]
+        expected = [[stats.spearmanr(run[row], grades[row]).statistic for row in rows] for run in scores]
+        np.testing.assert_allclose(correlations, expected, atol=1e-12)
 
 
 def test_scores_without_spread_have_correlation_zero() -> None:
-    scores, grades = np.ones((1, 30)), np.arange(30.0)
-    assert not resampled(scores, grades, "set", draws=20).any()
+    assert not one_list(np.ones((1, 30)), np.arange(30.0), draws=20).any()
 
 
-def test_the_same_pairs_are_drawn_for_every_run_and_others_for_another_set() -> None:
+def test_the_same_pairs_are_drawn_for_every_run_and_every_list() -> None:
     scores, grades = runs()
-    together = resampled(scores, grades, "set", draws=300)
-    alone = resampled(scores[2:3], grades, "set", draws=300)
-    np.testing.assert_array_equal(together[2], alone[0])
-    assert (together != resampled(scores, grades, "other", draws=300)).any(axis=0).mean() > 0.99
+    together = one_list(scores, grades)
+    np.testing.assert_array_equal(together[2], one_list(scores[2:3], grades)[0])
+    np.testing.assert_array_equal(resampled(scores, grades, np.arange(80), [np.arange(80)] * 2, draws=300)[1], together)
+    assert (together != one_list(scores, grades, seed=1)).any(axis=0).mean() > 0.99
     assert np.corrcoef(together)[0, 1] > 0.5
 
 
 def test_draws_beyond_a_block_are_new_ones() -> None:
     scores, grades = runs(1, 3000)
-    (found,) = resampled(scores, grades, "set", draws=200)  # 87 at once
+    (found,) = one_list(scores, grades, draws=200)  # 87 at once
     assert len(np.unique(found)) == 200
+
+
+def test_a_pair_in_both_lists_counts_once() -> None:
+    """The mean of a list and itself varies as the list does, not as two lists of other pairs do."""
+    scores, grades = runs(1, 400)
+    twice = np.tile(scores, 2), np.tile(grades, 2)
+    lists = [np.arange(400), np.arange(400, 800)]
+    same = resampled(*twice, np.tile(np.arange(400), 2), lists, draws=2000).mean(axis=0).std()
+    other = resampled(*twice, np.arange(800), lists, draws=2000).mean(axis=0).std()
+    assert same == pytest.approx(one_list(scores, grades, draws=2000).std())
+    assert same / other == pytest.approx(2**0.5, rel=0.08)
 
 
 @pytest.mark.parametrize("seeds", [1, 4])
 def test_intervals_are_those_of_scipy(seeds: int) -> None:
     """With one seed pairs alone are resampled; with more, seeds that are alike add nothing."""
     scores, grades = runs(2, 150)
-    first, second = resampled(scores, grades, "set", draws=4000)[:, None, :]
+    first, second = one_list(scores, grades, draws=4000)[:, None, :]
     found = difference(np.repeat(first, seeds, axis=0), np.repeat(second, seeds, axis=0), 0.9)
     oracle = stats.bootstrap(
         (*scores, grades),
@@ -77,7 +99,7 @@ def test_seeds_are_resampled_too() -> None:
 def test_p_and_interval_agree_and_p_is_never_zero() -> None:
     scores, grades = runs(6, 200)
     scores[3:] += grades * 0.3
-    drawn = resampled(scores, grades, "set", draws=999)
+    drawn = one_list(scores, grades, draws=999)
     sure = difference(drawn[3:], drawn[:3])
     assert sure.p == 0.002
     assert sure.low > 0
@@ -89,6 +111,6 @@ def test_p_and_interval_agree_and_p_is_never_zero() -> None:
 
 def test_its_spread_is_that_of_the_pseudo_values() -> None:
     scores, grades = runs(2, 1500)
-    first, second = resampled(scores, grades, "set", draws=3000)
+    first, second = one_list(scores, grades, draws=3000)
     d = spearman_pseudo_values(scores[0], grades) - spearman_pseudo_values(scores[1], grades)
     assert (first - second).std() == pytest.approx(d.std() / np.sqrt(1500), rel=0.06)

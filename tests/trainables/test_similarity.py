@@ -101,6 +101,47 @@ def test_the_mean_over_sets_has_the_variance_of_a_stratified_sample() -> None:
     np.testing.assert_allclose(values - values.mean(), np.concatenate(expected), atol=1e-9)
 
 
+def without_a_unit(
+    scores: np.ndarray, grades: np.ndarray, lengths: np.ndarray, units: np.ndarray, unit: int, metric: str
+) -> float:
+    kept = units != unit
+    left = np.array([own.sum() for own in np.split(kept, np.cumsum(lengths)[:-1])])
+    return measure(metric).overall(scores[kept], grades[kept], left, NAMES)
+
+
+@pytest.mark.parametrize("metric", ["STS", "STS/STS12"])
+def test_a_pair_that_is_there_several_times_is_one_unit(metric: str) -> None:
+    """Against a jackknife that leaves out whole units; what that adds of second order is a few per cent."""
+    lengths = 4 * LENGTHS
+    scores, grades = pairs(lengths)
+    units = np.arange(len(scores))
+    starts = dict(zip(NAMES, np.cumsum(lengths) - lengths, strict=True))
+    copied = [("STS-B", "STS12/MSRpar", 40), ("STS12/MSRvid", "STS12/MSRpar", 20), ("STS13/FNWN", "STS-B", 25)]
+    for name, source, count in copied:
+        own, other = (slice(starts[place], starts[place] + count) for place in (name, source))
+        scores[own], units[own] = scores[other], units[other]
+        grades[own] = grades[other] + 0.2  # people judged them anew
+    assert len(np.unique(units)) == len(scores) - 85
+    values = measure(metric).values(scores, grades, lengths, NAMES, units)
+    about = np.repeat([metric == "STS" or name.startswith("STS12") for name in NAMES], lengths)
+    known = np.unique(units[about])
+    assert len(values) == len(known)
+    assert values.mean() == pytest.approx(measure(metric).overall(scores, grades, lengths, NAMES), abs=1e-9)
+    left = np.array([without_a_unit(scores, grades, lengths, units, unit, metric) for unit in known])
+    jackknife = -(len(known) - 1) * (left - left.mean())
+    assert values.var() == pytest.approx(jackknife.var(), rel=0.05)
+    assert np.corrcoef(values, jackknife)[0, 1] > 0.999
+    alone = measure(metric).values(scores, grades, lengths, NAMES)
+    assert values.var() / len(values) > 1.1 * alone.var() / len(alone)
+
+
+def test_numbers_of_pairs_that_differ_change_nothing_but_their_order() -> None:
+    scores, grades = pairs()
+    order = np.random.default_rng(1).permutation(86)
+    found = measure("STS").values(scores, grades, LENGTHS, NAMES, 7 * order)
+    np.testing.assert_allclose(found[order], measure("STS").values(scores, grades, LENGTHS, NAMES), rtol=1e-12)
+
+
 def test_constant_scores_and_degenerate_pairs() -> None:
     grades = pairs()[1]
     assert measure("STS").overall(np.ones(86), grades, LENGTHS, NAMES) == 0.0

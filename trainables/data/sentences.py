@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trainables.data.preparation import Progress
 
-FORMAT = 1
+FORMAT = 2
 """Part of every fingerprint: raised when the same text would give other files."""
 EVALUATED = ("dev", "test")
 """The splits of pairs."""
@@ -31,7 +31,7 @@ EVALUATED = ("dev", "test")
 @dataclass(frozen=True)
 class PreparedSentences(PreparedFolder):
     """Prepared sentences and pairs. `meta`: fingerprint, settings, skipped (reason -> count), splits (of train the
-    number of sentences, of the others that of pairs, under "queries"), sets (split -> query_id -> pairs)."""
+    number of sentences, of the others that of distinct pairs, under "queries"), sets (split -> query_id -> pairs)."""
 
     settings: SentencesSettings
     """`public`: without paths."""
@@ -43,7 +43,8 @@ class PreparedSentences(PreparedFolder):
         return self._table("sentences")["text"].tolist()
 
     def pairs(self, split: str | None = None) -> "pd.DataFrame":
-        """split, query_id, document_id, first, second, relevant, as in `sts.Pair`; of one split or both, dev first."""
+        """split, query_id, document_id, first, second, relevant, pair_id, as in `sts.Pair`; of one split or both, dev
+        first."""
         table = self._table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
 
@@ -141,7 +142,9 @@ def _write(prepared: PreparedSentences, sentences: list[str], pairs: list[sts.Pa
     import pandas as pd
 
     sets = {split: Counter(pair.query_id for pair in pairs if pair.split == split) for split in EVALUATED}
-    counts = {"train": len(sentences), **{split: found.total() for split, found in sets.items()}}
+    frame = pd.DataFrame(pairs, columns=sts.Pair._fields).assign(pair_id=[pair.pair_id for pair in pairs])
+    distinct = {split: frame.loc[frame["split"] == split, "pair_id"].nunique() for split in EVALUATED}
+    counts = {"train": len(sentences), **distinct}
     meta: dict[str, Any] = {
         "format": FORMAT,
         "fingerprint": prepared.fingerprint,
@@ -152,5 +155,5 @@ def _write(prepared: PreparedSentences, sentences: list[str], pairs: list[sts.Pa
     }
     with whole_folder(prepared.folder) as draft:
         pd.DataFrame({"text": sentences}, dtype="str").to_parquet(draft / "sentences.parquet", index=False)
-        pd.DataFrame(pairs, columns=sts.Pair._fields).to_parquet(draft / "pairs.parquet", index=False)
+        frame.to_parquet(draft / "pairs.parquet", index=False)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

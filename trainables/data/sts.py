@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from trainables.common import digest
 from trainables.data.reading import Place, lines, quoted
 from trainables.encoder_specification import SETS
 from trainables.errors import UserError
@@ -33,6 +34,11 @@ class Pair(NamedTuple):
     second: str
     relevant: float
     """Gold similarity, higher is more similar: 0 to 5, of SICK-R 1 to 5."""
+
+    @property
+    def pair_id(self) -> str:
+        """Of its two sentences in either order: sets share pairs, and some have a pair twice."""
+        return digest(sorted((self.first, self.second)))
 
 
 class _Row(NamedTuple):

@@ -61,6 +61,7 @@ class Measure:
         relevant: NDArray[Any],
         lengths: NDArray[np.int64],
         names: Sequence[str] | None = None,
+        units: NDArray[np.intp] | None = None,
     ) -> Values:
         """The metric of each query.
 
@@ -70,15 +71,18 @@ class Measure:
             lengths: (queries,) candidates of each, in the order of the pairs; they may differ where `candidates` is
                 None.
             names: (queries,) of each; only a metric of sentence pairs asks for them.
+            units: (pairs,) a number of each, the same of the same two sentences; only a metric of sentence pairs asks
+                for them. None: all differ.
 
         Returns:
-            (queries,); of a metric of sentence pairs, (pairs,) those that it is about, as `Similarity.values` has them.
+            (queries,); of a metric of sentence pairs, what `Similarity.values` has.
 
         Raises:
             ValueError: where the function does, a query has other than `candidates`, or it is no metric of queries.
         """
         if self.similarity:
-            return self.similarity.values(*self._named(scores, relevant, lengths, names))
+            own = np.arange(len(scores)) if units is None else units
+            return self.similarity.values(*self._named(scores, relevant, lengths, names), own)
         if not self.per_query:
             raise ValueError(f"{self.name} has no value for a single query")
         if self.candidates is not None and (lengths != self.candidates).any():

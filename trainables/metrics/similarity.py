@@ -43,32 +43,35 @@ class Similarity:
         found = [_of(spearman, name, scores[own], grades[own]) for name, own in rows.items()]
         return PERCENT * float(np.mean(found))
 
-    def values(self, scores: Values, grades: Values, lengths: NDArray[np.int64], names: Sequence[str]) -> Values:
-        """Pseudo-values of the pairs that it is about, in their order; their mean is the metric.
+    def values(
+        self, scores: Values, grades: Values, lengths: NDArray[np.int64], names: Sequence[str], units: NDArray[np.intp]
+    ) -> Values:
+        """Pseudo-values of the distinct pairs that it is about; their mean is the metric.
 
-        Those of a mean over G sets are, about it, N / (G n) times those of a set of n of all N pairs: so the variance
-        of their mean is that of a sample stratified by set.
+        Those of a mean over G sets are, about it, 1 / (G n) times those of a set of n pairs, and those of a pair that
+        is there several times are summed, all times the number of distinct pairs: so the variance of their mean is
+        that of a sample of distinct pairs, stratified by set.
 
         Args:
             scores: (pairs,), those of a query side by side.
             grades: (pairs,) gold similarities.
             lengths: (queries,) pairs of each query, in the order of the pairs.
             names: (queries,) "<set>" or "<set>/<subset>" of each.
+            units: (pairs,) a number of each, the same of the same two sentences.
 
         Returns:
-            (pairs covered,)
+            (distinct pairs covered,) in the order of their numbers.
 
         Raises:
             ValueError: it is about none of the pairs, or a set has a NaN, fewer than two pairs, or equal grades only.
         """
         rows = self._rows(lengths, names)
         found = [_of(spearman_pseudo_values, name, scores[own], grades[own]) for name, own in rows.items()]
-        mean, total = float(np.mean([own.mean() for own in found])), sum(map(len, found))
-        made = np.empty(len(scores))
-        for own, pseudo in zip(rows.values(), found, strict=True):
-            made[own] = total / (len(found) * len(own)) * (pseudo - pseudo.mean())
-        kept = made[np.repeat(self.covers(names), lengths)]
-        values: Values = PERCENT * (kept - kept.mean() + mean)
+        shares = [(pseudo - pseudo.mean()) / (len(found) * len(pseudo)) for pseudo in found]
+        known, places = np.unique(units[np.concatenate(list(rows.values()))], return_inverse=True)
+        summed = len(known) * np.bincount(places, np.concatenate(shares))
+        mean = float(np.mean([pseudo.mean() for pseudo in found]))
+        values: Values = PERCENT * (summed - summed.mean() + mean)
         return values
 
     def _rows(self, lengths: NDArray[np.int64], names: Sequence[str]) -> dict[str, NDArray[np.intp]]:

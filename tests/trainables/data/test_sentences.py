@@ -15,7 +15,7 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.sts import PAIRS, sentence, write_settings, write_sts
+from tests.sts import PAIRS, SHARED, sentence, write_settings, write_sts
 from trainables.data import sts
 from trainables.data.sentences import PreparedSentences, find, prepare, public
 from trainables.encoder_specification import SETS, SentencesSettings
@@ -55,11 +55,25 @@ def test_what_is_prepared_is_what_was_written(settings: SentencesSettings, tmp_p
     assert prepared.folder == tmp_path / "cache" / "prepared" / prepared.fingerprint
     assert prepared.domains is None
     pairs = sts.read(tmp_path / "sources", SETS)
-    pd.testing.assert_frame_equal(prepared.pairs(), pd.DataFrame(pairs))
-    assert list(prepared.pairs()) == ["split", "query_id", "document_id", "first", "second", "relevant"]
+    own = ["split", "query_id", "document_id", "first", "second", "relevant"]
+    assert list(prepared.pairs()) == [*own, "pair_id"]
+    pd.testing.assert_frame_equal(prepared.pairs()[own], pd.DataFrame(pairs))
     for split in ("dev", "test"):
         expected = pd.DataFrame([one for one in pairs if one.split == split])
-        pd.testing.assert_frame_equal(prepared.pairs(split), expected)
+        pd.testing.assert_frame_equal(prepared.pairs(split)[own], expected)
+
+
+def test_the_same_two_sentences_have_one_pair_id_in_either_order_and_any_set(
+    settings: SentencesSettings, tmp_path: Path
+) -> None:
+    prepared = prepare(settings, tmp_path / "cache")
+    test = prepared.pairs("test")
+    texts = [frozenset(both) for both in zip(test["first"], test["second"], strict=True)]
+    assert len(set(texts)) == test["pair_id"].nunique() == prepared.meta()["splits"]["test"]["queries"]
+    assert len(set(zip(texts, test["pair_id"], strict=True))) == len(set(texts))
+    own, other = (test[test["query_id"] == name].iloc[:SHARED] for name in ("STS12/MSRpar", "STS-B"))
+    assert own["pair_id"].tolist() == other["pair_id"].tolist()
+    assert (own["first"].to_numpy() == other["first"].to_numpy()).tolist() == [True, True, False]
 
 
 def test_meta_says_what_there_is_and_what_was_left_out(settings: SentencesSettings, tmp_path: Path) -> None:
@@ -72,7 +86,9 @@ def test_meta_says_what_there_is_and_what_was_left_out(settings: SentencesSettin
     assert meta["settings"] == public(settings).model_dump(mode="json")
     assert meta["skipped"] == {"blank sentence": 2, "sentence that was there before": 2, **skipped}
     test = [one.query_id for one in pairs if one.split == "test"]
-    assert meta["splits"] == {"train": {"queries": 200}, "dev": {"queries": PAIRS}, "test": {"queries": len(test)}}
+    distinct = len({frozenset(one[3:5]) for one in pairs if one.split == "test"})
+    assert distinct <= len(test) - SHARED
+    assert meta["splits"] == {"train": {"queries": 200}, "dev": {"queries": PAIRS}, "test": {"queries": distinct}}
     assert meta["sets"] == {"dev": {"STS-B": PAIRS}, "test": Counter(test)}
     assert prepared.sentences() == [sentence(i) for i in range(200)]
 
