@@ -3,7 +3,7 @@
 from analysis.plan import Plan
 from analysis.searched import Search
 from analysis.tables import Analysis
-from trainables.metrics import MINIMISED
+from trainables.metrics import MINIMISED, set_of
 
 _ALONE = "One seed: the comparisons are for new queries, and nothing can be said of other seeds"
 
@@ -21,6 +21,7 @@ def notes(analysis: Analysis) -> list[str]:
         *([f"Exploratory, declared after the first version of the plan: {named}"] if late else []),
         *(of_the_search(results.plan, results.search) if results.search else []),
         *_of_the_data(results.plan),
+        *_of_the_sets(results.plan),
         *([f"Not counted, because unfinished: {killed}"] if killed else []),
     ]
 
@@ -70,3 +71,15 @@ def _of_the_data(plan: Plan) -> list[str]:
         *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
         *([f"Skipped while reading the task: {skipped}"] if skipped else []),
     ]
+
+
+def _of_the_sets(plan: Plan) -> list[str]:
+    """Which sets of sentence pairs the splits are, and how many pairs: sets may share some."""
+    data = plan.data or {}
+    told = []
+    for split, subsets in sorted(data.get("sets", {}).items()):
+        names, pairs = {set_of(name) for name in subsets}, sum(subsets.values())
+        of = names.pop() if len(names) == 1 else f"{len(names)} sets"
+        distinct = data["splits"][split]["queries"]
+        told.append(f"{split}: {pairs} of {of}" + (f", {distinct} of them distinct" if distinct < pairs else ""))
+    return [f"Sentence pairs of {'; '.join(told)}"] if told else []

@@ -21,11 +21,11 @@ from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback
 
 from benchmarks.contenders import Clock, arguments
-from trainables.batches import Rows, epochs
+from trainables.batches import Rows
 from trainables.cross_encoder import tokenizer
 from trainables.encoder import SentenceEncoder
 from trainables.encoder_specification import EncoderSettings, EncoderTraining, NoiseSettings
-from trainables.encoder_training import EncoderTrainer
+from trainables.encoder_training import EncoderTrainer, batch
 from trainables.features import token_batch
 from trainables.packed import Batch
 from trainables.run import fix_arithmetic
@@ -80,7 +80,7 @@ class Training(NamedTuple):
 
     def texts(self, seed: int) -> list[str]:
         """The sentences batch after batch, as this engine draws them."""
-        rows = (epochs(seed, step, len(self.sentences), BATCH_SIZE) for step in range(self.steps))
+        rows = (batch(seed, step, len(self.sentences), BATCH_SIZE) for step in range(self.steps))
         return [self.sentences.texts[row] for row in np.concatenate(list(rows))]
 
 

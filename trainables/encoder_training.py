@@ -78,7 +78,7 @@ class EncoderTrainer(Trainer):
     def _backward(self, step: int, strangers: Tensor | None, weight: float) -> float:
         """Adds the gradient of the batch's mean loss; returns the loss."""
         settings = self.settings
-        rows = self._sentences(step)
+        rows = batch(self.seed, step, self.source.training, settings.batch_size)
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]  # the mean has no order; attention likes one
         dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
@@ -86,16 +86,6 @@ class EncoderTrainer(Trainer):
         loss = info_nce(first.float(), second.float(), settings.temperature, strangers, weight)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
-
-    def _sentences(self, step: int) -> Rows:
-        """(batch_size,) training sentences of a batch.
-
-        An epoch is whole batches of one shuffling, so that no batch holds a sentence twice, as its own negative; what
-        is left over differs from epoch to epoch.
-        """
-        size = self.settings.batch_size
-        epoch, place = divmod(step, self.source.training // size)
-        return _order(self.seed, epoch, self.source.training)[place * size : (place + 1) * size]
 
     def scores(self, first: Rows, second: Rows) -> npt.NDArray[np.float64]:
         """Cosine of every pair of sentences: (pairs,).
@@ -117,6 +107,16 @@ class EncoderTrainer(Trainer):
             for places in micro_batches(self.source.lengths[numbers], _EVALUATED[self.device.type]):
                 made[places] = self.model(self.source.read(numbers[places])).float().cpu()
         return made
+
+
+def batch(seed: int, step: int, sentences: int, size: int) -> Rows:
+    """(size,) numbers of the sentences of batch `step`.
+
+    An epoch is whole batches of one shuffling, so that no batch holds a sentence twice, as its own negative; what is
+    left over differs from epoch to epoch.
+    """
+    epoch, place = divmod(step, sentences // size)
+    return _order(seed, epoch, sentences)[place * size : (place + 1) * size]
 
 
 @lru_cache(maxsize=1)

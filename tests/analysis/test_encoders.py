@@ -120,6 +120,7 @@ def test_the_words_are_of_pairs(report: Report) -> None:
         assert "new quer" not in text
         assert "won/tied/lost" not in text
         assert "bootstrap" in text
+        assert "Sentence pairs of dev: 115 of 2 sets; test: 200 of 3 sets, 190 of them distinct" in text
     assert "reliability.png" not in report.files
     assert "ECE" not in report.text
 

@@ -16,7 +16,6 @@ from trainables.batches import epochs
 from trainables.contrastive import info_nce, noise
 from trainables.encoder_run import EncoderRun
 from trainables.encoder_specification import NoiseSettings
-from trainables.encoder_training import EncoderTrainer
 from trainables.packed import Batch
 
 LINEAR = GS.model_copy(update={"schedule": "linear", "end": 0.5, "weight": 0.8, "mean": 0.1, "deviation": 2.0})
@@ -173,7 +172,7 @@ def test_dropout_is_drawn_anew_at_every_step(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
     """The same sentences in the same order every time, at next to no learning rate."""
-    monkeypatch.setattr(EncoderTrainer, "_sentences", lambda trainer, step: np.arange(BATCH_SIZE))
+    monkeypatch.setattr(encoder_training, "batch", lambda seed, step, sentences, size: np.arange(size))
     losses = {}
     for rate in (0.0, 0.3):
         settings = {"dropout": rate, "learning_rate": 1e-12, "cuts": (), "precision": precision}

@@ -104,6 +104,19 @@ def test_a_mask_is_named_and_its_elements_are_independent() -> None:
     assert not torch.equal(stream(ones), stream(ones))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_what_is_kept_is_kept_bit_by_bit_and_so_is_its_gradient(dtype: torch.dtype) -> None:
+    values, gradient = torch.randn(2, 37, 50, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
+    leaf = values.clone().requires_grad_()
+    kept = Dropout(0.3, 4).masked(leaf.transpose(0, 1))
+    kept.backward(gradient.transpose(0, 1))
+    mask = Dropout(0.3, 4).masked(torch.ones_like(values).transpose(0, 1)).transpose(0, 1)
+    assert set(mask.unique().tolist()) == {0.0, 1.0}
+    assert torch.equal(kept.transpose(0, 1), values * mask)
+    assert leaf.grad is not None
+    assert torch.equal(leaf.grad, gradient * mask)
+
+
 def test_no_dropout_is_the_identity() -> None:
     values, residual = torch.randn(3, 4), torch.randn(3, 4)
     assert torch.equal(Dropout()(values), values)
