@@ -10,7 +10,8 @@ cell (`python -m benchmarks.correlation`), so that a level has a deviation of .0
     seeds that do not vary, 1,500 pairs              .020 .018 .030 .040            .035 .055 .058 .058
     seeds vary by a point, 200 pairs                 .043 .033 .022 .033            .045 .043 .043 .048
     seeds vary by a point, 1,500 pairs               .125 .077 .055 .030            .050 .050 .052 .043
-    so do they, mean of 7 sets, 1,886 pairs          .120 .070 .040 .027            .070 .053 .037 .033
+    so do they, mean of 7 sets, 1,886 pairs          .085 .070 .035 .045            .068 .055 .040 .043
+    the same, 1,765 of the pairs distinct            .083 .060 .048 .043            .068 .055 .048 .055
 """
 
 from collections.abc import Sequence

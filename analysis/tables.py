@@ -175,7 +175,8 @@ def _seen(gain: float, metric: str) -> str:
     """The position of the first relevant document, and what else is better the less it is, has no such bound."""
     if gain >= measure(metric).largest and metric not in MINIMISED:
         return "not even the largest possible gain would have been seen"
-    return f"a gain of {gain:.4f} would have been seen"
+    least = f"of {gain:.4f}" if gain >= 0.0001 else "below 0.0001"
+    return f"a gain {least} would have been seen"
 
 
 def p_value(p: float | None) -> str:

@@ -163,4 +163,5 @@ def fix_arithmetic(threads: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing reads it
+    # That would also fill every new tensor, which nothing reads before it is written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
