@@ -78,7 +78,7 @@ class Configuration:
     def values(self, plan: Plan, phase: Phase, metric: str | None = None) -> NDArray[np.float64] | None:
         """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete.
 
-        Of a metric of sentence pairs, (seeds, pairs) of those that it is about. None: the plan's metric.
+        Of a metric of sentence pairs, (seeds, distinct pairs) of those that it is about. None: the plan's metric.
         """
         if self.faults(plan, phase):
             return None

@@ -187,7 +187,8 @@ def _units(d: Array) -> Array:
 
 
 def _permuted(pairs: Sequence[Array | None], heads: Sequence[Estimate | None], settings: Settings) -> MaxT | None:
-    """Of a family over sets of pairs, the largest set's comparisons are permuted; the others are unrelated to them."""
+    """Of a family over sets of pairs, the largest set's comparisons are permuted; the others are taken for unrelated to
+    them, the worst that can be."""
     known = [(_units(d), _permutable(d, head)) for d, head in zip(pairs, heads, strict=True) if d is not None and head]
     most = max((len(units) for units, _ in known), default=0)
     made = [(units, share) for units, share in known if len(units) == most]

@@ -10,9 +10,9 @@ from analysis.power import POWER, table
 from analysis.variance import deviations, variance
 
 LEGEND = (
-    "Queries needed to see a true difference of two systems with {power:.0f} % power, {comparisons} comparisons at "
-    "{alpha:g} (Bonferroni), by number of seeds; never: no number of queries makes up for the seeds' own spread. Of a "
-    "system's {metric} on {split}, {deviations}."
+    "Number of queries needed to see a true difference of two systems with {power:.0f} % power, {comparisons} "
+    "comparisons at {alpha:g} (Bonferroni), by number of seeds; never: no number of queries makes up for the seeds' "
+    "own spread. Of a system's {metric} on {split}, {deviations}."
 )
 
 

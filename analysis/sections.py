@@ -19,9 +19,9 @@ _READING = (
 )
 _BOOTSTRAP = (
     " The tests are of jackknife pseudo-values of distinct pairs, whose mean is the correlation: a pair that stands in "
-    "several sets, or several times in one, is one. Bootstrap: distinct pairs and seeds resampled, correlations made "
-    "anew; its p is uncorrected, its interval Bonferroni's for the family; it decides nothing, and with few seeds it "
-    "is too sure."
+    "several sets, or several times in one, is one, if the scores have its pair_id. Bootstrap: distinct pairs and "
+    "seeds resampled, correlations made anew; its p is uncorrected, its interval Bonferroni's for the family; it "
+    "decides nothing, and with few seeds it is too sure."
 )
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "

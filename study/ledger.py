@@ -111,13 +111,14 @@ class Ledger:
         """(queries,) or (distinct pairs,) a metric; (1,) where it is one of all queries together."""
         known = self._values.setdefault((run_id, split), {})
         if metric not in known:
-            known[metric] = self._evaluated(record.scores_file(self.folder, run_id, split), metric, split)
+            known[metric] = self._values_of(record.scores_file(self.folder, run_id, split), metric, split)
         return known[metric]
 
-    def _evaluated(self, path: Path, metric: str, split: Split) -> NDArray[np.float64]:
+    def _values_of(self, path: Path, metric: str, split: Split) -> NDArray[np.float64]:
+        """As `_computed`, from the file."""
         judged = measure(metric)
         if judged.similarity is None:
-            return _evaluate(path, judged)
+            return _of_queries(path, judged)
         values = np.asarray(self._evaluator.per_query(path, split, metric, str(path)), np.float64)
         values.setflags(write=False)
         return values
@@ -142,7 +143,7 @@ def _on_gpu(found: dict[str, Any]) -> bool:
     return bool(environment.get("device", "cpu") != "cpu")
 
 
-def _evaluate(path: Path, judged: Measure) -> NDArray[np.float64]:
+def _of_queries(path: Path, judged: Measure) -> NDArray[np.float64]:
     """Which document a candidate is does not count: a tie is at its expectation."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -70,15 +70,16 @@ class _Masked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, mask: Tensor) -> Tensor:
         ctx.save_for_backward(mask)
-        return _both(values, mask)
+        return _kept(values, mask)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (mask,) = ctx.saved_tensors
-        return _both(gradient, mask), None
+        return _kept(gradient, mask), None
 
 
-def _both(values: Tensor, mask: Tensor) -> Tensor:
+def _kept(values: Tensor, mask: Tensor) -> Tensor:
+    """Values of any shape where the int8 mask of this shape has all bits, 0 where it has none."""
     bits = _BITS[values.element_size()]
     return mask.to(bits).bitwise_and_(values.view(bits)).view(values.dtype)
 

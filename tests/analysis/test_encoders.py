@@ -199,6 +199,17 @@ def test_one_seed_and_nothing_tested(tmp_path: Path) -> None:
             assert "for new pairs, and nothing can be said of other seeds" in report.text
 
 
+def test_a_study_of_one_set_among_several(runs: list[Made], tmp_path: Path) -> None:
+    families = [{"name": "one", "comparisons": [["T-GS-InfoNCE", "SimCSE"]]}]
+    write_records(tmp_path / "study", encoder_plan(runs, metric="STS/STS-B", families=families), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert "with 80 pairs and 3 seeds" in report.text
+    (c,) = report.analysis.comparisons
+    expected = mean_of(runs, c.system, "STS/STS-B") - mean_of(runs, c.baseline, "STS/STS-B")
+    assert c.difference == pytest.approx(expected, abs=1e-9)
+    assert c.bootstrap is not None
+
+
 def test_gold_similarities_are_no_judgements_of_trec(records: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--trec: gold similarities of sentences; expected a study of rankers"):
         export(read_records(records), tmp_path / "trec")

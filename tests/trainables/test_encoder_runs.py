@@ -176,8 +176,8 @@ def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
     assert (trained.split, tested.split, tested.instances_trained) == ("dev", "test", 0)
     pairs = encoders.prepared.pairs("test")
     frame = encoding.scored(errand, "test")
-    assert frame.columns.tolist() == ["query_id", "document_id", "relevant"]
-    assert frame.equals(pairs[["query_id", "document_id", "relevant"]])
+    assert frame.columns.tolist() == ["query_id", "document_id", "relevant", "pair_id"]
+    assert frame.equals(pairs[["query_id", "document_id", "relevant", "pair_id"]])
     assert len(tested.scores) == len(pairs)
     sets = pairs["query_id"].str.partition("/")[0].unique()
     assert len(sets) == 7

@@ -50,9 +50,9 @@ class Similarity:
 
         Those of a mean over G sets are, about it, 1 / (G n) times those of a set of n pairs, and those of a pair that
         is there several times are summed, all times the number of distinct pairs: so the variance of their mean is
-        that of a sample of distinct pairs, stratified by set. Of seven sets that share pairs as the standard ones do,
-        the test over pairs rejects at .05 in .045 to .052 of studies of two systems that are alike, and in .072 to .092
-        where all pairs are taken to differ (400 studies each, seeds that do not vary; `benchmarks.correlation`).
+        that of a sample of distinct pairs, stratified by set. Of seven sets that share most of what the standard ones
+        do, the test over pairs rejects at .05 in .045 to .052 of studies of two systems that are alike, and in .072 to
+        .092 where all pairs are taken to differ (400 studies each, seeds that do not vary; `benchmarks.correlation`).
 
         Args:
             scores: (pairs,), those of a query side by side.
