@@ -44,4 +44,4 @@ def told(study: Study, prepared: Prepared) -> str:
     """What the study's epochs come to, in one line."""
     training, queries = study.training, training_queries(prepared)
     found = in_instances(training, queries).instances
-    return f"training.epochs = {training.epochs:g} of {queries} queries: {found} instances a run"
+    return f"training.epochs = {training.epochs:g} of {queries} in the training split: {found} instances a run"

@@ -85,8 +85,8 @@ def named(world: World, prepared: Prepared, place: Path, epochs: float) -> tuple
 def test_its_runs_and_its_plan_are_those_of_as_many_instances(world: World, prepared: Prepared, tmp_path: Path) -> None:
     said: list[str] = []
     one, other = (resolve(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
-    queries = prepared.meta()["splits"]["train"]["queries"]
-    assert said == [f"training.epochs = 2 of {queries} queries: {other[0].training.instances} instances a run"]
+    queries, instances = prepared.meta()["splits"]["train"]["queries"], other[0].training.instances
+    assert said == [f"training.epochs = 2 of {queries} in the training split: {instances} instances a run"]
     assert one[0] == other[0]
     assert plan.declared(one[0], "sha256:0") == plan.declared(other[0], "sha256:0")
     made = [Maker(*resolved, "").system("LS", Point(), (1,), "search") for resolved in (one, other)]
@@ -147,7 +147,7 @@ def test_a_summary_of_the_data_says_it(
 ) -> None:
     one, other = named(world, prepared, tmp_path, 3)
     summarise(one)
-    assert f"queries: {other.training.instances} instances a run\n" in capsys.readouterr().out
+    assert f"split: {other.training.instances} instances a run\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
