@@ -39,6 +39,7 @@ class Watch(Callback):
         self._untold: dict[str, list[str]] = {}  # lost node -> its runs
         self._asked: dict[str, ray.ObjectRef[str]] = {}  # trial -> the node that it runs on
         self._moving: set[str] = set()  # names of runs whose node was lost, until they end
+        self._resumed: list[str] = []  # those that go on; said once it is said that their node was lost
         self._looked = 0.0
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
@@ -53,6 +54,7 @@ class Watch(Callback):
         joined = len(living.keys() - self._known.keys())
         if self._untold:
             self._tell(len(living) - joined)
+            self._tell_resumed()
         if joined:
             self._say(f"{_count(joined, 'node')} joined, {len(living)} in all")
         if living.keys() != self._known.keys():
@@ -65,7 +67,9 @@ class Watch(Callback):
         assert actor is not None
         self._asked[trial.trial_id] = actor.__ray_call__.remote(_node)
         if _name(trial) in self._moving:
-            self._say(f"{_name(trial)} goes on, on another node")
+            self._resumed.append(_name(trial))
+            if not self._untold:
+                self._tell_resumed()
 
     def lost(self, trial: Trial) -> bool:
         """Whether the node of a trial whose process ended was lost; what else was on it is told with it."""
@@ -101,6 +105,11 @@ class Watch(Callback):
         on_it = f"on it: {'; '.join(runs)}; to go on elsewhere from the last state" if runs else "no run was on it"
         self._say(f"{_count(len(self._untold), 'node')} lost, {left} left; {on_it}")
         self._untold = {}
+
+    def _tell_resumed(self) -> None:
+        for name in self._resumed:
+            self._say(f"{name} goes on, on another node")
+        self._resumed = []
 
 
 def _node(_: object) -> str:

@@ -170,7 +170,7 @@ def submit(to: Cluster, log: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 def training(cache: Path) -> int:
     """Runs in training that have a state to go on from."""
-    slots = (cache / "stages" / "resume").glob("*/[0-9]*/stage.json")
+    slots = (cache / "stages" / "resume").glob("[!.]*/[0-9]*/stage.json")  # others are being written
     return len({path.parent.parent.name for path in slots})
 
 

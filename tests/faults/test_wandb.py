@@ -72,7 +72,7 @@ def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(
             tested = record.read(folder, run.id, "test") is not None
             whole(run, folder, ("dev", "test") if tested else ("dev",))
         kinds = [run.job_type for key, run in server.runs(PROJECT).items() if key not in found]
-        assert sorted(kind or "" for kind in kinds) == ["plan", "report", "search"]
+        assert sorted(kind or "" for kind in kinds) == ["plan", "queries", "report", "search"]
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
         assert report([f"wandb:{server.entity}/{PROJECT}", "--output", str(tmp_path / "report")]) == 0
