@@ -133,7 +133,8 @@ def main() -> None:
             title, path = "a small model", written(Path(folder, "small"), carried, **_SMALL)
             training = training._replace(path=path, pooling="mean")
             torch.set_num_threads(_THREADS)
-        curves(title, training._replace(steps=given.steps), _SEEDS)
+        for precision in precisions:
+            curves(f"{title}, {precision}", training._replace(steps=given.steps, precision=precision), _SEEDS)
 
 
 if __name__ == "__main__":
