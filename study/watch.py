@@ -86,6 +86,7 @@ class Watch(Callback):
         self._asked.pop(trial.trial_id, None)
         if _name(trial) in self._moving:
             self._moving.remove(_name(trial))
+            self._tell_resumed()
             self._say(f"{_name(trial)} recovered: it ended although its node was lost")
 
     def _node_of(self, trial: Trial) -> str | None:

@@ -3,6 +3,7 @@
 import json
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,6 +126,8 @@ class FakeTrial:
     def __init__(self, name: str, seed: int) -> None:
         self.trial_id = name
         self.config = {"labels": json.dumps({"variant": "LS", "epsilon": 0.2, "switch": None, "seed": seed})}
+        self.temporary_state = SimpleNamespace(ray_actor=SimpleNamespace())
+        self.temporary_state.ray_actor.__ray_call__ = SimpleNamespace(remote=lambda asked: None)
 
 
 def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +156,34 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     watch.on_step_begin(0, [])
     assert said[2:] == ["1 node joined, 2 in all"]
     assert rooms == [2, 5]
+
+
+def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However soon it starts again: what else was on the node is waited for."""
+    cluster = {name: node(name, CPU=2.0) for name in "ab"}
+    said: list[str] = []
+    monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
+    monkeypatch.setattr("study.watch._answers", lambda found: found is not None and found["NodeID"] == "a")
+    watch = Watch({"CPU": 1.0}, said.append, lambda room: None)
+    trials = [FakeTrial("t1", 1), FakeTrial("t2", 2)]
+    monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
+    assert watch.lost(trials[0])
+    watch.on_trial_start(0, [], trials[0])
+    assert watch.lost(trials[1])
+    assert said == []
+    monkeypatch.setattr("study.watch._BEAT", 0.0)
+    watch.on_step_begin(0, [])
+    both = "LS epsilon 0.2 seed 1; LS epsilon 0.2 seed 2"
+    assert said == [
+        f"1 node lost, 1 left; on it: {both}; to go on elsewhere from the last state",
+        "LS epsilon 0.2 seed 1 goes on, on another node",
+    ]
+    watch.on_trial_start(0, [], trials[1])
+    assert said[2:] == ["LS epsilon 0.2 seed 2 goes on, on another node"]
+    assert watch.lost(trials[0])
+    watch.on_trial_start(0, [], trials[0])
+    watch.on_trial_complete(0, [], trials[0])
+    assert [line.split("seed 1 ")[1].split(" ")[0] for line in said[3:]] == ["goes", "recovered:"]
 
 
 def test_a_run_is_named_by_what_it_has() -> None:
