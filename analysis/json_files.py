@@ -1,11 +1,11 @@
 """JSON that a study wrote, read with a name for whatever is wrong with it."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trainables.errors import UserError
+from trainables.files import read_json
 
 History = list[dict[str, Any]]
 """One row for each number of instances."""
@@ -59,9 +59,10 @@ def filled(value: Any) -> Any:
 
 def _read(path: Path) -> object:
     try:
-        value: object = json.loads(path.read_text(encoding="utf-8"))
+        value: object = read_json(path)
     except FileNotFoundError as error:
         raise UserError(str(path), "no such file", "a file that the study wrote") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(str(path), "not JSON", "a file that the study wrote") from error
+    except ValueError as error:
+        expected = "the file as the study wrote it; run again, the study makes it anew"
+        raise UserError(str(path), error, expected) from error
     return value

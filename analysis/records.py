@@ -28,18 +28,26 @@ def _from_record(folder: Path) -> Run:
     files: dict[str, Path] = {}
     if "state" in record:
         summary.setdefault("state", record["state"])
-    if (folder / "scores.parquet").is_file():
-        files |= _splits(folder / "scores.parquet")
+    if summary.get("state") == "finished":
+        files |= _splits(_scores(folder / "scores.parquet", "record.json"))
     if (folder / "test.json").is_file():
-        summary |= read_object(folder / "test.json").get("summary", {})
-        path = folder / "test_scores.parquet"
-        if summary.get("state") == "finished":
-            if not path.is_file():
-                raise UserError(str(path), "no such file", "the scores that test.json speaks of")
-            files |= _splits(path)
+        entry = read_object(folder / "test.json")
+        tested: dict[str, Any] = entry.get("summary", {})
+        if entry.get("state", tested.get("state", summary.get("state"))) == "finished":
+            summary |= tested
+            files |= _splits(_scores(folder / "test_scores.parquet", "test.json"))
+        else:  # which takes nothing from what training has found
+            summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
     own: History = record.get("history", [])
     place = folder / "history.json"
     return Run(record["id"], config, summary, lambda: own or rows(place), files, _url(folder))
+
+
+def _scores(path: Path, speaks: str) -> Path:
+    if not path.is_file():
+        expected = f"the scores that {speaks} speaks of; run again, the study makes them anew"
+        raise UserError(str(path), "no such file", expected)
+    return path
 
 
 def _url(folder: Path) -> str | None:

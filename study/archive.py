@@ -40,6 +40,7 @@ class Archive:
 
     def __init__(self, place: str) -> None:
         self._place, self._storage = place, storage(place)
+        self._damaged: set[str] = set()
 
     def put(self, folder: Path, run_id: str, split: Split) -> None:
         """Copies a recorded evaluation there, the record last: it says that the rest is there."""
@@ -51,10 +52,7 @@ class Archive:
     def get(self, folder: Path, run_id: str, split: Split) -> bool:
         """Copies a recorded evaluation from there into the folder, again with its record last; whether there is one.
 
-        The record is read first, since whatever it speaks of was there before it.
-
-        Raises:
-            UserError: the record there is damaged.
+        The record is read first, since whatever it speaks of was there before it; a damaged one counts as none.
         """
         *others, name = record.files(split)
         with tempfile.TemporaryDirectory() as temporary:
@@ -63,7 +61,11 @@ class Archive:
                 self._storage.get_file(f"runs/{run_id}/{name}", copy)
             except FileNotFoundError:
                 return False
-            entry = record.read(Path(temporary), run_id, split)
+            try:
+                entry = record.read(Path(temporary), run_id, split)
+            except UserError:  # the evaluation is made again, and put there anew
+                self._damaged.add(f"runs/{run_id}/{name}")
+                return False
             missing = {other for other in others if not self._copied(run_id, other, folder)}
             if entry and entry["state"] == "finished" and record.scores_file(folder, run_id, split).name in missing:
                 return False  # somebody removed them; the run is made again
@@ -97,7 +99,7 @@ class Archive:
             folder: the study's.
             mode: of the tracking.
         """
-        known = set(self._storage.paths())
+        known = set(self._storage.paths()) - self._damaged
         here = [path.relative_to(folder).as_posix() for path in folder.glob("runs/*/*.json")]
         lacking = [found for path in here if path not in known and (found := _evaluation(path))]
         with ThreadPoolExecutor(_TRANSFERS) as transfers:

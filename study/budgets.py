@@ -1,13 +1,12 @@
 """Budgets of time: how long a study has run, over all its starts, and whether that is enough."""
 
-import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from study.ledger import Ledger
 from study.settings import Study
-from trainables.errors import UserError
-from trainables.files import write_json
+from trainables.files import read_json, write_json
 
 
 class Clock:
@@ -16,18 +15,17 @@ class Clock:
     Args:
         folder: the study's folder.
         began: `time.monotonic()` when this start began.
+        say: told where the file is damaged.
     """
 
-    def __init__(self, folder: Path, began: float) -> None:
+    def __init__(self, folder: Path, began: float, say: Callable[[str], None]) -> None:
         self._path, self._began = folder / "clock.json", began
         self._before = 0.0
         if self._path.is_file():
             try:
-                self._before = float(json.loads(self._path.read_text(encoding="utf-8"))["seconds"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise UserError(
-                    str(self._path), "not the clock of a study", "the file as the study wrote it"
-                ) from error
+                self._before = float(read_json(self._path)["seconds"])
+            except (ValueError, KeyError, TypeError):
+                say(f"{self._path} is damaged: budgets of time count from now on")
 
     @property
     def seconds(self) -> float:
@@ -36,7 +34,7 @@ class Clock:
 
     def keep(self) -> None:
         """Writes it down."""
-        write_json(self._path, {"seconds": round(self.seconds, 3)})
+        write_json(self._path, {"seconds": round(self.seconds, 3)}, sealed=True)
 
 
 def spent(study: Study, clock: Clock, ledger: Ledger) -> str | None:

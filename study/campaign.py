@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from search_spaces.replicates import Search
 from search_spaces.space import Point
-from study import swept
+from study import record, swept
 from study.configuration import UNTRAINED, Configuration, Errand, Resolved, role
 from study.hunt import Hunt
 from study.ledger import Ledger
@@ -50,7 +50,7 @@ class Campaign(Work):
     ) -> None:
         super().__init__(study, resolved, ledger, plan_hash, self._rounds_left)
         self._phase: Phase = "search"
-        self._seen_test = any(ledger.folder.glob("runs/*/test.json"))
+        self._seen_test = record.tested(ledger.folder)
         self._confirming: list[Configuration] = []
         self.hunts: dict[str, Hunt] = {}
         self._fixed = self._make.controls()

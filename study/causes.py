@@ -1,15 +1,33 @@
 """Why an errand came to nothing, in one line that may be published: no paths of the machine, no hosts, no addresses."""
 
+import builtins
 import errno
 import os
 import platform
 import re
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from trainables.checksums import DamagedError
+from trainables.errors import MachineError
 from trainables.last_words import LastWords, relative
 from trainables.limits import Limits
 
+_FOREIGN = frozenset(
+    {"adlfs", "aiobotocore", "aiohttp", "botocore", "gcsfs", "ray", "requests", "s3fs", "safetensors", "urllib3"}
+)
+"""Packages of disks and networks, none of whose errors a configuration can cause."""
+_BY_NAME = "|".join(
+    sorted({kind.__name__ for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, OSError)})
+)
+_RECORDED = re.compile(
+    rf"({_BY_NAME}|SafetensorError)\b|the trial's (node died|process was killed|process crashed \(Bus error\))"
+    r"|Ray ended the trial's process|the trial ended without a record|RuntimeError: no difficulties by"
+    r"|RuntimeError: this processor or these libraries"
+)
+"""How the record of a machine's fault begins, as they were once written."""
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
@@ -17,10 +35,51 @@ _OF_MEMORY = re.compile(r"allocate|bad_alloc|out of memory|could not create a (m
 _RAY_KILLED = re.compile(r"running low on memory.*?was (\S+) used / (\S+) limit", re.DOTALL)
 
 
+class IncompleteError(Exception):
+    """A study's systems that have no complete test result.
+
+    Args:
+        systems: their names.
+        causes: of the failed runs behind that, each once.
+    """
+
+    def __init__(self, systems: Sequence[str], causes: Sequence[str]) -> None:
+        told = f" ({causes[0]}{f', and {len(causes) - 1} more' if len(causes) > 1 else ''})" if causes else ""
+        super().__init__(f"no complete test result of {', '.join(systems)}{told}")
+        same = causes and all(cause.startswith(FloatingPointError.__name__) for cause in causes)
+        self.remedy = (
+            "the same settings would fail alike: change them, e.g. training.learning_rate"
+            if same
+            else "the same command tries what failed again, as far as test scores have not fixed the choice"
+        )
+
+
 def unwritable(error: BaseException) -> bool:
     """Whether a disk takes nothing more, so that no errand ends well before somebody has seen to it."""
     known = isinstance(error, OSError) and error.errno in _UNWRITABLE
     return known or os.strerror(errno.ENOSPC) in str(error)  # as libraries say it that have errors of their own
+
+
+def of_machine(error: BaseException, limits: Limits) -> bool:
+    """Whether an exception in a trial is the machine's fault: then it is no result of the configuration, and another
+    try may end well. Too little memory is the configuration's under a limit, and on a GPU.
+
+    Args:
+        error: what was raised.
+        limits: that were in force.
+    """
+    if _of_memory(error):
+        return limits.memory is None and "cuda" not in str(error).lower()
+    known = isinstance(error, OSError | MachineError | DamagedError)
+    return known or type(error).__module__.partition(".")[0] in _FOREIGN or unwritable(error)
+
+
+def machine_at_fault(entry: dict[str, Any]) -> bool:
+    """Whether a record says that an evaluation failed by the machine's fault, as earlier versions recorded it."""
+    cause = str(entry["summary"].get("error", ""))
+    return entry["state"] == "failed" and (
+        _RECORDED.match(cause) is not None or os.strerror(errno.ENOSPC) in cause
+    )
 
 
 def public(text: str) -> str:
@@ -34,9 +93,13 @@ def cause(error: BaseException, limits: Limits) -> str:
     """Of an exception in the trial."""
     line = public((str(error).strip().splitlines() or [""])[0])
     told = f"{type(error).__name__}: {line}" if line else type(error).__name__
-    if limits.memory is not None and (isinstance(error, MemoryError) or _OF_MEMORY.search(str(error))):
+    if limits.memory is not None and _of_memory(error):
         return f"more than trial.memory = {_size(limits.memory)} was needed: {told}"
     return told
+
+
+def _of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or _OF_MEMORY.search(str(error)) is not None
 
 
 def story(error: BaseException) -> list[str]:
@@ -63,8 +126,10 @@ def death(told: str, words: LastWords | None, overdue: bool, limits: Limits) -> 
         return f"Ray ended the trial's process, since its node ran low on memory: {low[1]} of {low[2]} used"
     if "its node has died" in told:
         return "the trial's node died"
-    limited = f"; trial.memory = {_size(limits.memory)} was in force" if limits.memory else ""
-    return f"the trial's process was killed, as the system does when memory runs out (signal 9){limited}"
+    limited = "with trial.memory set, a configuration that needs too much is recorded, and the study goes on"
+    if limits.memory:
+        limited = f"trial.memory = {_size(limits.memory)} was in force"
+    return f"the trial's process was killed, as the system does when memory runs out (signal 9); {limited}"
 
 
 def _size(count: int) -> str:

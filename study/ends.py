@@ -7,9 +7,12 @@ from typing import NamedTuple
 from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 
-from study.causes import cause, death, unwritable
+from study.causes import cause, death, of_machine
 from trainables.last_words import heard
 from trainables.limits import Limits
+
+_MAPPED = "Bus error"
+"""The crash of whoever reads a mapped file that was cut short meanwhile."""
 
 
 class End(NamedTuple):
@@ -18,8 +21,10 @@ class End(NamedTuple):
     cause: str
     again: bool
     """Whether another try may end better."""
-    unwritable: Exception | None = None
-    """What the trial met with on a disk that takes nothing more."""
+    machine: bool = False
+    """Whether it was the machine's fault, which says nothing about the configuration."""
+    error: Exception | None = None
+    """What was raised in the trial's process, if it lived to tell; Ray's account of it is among its notes."""
 
 
 def ended(trial: Trial, limits: Limits, silent: float) -> End:
@@ -36,12 +41,14 @@ def ended(trial: Trial, limits: Limits, silent: float) -> End:
         path.unlink(missing_ok=True)
     error = _exception(trial)
     if error is not None:
+        error.add_note(_told(trial))
         same = isinstance(error, FloatingPointError)  # the same seed gives the same numbers
-        return End(cause(error, limits), again=not same, unwritable=error if unwritable(error) else None)
+        return End(cause(error, limits), again=not same, machine=of_machine(error, limits), error=error)
     words = None if said is None else heard(said)
     overdue = said is None and limits.minutes is not None and silent > 60 * limits.minutes
     hung = overdue or (words is not None and words.fault is None)
-    return End(death(_told(trial), words, overdue, limits), again=not hung)
+    machine = (words is None and not overdue) or (words is not None and words.fault == _MAPPED)
+    return End(death(_told(trial), words, overdue, limits), again=not hung, machine=machine)
 
 
 def _exception(trial: Trial) -> Exception | None:

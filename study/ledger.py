@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from analysis.scores import Evaluator
 from study import record
+from study.causes import machine_at_fault
 from study.record import Split
 from trainables.errors import UserError
 from trainables.metrics import Measure, measure
 
 State = Literal["finished", "failed"]
-_READERS = 8
-"""Threads: on a shared disk most of the time is waiting for it."""
 
 
 class _Entry(NamedTuple):
@@ -33,6 +32,8 @@ class _Entry(NamedTuple):
 
 class Ledger:
     """All evaluations recorded in a study's folder.
+
+    A failure by the machine's fault, as earlier versions recorded them, is none: the evaluation is still to be made.
 
     Args:
         folder: the study's folder; it need not exist yet.
@@ -48,7 +49,7 @@ class Ledger:
         self._evaluator = Evaluator()
         runs = folder / "runs"
         ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
-        with ThreadPoolExecutor(_READERS) as readers:
+        with ThreadPoolExecutor(record.READERS) as readers:
             for found in readers.map(self._read_run, ids, chunksize=64):
                 self._entries.update(found)
 
@@ -128,7 +129,7 @@ class Ledger:
 
     def _read(self, run_id: str, split: Split) -> Iterator[tuple[tuple[str, Split], _Entry]]:
         found = record.read(self.folder, run_id, split)
-        if found is not None:
+        if found is not None and not machine_at_fault(found):
             state: State = "finished" if found["state"] == "finished" else "failed"
             yield (run_id, split), _Entry(state, found["summary"], _on_gpu(found))
 

@@ -1,10 +1,9 @@
 """How every start on a study's folder begins, whether all of the study runs or one configuration of it."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from study import changes, plan
+from study import changes, plan, record
 from study.archive import Archive
 from study.config import Study
 from study.configuration import Resolved
@@ -47,6 +46,7 @@ def opened(study: Study, alone: bool = True) -> Opened:
     ready(study)
     check_writable(study)
     clean(study, alone)
+    record.set_aside_damaged(folder, say)
     archive = Archive(study.records) if study.records else None
     if archive:
         say(f"{len(archive.join(folder, study.name))} runs taken from {study.records}")
@@ -79,7 +79,8 @@ def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> t
 def _check_recorded(folder: Path, resolved: Resolved) -> None:
     """Refuses to add to test scores that came from other data, another model or another environment."""
     for path in folder.glob("runs/*/test.json"):
-        specification = json.loads(path.read_text(encoding="utf-8"))["config"]["specification"]
+        entry = record.read(folder, path.parent.name, "test")
+        specification = entry["config"]["specification"] if entry else {}
         if specification.get("model"):
             found = (specification["data"], specification["model"]["name"], specification["environment"])
             here = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))

@@ -1,18 +1,18 @@
 """What is declared before the first test score exists: systems, metric, comparisons, correction."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from analysis.plan import HYPERPARAMETERS
 from search_spaces.kind import Kind
+from study import record
 from study.config import Study
 from study.configuration import UNTRAINED
 from study.objectives import objectives
 from study.systems import plain, shuffled, systems, trained_scores
 from trainables.common import digest
 from trainables.errors import UserError
-from trainables.files import write_json
+from trainables.files import read_json, write_json
 
 NAME = "plan.json"
 """In the study's folder."""
@@ -110,10 +110,15 @@ def read(path: Path, where: str = "") -> dict[str, Any]:
         UserError: it is none.
     """
     try:
-        plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["plan"]
+        stored = read_json(path)
+        plan: dict[str, Any] = stored["plan"]
         _ = plan["study"], plan["version"], plan["families"]
+        if stored.get("hash", known := digest(plan)) != known:
+            raise ValueError("its hash is not the plan's")
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(where or str(path), f"not a plan ({type(error).__name__})", "the plan of a study") from error
+        found = str(error) if type(error) is ValueError else "not a plan"
+        expected = "the plan as the study wrote it; W&B's run of job type plan has a copy, as has any backup"
+        raise UserError(where or str(path), found, expected) from error
     return plan
 
 
@@ -144,7 +149,7 @@ def settle(
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
         if new:
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
-    write_json(folder / NAME, {"plan": plan, "hash": digest(plan)})
+    write_json(folder / NAME, {"plan": plan, "hash": digest(plan)}, sealed=True)
     return plan, digest(plan)
 
 
@@ -152,7 +157,7 @@ def _refuse_late(plan: dict[str, Any], earlier: dict[str, Any], folder: Path) ->
     """Once test scores exist, only further variants may be declared; the metric stands from the first record on."""
     before, now = earlier["settings"], plan["settings"]
     changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
-    tested = any(folder.glob("runs/*/test.json"))
+    tested = record.tested(folder)
     recorded = any(folder.glob("runs/*/record.json"))
     if (tested and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
         found = f"results obtained under other settings ({', '.join(sorted(changed))})"

@@ -1,5 +1,7 @@
 """What is known of the queries that a study evaluates: turns, domain, difficulty. The report groups them by it."""
 
+from pathlib import Path
+
 import pandas as pd
 
 from analysis.queries import FILE
@@ -21,10 +23,19 @@ def write(study: Study, resolved: Resolved, scorer: str) -> None:
     if made is None:
         return
     path = study.folder / FILE
-    if path.is_file():
-        before = pd.read_parquet(path).set_index("query_id")
-        for name in before.columns.difference(made.columns):
-            made[name] = before[name].reindex(made["query_id"]).to_numpy()
-    if len(made.columns) > 2 and not (path.is_file() and made.equals(pd.read_parquet(path))):
+    before = _before(path)
+    if before is not None:
+        known = before.set_index("query_id")
+        for name in known.columns.difference(made.columns):
+            made[name] = known[name].reindex(made["query_id"]).to_numpy()
+    if len(made.columns) > 2 and (before is None or not made.equals(before)):
         with whole_file(path) as draft:
             made.to_parquet(draft, index=False)
+
+
+def _before(path: Path) -> pd.DataFrame | None:
+    """What the file holds; None where there is none, or it is damaged."""
+    try:
+        return pd.read_parquet(path) if path.is_file() else None
+    except (OSError, ValueError, KeyError):
+        return None

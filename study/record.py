@@ -4,13 +4,15 @@ The training curve, one row a batch, lies beside the record: a study reads thous
 curves only to show them.
 """
 
-import hashlib
-import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainables.checksums import sha256
 from trainables.errors import UserError
-from trainables.files import whole_file, write_json
+from trainables.files import read_json, whole_file, write_json
 
 if TYPE_CHECKING:
     import pandas as pd  # which is not loaded in an instant
@@ -19,6 +21,8 @@ Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}
 _HISTORY = "history.json"
+READERS = 8
+"""Threads that read records: on a shared disk most of the time is waiting for it."""
 
 
 def folder(study_folder: Path, run_id: str) -> Path:
@@ -52,12 +56,13 @@ def write(study_folder: Path, split: Split, record: dict[str, Any], scores: "pd.
     if scores is not None:
         with whole_file(scores_file(study_folder, record["id"], split)) as temporary:
             scores.to_parquet(temporary, index=False)
-            found = hashlib.sha256(temporary.read_bytes()).hexdigest()
+            found = sha256(temporary)
         record = {**record, "summary": {**record["summary"], f"{split}/scores_sha256": found}}
     if split == "dev" and "history" in record:
         write_json(place / _HISTORY, record["history"])
-        record = {key: value for key, value in record.items() if key != "history"}
-    write_json(place / _FILES[split][0], record)
+        kept = {key: value for key, value in record.items() if key != "history"}
+        record = {**kept, "history_sha256": sha256(place / _HISTORY)}
+    write_json(place / _FILES[split][0], record, sealed=True)
 
 
 def read(study_folder: Path, run_id: str, split: Split = "dev") -> dict[str, Any] | None:
@@ -68,11 +73,11 @@ def read(study_folder: Path, run_id: str, split: Split = "dev") -> dict[str, Any
     """
     path = folder(study_folder, run_id) / _FILES[split][0]
     try:
-        record = json.loads(path.read_bytes())
+        record = read_json(path)
     except FileNotFoundError:
         return None
-    except ValueError:
-        raise _damaged(path, "not JSON") from None
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
     if not isinstance(record, dict) or not isinstance(record.get("state"), str):
         raise _damaged(path, "no state of a run in it")
     if not isinstance(record.get("summary"), dict):
@@ -91,11 +96,16 @@ def history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
         return list((record or {}).get("history", []))
     path = folder(study_folder, run_id) / _HISTORY
     try:
-        rows = json.loads(path.read_bytes())
+        known, found = record.get("history_sha256"), sha256(path)
+        rows = read_json(path)
     except FileNotFoundError:
+        if record.get("history_sha256"):
+            raise _damaged(path, "no such file") from None
         return []
-    except ValueError:
-        raise _damaged(path, "not JSON") from None
+    except ValueError as error:
+        raise _damaged(path, str(error)) from None
+    if known not in (None, found):
+        raise _damaged(path, "it does not have its checksum")
     if not isinstance(rows, list):
         raise _damaged(path, "no rows of a curve in it")
     return rows
@@ -107,5 +117,52 @@ def finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
     return record is not None and record["state"] == "finished"
 
 
+def tested(study_folder: Path) -> bool:
+    """Whether a test score was ever recorded, be its record damaged."""
+    return any(study_folder.glob(f"runs/*/{_FILES['test'][0]}*"))
+
+
+def set_aside_damaged(study_folder: Path, say: Callable[[str], None]) -> None:
+    """Renames every record whose files are not as they were written, so that its evaluation is made again.
+
+    Args:
+        study_folder: the study's folder.
+        say: told of each.
+    """
+    runs = study_folder / "runs"
+    ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
+    with ThreadPoolExecutor(READERS) as readers:
+        for run_id, damaged in zip(ids, readers.map(lambda run_id: _damages(study_folder, run_id), ids), strict=True):
+            for split, error in damaged.items():
+                path = folder(study_folder, run_id) / _FILES[split][0]
+                path.replace(path.with_name(f"{path.name}.damaged"))
+                say(f"{error}; its record is set aside as {path.name}.damaged, and the evaluation is made again")
+
+
+def _damages(study_folder: Path, run_id: str) -> dict[Split, str]:
+    """By split, what is wrong with an evaluation's files."""
+    found: dict[Split, str] = {}
+    for split in SPLITS:
+        try:
+            record = read(study_folder, run_id, split)
+            if record is not None and record["state"] == "finished":
+                _check_scores(scores_file(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
+            if record is not None and split == "dev":
+                history(study_folder, run_id)
+        except UserError as error:
+            found[split] = str(error).partition("; expected")[0]
+    return found
+
+
+def _check_scores(path: Path, known: str | None) -> None:
+    """Scores of before their digests were noted need only be there."""
+    try:
+        found = sha256(path) if known else path.stat() and None
+    except FileNotFoundError:
+        raise _damaged(path, "no such file") from None
+    if known != found:
+        raise _damaged(path, "it does not have its checksum")
+
+
 def _damaged(path: Path, found: str) -> UserError:
-    return UserError(str(path), found, "a file as the study wrote it; without its folder, the run is made again")
+    return UserError(str(path), found, "a file as the study wrote it; the same study run again makes it anew")

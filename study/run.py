@@ -5,17 +5,18 @@ Only what a command needs is imported: --help, --list and --plan load neither to
 
 import argparse
 import errno
-import json
 import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from study.causes import story, unwritable
+from study.causes import IncompleteError, story, unwritable
 from study.config import Study, known_keys, load, shipped
+from trainables.checksums import DamagedError
 from trainables.command_line import Parser
-from trainables.errors import UserError
+from trainables.errors import MachineError, UserError
+from trainables.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -205,9 +206,11 @@ def _told(error: Exception, folder: Path | None) -> str:
         remedy = "make it writable" if code == errno.EROFS else "free some space"
         return f"{os.strerror(code).lower()}{_where(error)}; {_safe(folder)}; {remedy} and run the same command"
     if isinstance(error, PermissionError):
-        return f"no permission{_where(error)}; {_safe(folder)}; make it writable and run the same command"
-    cause = (str(error).strip().splitlines() or [""])[-1][:200]
-    line = f"{type(error).__name__}: {cause}; {_safe(folder)}; the same command goes on from there"
+        remedy = "make it readable and writable, and run the same command"
+        return f"no permission{_where(error)}; {_safe(folder)}; {remedy}"
+    if isinstance(error, IncompleteError):
+        return f"{error}; {_safe(folder)}; {error.remedy}"
+    line = f"{_named(error)}; {_safe(folder)}{_way_on(error)}"
     if folder is None or not folder.is_dir():
         return line
     try:
@@ -215,6 +218,19 @@ def _told(error: Exception, folder: Path | None) -> str:
     except OSError as other:
         return f"{line}; no error.log: {os.strerror(other.errno or 0).lower()}"
     return f"{line}; the whole story is in {folder / 'error.log'}"
+
+
+def _named(error: Exception) -> str:
+    cause = (str(error).strip().splitlines() or [""])[-1][:200]
+    return cause if isinstance(error, MachineError | DamagedError) else f"{type(error).__name__}: {cause}"
+
+
+def _way_on(error: Exception) -> str:
+    """Promised only where it is known to be one."""
+    if isinstance(error, DamagedError):
+        error.remove()
+        return "; the same command makes that anew and goes on from there"
+    return "; the same command goes on from there" if isinstance(error, MachineError | OSError) else ""
 
 
 def _where(error: Exception) -> str:
@@ -225,9 +241,15 @@ def _where(error: Exception) -> str:
 def _safe(folder: Path | None) -> str:
     if folder is None:
         return "nothing was started"
-    entries = (json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json"))
-    done = sum(entry["state"] == "finished" for entry in entries)
+    done = sum(map(_finished, folder.glob("runs/*/record.json")))
     return f"{done} finished runs are safe in {folder}"
+
+
+def _finished(path: Path) -> bool:
+    try:
+        return bool(read_json(path)["state"] == "finished")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 if __name__ == "__main__":

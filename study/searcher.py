@@ -13,15 +13,21 @@ from ray.tune.search import Searcher
 
 from study import record
 from study.archive import collect
+from study.causes import unwritable
 from study.configuration import Errand
 from study.ends import End, ended
+from study.labels import run_name
 from study.provenance import commit, versions
 from study.tracking import Scribe
 from study.trial import failed_entry
 from study.work import Work
+from trainables.checksums import DamagedError
+from trainables.errors import MachineError, NoDifficultiesError
 from trainables.last_words import FILE
 from trainables.limits import Limits
 
+TRIES = 3
+"""Of an errand that the machine's faults end."""
 Report = Callable[[Errand, "dict[str, Any] | None"], None]
 
 
@@ -32,12 +38,15 @@ class _Try(NamedTuple):
     limits: Limits
     before: dict[str, Any] | None  # the record of an earlier try
     first: bool
+    faults: int = 0  # tries that the machine ended
 
 
 class CampaignSearcher(Searcher):
     """Hands a campaign's errands to Tune as they become possible, and tells it which have ended.
 
-    An errand whose trial fails is tried once more, in another process, unless it would only fail again.
+    An errand whose trial fails is tried once more, in another process, unless it would only fail again. One that fails
+    by the machine's fault is tried `TRIES` times in all and recorded as nothing; then the study stops, and the same
+    command goes on.
 
     Args:
         campaign: decides what runs.
@@ -81,7 +90,8 @@ class CampaignSearcher(Searcher):
         words = record.folder(self._tracking.folder, run_id) / FILE
         limits = Limits(minutes=study.trial.minutes, memory=study.trial.bytes, last_words=words)
         before = record.read(self._tracking.folder, run_id, errand.split)
-        self._tries[trial_id] = _Try(errand, limits, before, first=repeated is None or repeated.first)
+        tried = repeated or _Try(errand, limits, before, first=True)
+        self._tries[trial_id] = tried._replace(limits=limits, before=before)
         self._signs[trial_id] = time.monotonic()
         return {
             "job": errand.job.model_dump_json(),
@@ -105,7 +115,8 @@ class CampaignSearcher(Searcher):
         """An errand ended well. Of one that failed Tune tells more a moment later: `Failures`."""
         if not error:
             with self._noting():
-                self._ended(self._tries.pop(trial_id), End("the trial ended without a record", again=False))
+                end = End("the trial ended without a record", again=True, machine=True)
+                self._ended(self._tries.pop(trial_id), end)
 
     def failed(self, trial: Trial) -> None:
         """A try failed: there is a record of it, of the trial's own or else written here, and another try or an end."""
@@ -122,17 +133,35 @@ class CampaignSearcher(Searcher):
         collect(self._tracking, errand.job.specification.id, errand.split)
         entry = record.read(folder, errand.job.specification.id, errand.split)
         if entry is None or entry["state"] != "finished":
+            if end.machine and not self._follows_from_the_scorer(end):
+                self._stop_or_repeat(tried, end)
+                return
             if entry is None or entry == tried.before:
                 entry = failed_entry(errand.job, errand.labels, end.cause, {"versions": versions(), "commit": commit()})
                 record.write(folder, errand.split, entry, None)
             if tried.first and end.again:
                 self._again.append(tried._replace(first=False))
                 return
-            if end.unwritable is not None:
-                raise end.unwritable
         self._scribe.evaluation(errand.job.specification.id, errand.split)
         self._campaign.done(errand)
         self._report(errand, entry)
+
+    def _stop_or_repeat(self, tried: _Try, end: End) -> None:
+        """
+        Raises:
+            Exception: the machine has ended too many tries: what the trial raised where that names a file, else a
+                MachineError.
+        """
+        if tried.faults + 1 < TRIES:
+            self._again.append(tried._replace(faults=tried.faults + 1))
+            return
+        if isinstance(end.error, OSError | DamagedError) or (end.error is not None and unwritable(end.error)):
+            raise end.error
+        raise MachineError(f"{run_name(tried.errand.labels)}: {end.cause}, {TRIES} times") from end.error
+
+    def _follows_from_the_scorer(self, end: End) -> bool:
+        """Whether there are no difficulties because the run that makes them failed by itself."""
+        return isinstance(end.error, NoDifficultiesError) and self._campaign.scorer_failed
 
     @contextmanager
     def _noting(self) -> Iterator[None]:

@@ -9,12 +9,14 @@ from typing import Any
 from study import queries, searchlog, swept
 from study.budgets import Clock, spent
 from study.campaign import Campaign
+from study.causes import IncompleteError
 from study.config import Study
 from study.configuration import Errand
 from study.housekeeping import Budget
 from study.ledger import Ledger
 from study.opening import opened
 from study.progress import Progress, say
+from study.record import SPLITS
 from study.tracking import Scribe, Tracking
 from study.tracking.content import FINDINGS
 from study.tracking.missing import write_missing
@@ -35,7 +37,7 @@ def conduct(study: Study, started: float) -> None:
     begun = opened(study)
     study, plan_hash, archive = begun.study, begun.plan_hash, begun.archive
     folder = study.folder
-    clock = Clock(folder, started)
+    clock = Clock(folder, started, say)
     ledger = Ledger(folder)
     before, others = searchlog.read(folder), swept.read(study, say)
     campaign = Campaign(study, begun.resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), before, others)
@@ -76,7 +78,11 @@ def conduct(study: Study, started: float) -> None:
 
 
 def _refuse_incomplete(campaign: Campaign) -> None:
-    """A system without a complete test result is a fault, not an answer."""
+    """A system without a complete test result is a fault, not an answer.
+
+    Raises:
+        IncompleteError: there is one.
+    """
     complete = {
         name
         for name, configuration in campaign.tested().items()
@@ -84,7 +90,10 @@ def _refuse_incomplete(campaign: Campaign) -> None:
     }
     missing = sorted({configuration.name for configuration in campaign.configurations} - complete)
     if missing:
-        raise RuntimeError(f"no complete test result of {', '.join(missing)}")
+        runs = {run.id for item in campaign.configurations if item.name in missing for run in item.runs}
+        found = (campaign.ledger.summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
+        causes = dict.fromkeys(summary["error"] for summary in found if summary and "error" in summary)
+        raise IncompleteError(missing, list(causes))
 
 
 def _say_not_done(campaign: Campaign) -> None:

@@ -4,7 +4,6 @@ A file is written before its configuration runs. So a sweep that was killed leav
 the study chooses from does not depend on when that happened. Who writes the same file at the same time writes the same.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from study import hyperparameters
 from study.configuration import Configuration
 from study.settings import Study
 from trainables.errors import UserError
-from trainables.files import write_json
+from trainables.files import read_json, write_json
 
 FOLDER = "swept"
 _CLOSED = "closed.json"
@@ -24,7 +23,7 @@ def keep(folder: Path, item: Configuration) -> None:
     found = {"configuration_id": item.id, "variant": item.name, "values": item.point.values}
     path = folder / FOLDER / f"{item.id}.json"
     if not path.is_file():
-        write_json(path, found)
+        write_json(path, found, sealed=True)
 
 
 def read(study: Study, say: Callable[[str], None]) -> list[tuple[str, Point]]:
@@ -53,7 +52,7 @@ def read(study: Study, say: Callable[[str], None]) -> list[tuple[str, Point]]:
 
 def close(folder: Path, ids: Iterable[str]) -> None:
     """Notes from which of them the study has chosen: what is swept after test scores exist cannot change that."""
-    write_json(folder / FOLDER / _CLOSED, {"chosen_from": sorted(ids)})
+    write_json(folder / FOLDER / _CLOSED, {"chosen_from": sorted(ids)}, sealed=True)
 
 
 def closed(folder: Path) -> set[str]:
@@ -62,14 +61,14 @@ def closed(folder: Path) -> set[str]:
     if not path.is_file():
         return set()
     try:
-        return set(json.loads(path.read_text(encoding="utf-8"))["chosen_from"])
+        return set(read_json(path)["chosen_from"])
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path) from error
 
 
 def _content(path: Path) -> tuple[str, dict[str, str]]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         return content["variant"], {name: str(value) for name, value in content["values"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error

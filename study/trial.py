@@ -8,7 +8,7 @@ import ray
 
 from study import record
 from study.archive import keep
-from study.causes import cause, story
+from study.causes import cause, of_machine, story
 from study.labels import run_name
 from study.provenance import hardware, versions
 from study.tracking import Tracking
@@ -73,7 +73,9 @@ class Trial(Worker):
         keep(self._tracking, self._split, entry, scores)
 
     def failed(self, error: Exception) -> None:
-        """Records the cause, so that the configuration is visibly incomplete."""
+        """Records the cause, so that the configuration is visibly incomplete; a fault of the machine is none of its."""
+        if of_machine(error, self.limits):
+            return
         entry = failed_entry(self.job, self._labels, cause(error, self.limits), self._made) | {
             "traceback": story(error)
         }

@@ -11,6 +11,7 @@ from study.ledger import Ledger
 from study.objectives import objectives
 from study.settings import Study
 from study.systems import trained_scores
+from trainables.checksums import intact
 from trainables.common import Specification
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.difficulty import kept
@@ -47,6 +48,11 @@ class Work(ABC):
     def scorer(self) -> Configuration:
         """The run whose weights say what is difficult, for those scores that ask a trained model."""
         return self._make.scorer
+
+    @property
+    def scorer_failed(self) -> bool:
+        """Whether that run has failed by itself."""
+        return self.ledger.state(self.scorer.runs[0].id) == "failed"
 
     @property
     @abstractmethod
@@ -110,7 +116,7 @@ class Work(ABC):
         item, prepared = self.scorer, self.study.cache / "prepared" / self.resolved.fingerprint
         orders = [CurriculumSettings(score=name, scorer=item.runs[0].id) for name in trained_scores(self.study)]
         places = [kept.file(prepared, order, self.resolved.model_digest, action) for order in orders]
-        if orders and action not in self._asked and not all(place.is_file() for place in places):
+        if orders and action not in self._asked and not all(intact(place, remove=True) for place in places):
             self._asked.add(action)
             self._agenda.add(self._make.errand(item, item.runs[0], action))
 

@@ -9,6 +9,7 @@ import pandas as pd
 from trainables import encoder_calibration
 from trainables.batches import Rows
 from trainables.calibration import Rates
+from trainables.checksums import intact
 from trainables.claims import Claims
 from trainables.encoder_run import EncoderRun, SentenceData, encoder
 from trainables.job import Job
@@ -20,7 +21,8 @@ from trainables.trainable import Parts, Running
 def groundwork(job: Job, waited: Callable[[], None]) -> Iterator[Parts]:
     """Token ids, which one process makes while the others wait, then what the frozen layers make of them."""
     data, place = SentenceData(job), storage(str(job.cache / "claims"))
-    Claims(place).once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.sentences, waited)
+    folder = data.tokens_folder
+    Claims(place).once(folder.name, lambda: intact(folder), lambda: data.sentences, waited)
     model, training = job.specification.model, job.specification.training
     if model and training and model.frozen_layers:
         fix_arithmetic(training.threads)

@@ -1,4 +1,4 @@
-"""The one exception for a user's mistake: what, where, what was expected, in one line."""
+"""Exceptions that say whose fault it was: the user's, or the machine's; any other is the configuration's own."""
 
 
 class UserError(Exception):
@@ -18,3 +18,13 @@ class UserError(Exception):
         where, _, rest = message.partition(": ")
         found, _, expected = rest.rpartition("; expected ")
         return UserError, (where, found, expected)
+
+
+class MachineError(Exception):
+    """Something about the machine, not about what it was asked to do: a process or node that ended, another processor
+    than the run needs. Trying again, later or elsewhere, may end well."""
+
+
+class NoDifficultiesError(MachineError):
+    """The table of difficulties that a trained model makes is not there. Where that model's run failed by itself, it is
+    no fault of the machine; only whoever knows that run's record can tell."""

@@ -7,7 +7,7 @@ the bits of a text never depend on which study asked for it.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from trainables.batches import Rows, micro_batches
+from trainables.checksums import checked_file, present, verified
 from trainables.claims import Claims
 from trainables.common import CommonModel, Environment, digest
-from trainables.files import whole_file
 from trainables.job import Job
 from trainables.packed import Batch
 from trainables.storage import Storage
@@ -25,6 +25,8 @@ from trainables.trainable import Parts
 from trainables.transformer import Transformer
 
 PER_PART = 500
+_OPEN_PARTS = 128
+"""Parts mapped at once: each takes a file descriptor, of which a process usually has 1,024."""
 _TOKENS = 2048
 """Tokens computed at once: activations of a small model then stay in the processor's cache."""
 
@@ -74,13 +76,13 @@ class Features(NamedTuple):
 
     def missing(self) -> list[int]:
         """Parts not computed yet."""
-        return [part for part in range(self.parts) if not self.part_file(part).is_file()]
+        return [part for part in range(self.parts) if not present(self.part_file(part))]
 
     def compute(self, part: int, model: Transformer) -> None:
         """Computes a part and writes it whole."""
         rows = np.arange(part * PER_PART, min((part + 1) * PER_PART, len(self.texts)))
         outputs = frozen_outputs(self.texts, rows, model)
-        with whole_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
+        with checked_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
             np.save(stream, np.concatenate(outputs))
 
     def completed(
@@ -101,7 +103,7 @@ class Features(NamedTuple):
             computed = 0
             for part in missing:
                 with claims.attempt(f"{self.folder.name}-{part}") as claimed:
-                    mine = claimed and not self.part_file(part).is_file()
+                    mine = claimed and not present(self.part_file(part))
                     if mine:
                         model = model or frozen()
                         self.compute(part, model)
@@ -118,11 +120,13 @@ class FeatureReader:
 
     def __init__(self, features: Features) -> None:
         self._features = features
+        self._part = lru_cache(_OPEN_PARTS)(self._opened)
 
-    @cached_property
-    def _parts(self) -> list[np.ndarray]:
-        files = [self._features.part_file(part) for part in range(self._features.parts)]
-        return [np.load(file, mmap_mode="r") for file in files]
+    def _opened(self, part: int) -> np.ndarray:
+        """A part, mapped; DamagedError where it is not as it was written."""
+        file = self._features.part_file(part)
+        mapped: np.ndarray = np.load(verified(file, unit=file), mmap_mode="r")
+        return mapped
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The texts `rows`; inputs (tokens, hidden)."""
@@ -132,7 +136,7 @@ class FeatureReader:
         for row, length in zip(rows, lengths, strict=True):
             part = int(row) // PER_PART
             start = int(texts.offsets[row] - texts.offsets[part * PER_PART])
-            pieces.append(self._parts[part][start : start + length])
+            pieces.append(self._part(part)[start : start + length])
         return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, texts.starts[rows].astype(np.int64))
 
 

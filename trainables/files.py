@@ -1,5 +1,6 @@
 """Files written whole or not at all, and the removal of what killed writers left."""
 
+import hashlib
 import json
 import os
 import re
@@ -9,10 +10,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from trainables.processes import gone, machine
 
 _TEMPORARY = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
+_SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",\n')
 _FORGOTTEN = 24 * 3600.0
 """Seconds after which a temporary is nobody's, wherever its writer was."""
 
@@ -23,32 +26,56 @@ def temporary_name(path: Path) -> Path:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path`; what was written there becomes `path` when the block ends well."""
+def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Yields a temporary name beside `path`; what was written there becomes `path` when the block ends well.
+
+    Args:
+        path: of the file.
+        durable: whether it must outlast a power cut from then on; else it may be found empty afterwards.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(path)
     try:
         yield temporary
+        if durable:
+            sync(temporary)
         os.replace(temporary, path)
+        if durable:
+            sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path, durable: bool = True) -> Iterator[Path]:
     """The same for a folder; where `path` exists already, as another process's equal work, that one stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(path)
     temporary.mkdir()
     try:
         yield temporary
+        for place, _, names in os.walk(temporary) if durable else ():
+            for name in names:
+                sync(Path(place, name))
+            sync(Path(place))
         try:
             os.rename(temporary, path)
         except OSError:
             if not path.is_dir():
                 raise
+        if durable:
+            sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_folder(path: Path) -> None:
@@ -88,7 +115,34 @@ def _abandoned(path: Path) -> bool:
         return False
 
 
-def write_json(path: Path, value: object) -> None:
-    """Writes `value` as JSON, whole; NaN is refused."""
+def write_json(path: Path, value: object, sealed: bool = False) -> None:
+    """Writes `value` as JSON, whole; NaN is refused.
+
+    Args:
+        path: of the file.
+        value: JSON-able.
+        sealed: the file of an object begins with the key `sha256`, the SHA-256 of its text without that line.
+    """
+    text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    if sealed and value:
+        text = f'{{\n "sha256": "{hashlib.sha256(text.encode()).hexdigest()}",\n{text[2:]}'
     with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote, without its seal; one that was written without a seal is not checked.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is not JSON, or does not have its checksum.
+    """
+    content = path.read_bytes()
+    if seal := _SEAL.match(content):
+        content = b"{\n" + content[seal.end() :]
+        if hashlib.sha256(content).hexdigest() != seal[1].decode():
+            raise ValueError("it does not have its checksum")
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ValueError("not JSON") from error

@@ -6,6 +6,7 @@ one that nobody else is at, until all are there.
 
 from collections.abc import Callable, Iterator
 
+from trainables.checksums import intact
 from trainables.claims import Claims
 from trainables.cross_encoder import CrossEncoder
 from trainables.difficulty import kept
@@ -29,7 +30,7 @@ def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[
     """
     data, place = Data(job), storage(str(job.cache / "claims"))
     claims = Claims(place)
-    claims.once(data.tokens_folder.name, data.tokens_folder.is_dir, lambda: data.tokens, waited)
+    claims.once(data.tokens_folder.name, lambda: intact(data.tokens_folder), lambda: data.tokens, waited)
     assert job.specification.model is not None
     if job.specification.model.frozen_layers:
         yield from data.features.completed(lambda: _frozen(job), place, waited)

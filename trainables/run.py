@@ -10,6 +10,7 @@ import torch
 
 from trainables.chain import Chain
 from trainables.environment import current
+from trainables.errors import MachineError
 from trainables.job import Job, Outcome
 from trainables.stages import Segment, run_segments
 from trainables.training import Trainer
@@ -31,7 +32,7 @@ class Run(ABC):
         assert specification.training is not None
         assert specification.environment is not None
         if specification.environment != current(specification.environment.kind):
-            raise RuntimeError(
+            raise MachineError(
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
         fix_arithmetic(specification.training.threads)

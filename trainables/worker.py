@@ -5,9 +5,13 @@ from typing import Any
 
 from ray import tune
 
+from trainables.checksums import DamagedError
 from trainables.job import Job, Outcome
 from trainables.limits import Guard, Limits
 from trainables.trainable import Parts, Running, of
+
+_HEALINGS = 20
+"""Damaged files that one step makes good; where there are more, the disk is at fault."""
 
 
 class Worker(tune.Trainable):
@@ -27,6 +31,7 @@ class Worker(tune.Trainable):
         self.limits = Limits.model_validate_json(config.get("limits", "{}"))
         self._guard = Guard(self.limits)
         self._groundwork: Iterator[Parts] | None = None
+        self._damaged: list[str] = []
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Takes up another job in the same process."""
@@ -37,8 +42,7 @@ class Worker(tune.Trainable):
         """Computes a part of the groundwork, trains to the next stop, or evaluates."""
         try:
             with self._guard.in_force():
-                parts = self._part()
-                outcome = None if parts else self._advance()
+                parts, outcome = self._healing()
                 if outcome is not None:
                     self.finished(outcome)
         except Exception as error:
@@ -67,6 +71,27 @@ class Worker(tune.Trainable):
         if self._run is not None:
             self._run.close()
         self._run = None
+
+    def _healing(self) -> tuple[Parts | None, Outcome | None]:
+        """A part of the groundwork, or what training came to; a cached file that turns out to be damaged is removed,
+        made anew by the groundwork, and named in the outcome."""
+        for _ in range(_HEALINGS):
+            try:
+                return self._work()
+            except DamagedError as error:
+                if error.unit is None:
+                    raise
+                error.remove()
+                self._damaged.append(f"{error}; it was removed, and is computed again")
+                self._drop()
+                self._groundwork = None
+        return self._work()
+
+    def _work(self) -> tuple[Parts | None, Outcome | None]:
+        if parts := self._part():
+            return parts, None
+        outcome = self._advance()
+        return None, outcome and outcome._replace(damaged=[*self._damaged, *outcome.damaged])
 
     def _part(self) -> Parts | None:
         """None where nothing is missing."""

@@ -1,6 +1,5 @@
 """What a W&B run holds, read from the study's folder."""
 
-import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -9,6 +8,8 @@ from analysis.wandb_files import PROVENANCE
 from study import plan, record, searchlog
 from study.labels import run_name
 from trainables.common import digest
+from trainables.errors import UserError
+from trainables.files import read_json
 
 Document = Literal["plan", "search", "queries", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
@@ -48,10 +49,13 @@ class Content(NamedTuple):
 def project_of(folder: Path) -> tuple[str, str | None]:
     """The project of a study that was run, and whose it is, as far as that was said."""
     try:
-        told = json.loads((folder / PROJECT).read_text(encoding="utf-8"))
+        told = read_json(folder / PROJECT)
+        return told["project"], told["entity"]
     except FileNotFoundError:  # it was never mirrored
         return plan.read(folder / "plan.json")["study"], None
-    return told["project"], told["entity"]
+    except (ValueError, KeyError, TypeError) as error:
+        found, expected = "damaged", "the file as the study wrote it; the same study run again makes it anew"
+        raise UserError(str(folder / PROJECT), found, expected) from error
 
 
 def begun(labels: dict[str, Any]) -> Content:
@@ -74,10 +78,18 @@ def evaluation(folder: Path, run_id: str, split: record.Split) -> Content | None
     return begun(main["config"])._replace(
         config=config,
         rows=curve if split == "dev" else [],
-        summary=last | main["summary"] | entry["summary"],
+        summary=last | main["summary"] | _own(entry, split),
         files={f"scores-{split}-{run_id}": scores} if entry["state"] == "finished" else {},
         of=entry["state"],
     )
+
+
+def _own(entry: dict[str, Any], split: record.Split) -> dict[str, Any]:
+    """The summary of an evaluation; that the test failed takes nothing from what training has found."""
+    if split == "dev" or entry["state"] == "finished":
+        summary: dict[str, Any] = entry["summary"]
+        return summary
+    return {f"test/{key}": value for key, value in entry["summary"].items() if key in ("state", "error")}
 
 
 def document(folder: Path, which: Document) -> Content | None:
@@ -101,6 +113,9 @@ def document(folder: Path, which: Document) -> Content | None:
     else:
         if not (folder / FINDINGS).is_file():
             return None
-        summary |= json.loads((folder / FINDINGS).read_text(encoding="utf-8"))
+        try:
+            summary |= read_json(folder / FINDINGS)
+        except ValueError:
+            return None
     of = digest([config, summary])
     return Content(f"{which}-{plan_hash}", which, None, which, config, [], summary, files, of)

@@ -4,14 +4,13 @@ A note says for W&B's offline files, and for each project of a server, what was 
 evaluation, the digest of a document.
 """
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from study import record
 from study.tracking.settings import Tracking
-from trainables.files import write_json
+from trainables.files import read_json, write_json
 
 
 def name(split: record.Split) -> str:
@@ -48,14 +47,14 @@ def url(path: Path) -> str | None:
 
 def note(path: Path, tracking: Tracking, what: str, shown: str | None) -> None:
     """Notes that W&B has it, and where a server shows it."""
-    write_json(path, {**_read(path), _place(tracking): what} | ({"url": shown} if shown else {}))
+    write_json(path, {**_read(path), _place(tracking): what} | ({"url": shown} if shown else {}), sealed=True)
 
 
 def forget(path: Path, tracking: Tracking) -> None:
     """What W&B has of it is about to be removed."""
     left = _read(path)
     if left.pop(_place(tracking), None):
-        write_json(path, left)
+        write_json(path, left, sealed=True)
 
 
 def _place(tracking: Tracking) -> str:
@@ -66,9 +65,9 @@ def _place(tracking: Tracking) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A note of another form, as there once were, notes nothing."""
+    """A note that is damaged, or of another form, as there once were, notes nothing: W&B is then told again."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        content = read_json(path)
+    except (FileNotFoundError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -30,7 +30,7 @@ def prepare(tracking: Tracking) -> None:
     for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
         os.environ[variable] = str(offline_files.FILES / ".data")
     if tracking.own:
-        write_json(PROJECT, {"project": tracking.project, "entity": tracking.entity})
+        write_json(PROJECT, {"project": tracking.project, "entity": tracking.entity}, sealed=True)
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 

@@ -1,4 +1,7 @@
-"""A preparation that is killed goes on from its finished parts, and leaves neither processes nor half files."""
+"""A preparation that is killed goes on from its finished parts, and leaves neither processes nor half files.
+
+What was damaged meanwhile is made anew.
+"""
 
 import hashlib
 import json
@@ -12,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.damages import flip
 from tests.study.command import environment
 from trainables.data.prepared import prepare
 from trainables.processes import cores, gone, machine
@@ -80,6 +84,9 @@ def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     until(lambda: all(gone(machine(), worker) for worker in workers), 20)
     kept = {path: path.stat().st_mtime_ns for path in parts(cache)}
     assert 5 <= len(kept) < 60
+    for damaged in (next(iter(kept)), *(cache / "preparing").glob("*/train-bm25-*/*/weights.npy")):
+        flip(damaged)  # it is not taken for done
+        kept.pop(damaged, None)
     assert not list((cache / "prepared").glob("*/*"))
 
     again = start(settings, cache, script)

@@ -137,13 +137,15 @@ def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place: str,
     assert record.finished(tmp_path / "other", "abc") == (name == "history.json")
 
 
-def test_a_damaged_record_there_is_one_line_and_leaves_the_folder_alone(place: str, tmp_path: Path) -> None:
+def test_a_damaged_record_there_counts_as_none_and_is_replaced(place: str, tmp_path: Path) -> None:
     recorded(tmp_path / "one", "abc")
     Archive(place).put(tmp_path / "one", "abc", "dev")
     write(place, "runs/abc/record.json", b'{"state": "fin')
-    with pytest.raises(UserError, match=r"runs/abc/record\.json"):
-        Archive(place).fetch(tmp_path / "other")
+    archive = Archive(place)
+    assert archive.fetch(tmp_path / "other") == []
     assert not (tmp_path / "other").exists()
+    archive.complete(tmp_path / "one", "disabled")
+    assert Archive(place).fetch(tmp_path / "other") == ["abc"]
 
 
 def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:

@@ -11,33 +11,40 @@ from study.budgets import Clock, spent
 from study.ledger import Ledger
 from study.settings import ResourceSettings
 from tests.study.driving import STUDY, campaign, drive
-from trainables.errors import UserError
 
 
 def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    first = Clock(tmp_path, time.monotonic())
+    first = Clock(tmp_path, time.monotonic(), print)
     now[0] += 5
     first.keep()
     now[0] += 1000  # lost: killed before it was written down, or not running at all
-    second = Clock(tmp_path, time.monotonic())
+    second = Clock(tmp_path, time.monotonic(), print)
     assert second.seconds == 5
     now[0] += 2.5
     assert second.seconds == 7.5
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"seconds": "long"}', "{}"])
-def test_a_clock_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"seconds": "long"}', "{}", f'{{\n "sha256": "{64 * "0"}",\n "seconds": 9}}']
+)
+def test_a_damaged_clock_begins_anew_and_says_so(tmp_path: Path, content: str) -> None:
+    """It never keeps a finished study from its report."""
     (tmp_path / "clock.json").write_text(content)
-    with pytest.raises(UserError, match="not the clock of a study"):
-        Clock(tmp_path, time.monotonic())
+    said: list[str] = []
+    clock = Clock(tmp_path, time.monotonic(), said.append)
+    assert clock.seconds < 5
+    assert [line.partition(" is damaged")[0] for line in said] == [str(tmp_path / "clock.json")]
+    clock.keep()
+    Clock(tmp_path, time.monotonic(), said.append)
+    assert len(said) == 1
 
 
 def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    clock, ledger = Clock(tmp_path, time.monotonic()), Ledger(tmp_path)
+    clock, ledger = Clock(tmp_path, time.monotonic(), print), Ledger(tmp_path)
     study = STUDY.model_copy(update={"search": RankingSearch(hours=1.5)})
     now[0] = 1.49 * 3600
     assert spent(study, clock, ledger) is None
@@ -55,7 +62,7 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     for budget, expected in ((1.01, None), (0.99, "search.gpu_hours")):
         parts = {"search": RankingSearch(gpu_hours=budget), "resources": ResourceSettings(gpu=0.5)}
-        assert spent(STUDY.model_copy(update=parts), Clock(tmp_path, time.monotonic()), ledger) == expected
+        assert spent(STUDY.model_copy(update=parts), Clock(tmp_path, time.monotonic(), print), ledger) == expected
 
 
 def test_the_log_is_written_once_and_read_back(tmp_path: Path) -> None:

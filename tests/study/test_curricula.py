@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ from study.campaign import Campaign
 from study.configuration import Errand
 from study.sweeping import Single
 from study.tracking import Tracking
-from study.trial import Trial
+from study.trial import Trial, failed_entry
 from tests.study.small import BATCHES, campaign, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum_settings import CurriculumSettings
+from trainables.errors import NoDifficultiesError
 from trainables.ranker_run import RankerRun
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
@@ -59,7 +59,7 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     found = table(begun)
     tested = {name for name, _, split in found if split == "test"}
     assert tested == {"BERT", "untrained", "BM25", *(f"CL-{score}" for score in SCORES)}
-    made = {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")}
+    made = {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")}
     assert sorted(path.name.partition("-")[0] for path in made) == [
         *2 * ["BERT_loss"],
         *2 * ["BERT_pred"],
@@ -74,7 +74,7 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     again = campaign(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
     assert "scorer" not in {item.role for item in again.configurations}
     conduct(again)
-    assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")} == made
+    assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")} == made
     assert {key: value for key, value in found.items() if key in table(again)} == table(again)
     trained = [record.read(again.folder, key) for _, key, split in table(again) if split == "dev"]
     assert sum(entry["summary"]["instances_trained"] for entry in trained if entry) == 0
@@ -134,9 +134,14 @@ def _run_out(begun: Campaign) -> None:
         tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
         labels, job = json.dumps(errand.labels), errand.job.model_dump_json()
         trial = Trial(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
-        with suppress(RuntimeError):
+        try:
             while not trial.step()["done"]:
                 pass
+        except NoDifficultiesError as error:  # `study.searcher` does the same
+            assert begun.scorer_failed
+            record.write(begun.folder, errand.split, failed_entry(errand.job, errand.labels, str(error), {}), None)
+        except RuntimeError:
+            pass
         begun.done(errand)
 
 

@@ -12,6 +12,7 @@ from study.plan import declared, settle
 from study.settings import study_type
 from trainables.common import digest
 from trainables.errors import UserError
+from trainables.files import read_json
 
 MODEL = "sha256:0"
 ALL = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
@@ -46,7 +47,7 @@ def test_no_comparison_names_a_system_that_is_not_run() -> None:
 def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> None:
     plan, plan_hash = settle(study(), MODEL, tmp_path / "results")
     assert plan_hash == digest(plan)
-    assert json.loads((tmp_path / "results/plan.json").read_text()) == {"plan": plan, "hash": plan_hash}
+    assert read_json(tmp_path / "results/plan.json") == {"plan": plan, "hash": plan_hash}
     assert json.loads(json.dumps(plan)) == plan
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from study import record
+from tests.damages import DAMAGES
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -67,7 +68,8 @@ def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -
     assert record.history(tmp_path, "abc") == []
     record.write(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
     assert record.history(tmp_path, "abc") == CURVE
-    assert record.read(tmp_path, "abc") == written(tmp_path, "dev")
+    curve = hashlib.sha256((tmp_path / "runs/abc/history.json").read_bytes()).hexdigest()
+    assert record.read(tmp_path, "abc") == written(tmp_path, "dev", history_sha256=curve)
     assert files(tmp_path) == [f"runs/abc/{name}" for name in sorted(record.files("dev"))]
     assert (tmp_path / "runs/abc/record.json").stat().st_size < 1000
     record.write(tmp_path, "dev", ENTRY | {"history": []}, None)
@@ -87,6 +89,57 @@ def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content
     path.write_bytes(content)
     with pytest.raises(UserError, match=re.escape(str(path))):
         record.history(tmp_path, "abc")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
+    tmp_path: Path, split: record.Split, place: int, damage: str
+) -> None:
+    for one in SPLITS:
+        record.write(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), SCORES)
+    name, said = record.files(split)[place], list[str]()
+    DAMAGES[damage](tmp_path / "runs/abc" / name)
+    record.set_aside_damaged(tmp_path, said.append)
+    last = record.files(split)[-1]
+    no_record = damage == "missing" and name == last
+    if no_record:
+        assert said == []
+    else:
+        (line,) = said
+        assert line.startswith(f"{tmp_path / 'runs/abc' / name}: ")
+        assert line.endswith(f"set aside as {last}.damaged, and the evaluation is made again")
+    assert record.read(tmp_path, "abc", split) is None
+    assert record.finished(tmp_path, "abc", SPLITS[1 - SPLITS.index(split)])
+    assert record.tested(tmp_path) or (no_record and split == "test")
+    record.write(tmp_path, split, ENTRY | ({"history": CURVE} if split == "dev" else {}), SCORES)
+    record.set_aside_damaged(tmp_path, said.append)
+    assert len(said) == 1 - no_record
+
+
+def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Path) -> None:
+    """The effect that is none: a seal that is no seal any more, over a record that is as it was."""
+    record.write(tmp_path, "dev", ENTRY, SCORES)
+    path, expected = tmp_path / "runs/abc/record.json", record.read(tmp_path, "abc")
+    content = path.read_bytes()
+    assert expected is not None
+    for place in range(len(content)):
+        for bit in range(8):
+            path.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
+            try:
+                found = record.read(tmp_path, "abc")
+            except UserError:
+                continue
+            assert found is not None
+            assert {key: found[key] for key in expected} == expected
+
+
+def test_records_of_before_they_were_sealed_are_read(tmp_path: Path) -> None:
+    record.write(tmp_path, "dev", ENTRY, SCORES)
+    write_json(tmp_path / "runs/abc/record.json", written(tmp_path, "dev"))
+    record.set_aside_damaged(tmp_path, print)
+    assert record.finished(tmp_path, "abc")
 
 
 def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,12 @@ from ray.exceptions import RayTaskError
 
 from study import record
 from study.configuration import Errand
-from study.searcher import CampaignSearcher, Failures
+from study.searcher import TRIES, CampaignSearcher, Failures
+from study.settings import Study
 from study.tracking import Scribe, Tracking
 from tests.study.driving import STUDY, campaign, quality, record_end
+from trainables.checksums import DamagedError
+from trainables.errors import MachineError, NoDifficultiesError
 from trainables.job import Job
 from trainables.last_words import heading
 from trainables.limits import Limits
@@ -27,9 +30,9 @@ TIMEOUT = (
 class Tune:
     """What the searcher sees of Tune, one trial after the other."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, study: Study = LIMITED) -> None:
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
-        self.campaign = campaign(folder, LIMITED)
+        self.campaign = campaign(folder, study)
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         self.searcher = CampaignSearcher(self.campaign, Scribe(tracking, print), self._report, self._parts)
         self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
@@ -84,8 +87,71 @@ def test_limits_of_the_study_are_the_trials(tune: Tune) -> None:
     assert limits.last_words == record.folder(tune.folder, job.specification.id) / "last-words.txt"
 
 
-@pytest.mark.parametrize("error", [ValueError("boom"), "its worker process has died"])
-def test_a_failure_is_tried_again_and_told_once(tune: Tune, error: Exception | str) -> None:
+MACHINE = (
+    FileNotFoundError(2, "No such file or directory", "/cache/x"),
+    PermissionError(13, "Permission denied", "/cache/x"),
+    OSError(28, "No space left on device"),
+    ConnectionResetError(104, "Connection reset by peer"),
+    MemoryError("of the machine, where the study sets no limit"),
+    MachineError("another processor"),
+    DamagedError(Path("/cache/prepared/key/candidates.parquet"), "does not have its checksum"),
+    NoDifficultiesError("no difficulties by BERT_loss"),
+    "its worker process has died",
+    "the actor died because its node has died",
+)
+
+
+@pytest.mark.parametrize("error", MACHINE, ids=lambda error: str(error)[:20] or type(error).__name__)
+def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | str
+) -> None:
+    unlimited = LIMITED.model_copy(update={"trial": LIMITED.trial.model_copy(update={"memory": None})})
+    tune = Tune(tmp_path, monkeypatch, unlimited)
+    name, job, _ = tune.begin()
+    for _ in range(TRIES - 1):
+        tune.fail(name, error)
+        name, same, _ = tune.begin()
+        assert same == job
+    tune.fail(name, error)
+    with pytest.raises((OSError, MachineError, DamagedError)):
+        tune.begin()
+    assert tune.told == []
+    assert not list(tmp_path.glob("runs/*/*.json"))
+    assert tune.campaign.ledger.state(job.specification.id) is None
+
+
+def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -> None:
+    """Nor do they use up the second try of a run that fails by itself."""
+    name, job, _ = tune.begin()
+    tune.fail(name, "its worker process has died")
+    name, _, _ = tune.begin()
+    tune.fail(name, ValueError("boom"))
+    name, _, _ = tune.begin()
+    tune.fail(name, PermissionError(13, "Permission denied", "/cache/x"))
+    name, _, _ = tune.begin()
+    tune.finish(name, job)
+    ((_, entry),) = tune.told
+    assert entry["state"] == "finished"
+    assert "error" not in entry["summary"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_run_without_difficulties_has_failed_only_where_the_run_that_makes_them_has(tune: Tune, own: bool) -> None:
+    if own:
+        scorer, summary = tune.campaign.scorer.runs[0].id, {"error": "FloatingPointError: not finite"}
+        record.write(tune.folder, "dev", {"id": scorer, "state": "failed", "summary": summary}, None)
+        tune.campaign.ledger.refresh(scorer, "dev")
+    name, job, _ = tune.begin()
+    while job.specification.id == tune.campaign.scorer.runs[0].id:
+        name, job, _ = tune.begin()
+    for _ in range(2):
+        tune.fail(name, NoDifficultiesError("no difficulties by BERT_loss"))
+        name, *_ = tune.begin()
+    assert len(tune.told) == int(own)
+
+
+def test_a_failure_is_tried_again_and_told_once(tune: Tune) -> None:
+    error = ValueError("boom")
     name, job, _ = tune.begin()
     tune.fail(name, error)
     assert tune.told == []
@@ -113,8 +179,8 @@ def test_the_cause_is_the_last_try_s(tune: Tune) -> None:
     name, job, _ = tune.begin()
     tune.fail(name, ValueError("boom"))
     again, _, _ = tune.begin()
-    tune.fail(again, "its worker process has died")
-    assert error_of(tune, job).startswith("the trial's process was killed")
+    tune.fail(again, TypeError("bang"))
+    assert error_of(tune, job) == "TypeError: bang"
 
 
 def test_what_the_trial_has_recorded_itself_stands(tune: Tune) -> None:
@@ -154,8 +220,8 @@ def test_steps_that_end_are_no_hang_however_many_they_are(tune: Tune) -> None:
     for tune.now in (50.0, 100.0):
         tune.searcher.on_trial_result(name, {})
     tune.fail(name, "its worker process has died")
-    assert error_of(tune, job).startswith("the trial's process was killed")
     assert tune.told == []
+    assert tune.begin()[1] == job
 
 
 def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
@@ -165,8 +231,8 @@ def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
 
 
 def test_a_full_disk_stops_the_study_where_tune_does_not_make_a_text_of_it(tune: Tune) -> None:
-    """In a trial, twice; the driver could still write what happened."""
-    for _ in range(2):
+    """In a trial, again and again; the driver could still write what happened."""
+    for _ in range(TRIES):
         name, _, _ = tune.begin()
         tune.fail(name, OSError(28, "No space left on device"))
     with pytest.raises(OSError, match="No space left"):
@@ -200,12 +266,12 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     tune, lost = Tune(tmp_path, monkeypatch), [True, True, False, False]
     tune.searcher._lost = lambda trial: lost.pop(0)
     name, job, _ = tune.begin()
-    for _ in range(3):
-        tune.fail(name, "the node died")
+    for error in ("the node died", "the node died", ValueError("boom")):
+        tune.fail(name, error)
         name, again, _ = tune.begin()
         assert again.specification == job.specification
         assert tune.told == []
-    tune.fail(name, "the process died")
+    tune.fail(name, ValueError("boom"))
     (told,) = tune.told
     assert told[0] == job.specification.id
     assert lost == []

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from trainables.checksums import checked_file, verified
 from trainables.data.negatives import HIGHEST, global_max, min_max, sample
 from trainables.data.samplers import Floats, Ints, Query, opened
-from trainables.files import whole_file
 from trainables.randomness import generator
 from trainables.specification import SamplerSettings
 
@@ -88,13 +88,13 @@ def sample_part(file: Path, wanted: Sequence[Wanted], candidates: int, sampler: 
             made.basis[row, found] = HIGHEST * generator(0, f"weak labels of {one.query.id}", 0).random(negatives.found)
         else:
             made.basis[row, found] = (made.scores if kind == "score" else made.bm25)[row, found]
-    with whole_file(file) as temporary, temporary.open("wb") as stream:
+    with checked_file(file) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **made._asdict())
 
 
 def read_part(file: Path) -> Sampled:
     """What `sample_part` wrote."""
-    with np.load(file) as arrays:
+    with np.load(verified(file)) as arrays:
         return Sampled(**arrays)
 
 

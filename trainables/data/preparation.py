@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from trainables.checksums import checked_folder, intact
 from trainables.common import digest
 from trainables.data import Collection, task
 from trainables.data.candidates import QUERIES_PER_PART, Index, Sampled, Wanted, read_part, sample_part, weak_labels
 from trainables.data.pools import Pool
 from trainables.data.samplers import PoolError, sampler
 from trainables.errors import UserError
-from trainables.files import whole_folder
 from trainables.processes import cores
 from trainables.specification import SamplerSettings, TaskSettings
 
@@ -92,7 +92,7 @@ class Preparation:
         if kind.piece != 0:
             width = kind.piece or len(pool.ids)
             starts = {folder / f"{number:05}": first for number, first in enumerate(range(0, len(pool.ids), width))}
-            missing = [(place, first) for place, first in starts.items() if not place.is_dir()]
+            missing = [(place, first) for place, first in starts.items() if not intact(place, remove=True)]
             if missing:
                 self._report(f"indexing {len(pool.ids)} documents for {settings.name}, {split}")
             jobs = ((settings, place, pool.texts(first, width)) for place, first in missing)
@@ -102,14 +102,14 @@ class Preparation:
     def _sampled(self, split: str, wanted: list[Wanted], size: int, index: Index, bm25: Index | None) -> Sampled:
         starts = range(0, len(wanted), QUERIES_PER_PART)
         files = [self._work / f"{split}-{number:05}.npz" for number in range(len(starts))]
-        missing = [(file, first) for file, first in zip(files, starts, strict=True) if not file.is_file()]
+        missing = [(file, first) for file, first in zip(files, starts, strict=True) if not intact(file, remove=True)]
         jobs = ((file, wanted[first : first + QUERIES_PER_PART], size, index, bm25) for file, first in missing)
         _everywhere(sample_part, jobs, len(missing), f"{split} candidates")
         return Sampled(*(np.concatenate(arrays) for arrays in zip(*map(read_part, files), strict=True)))
 
 
 def _build(settings: SamplerSettings, place: Path, texts: list[str]) -> None:
-    with whole_folder(place) as draft:
+    with checked_folder(place) as draft:
         sampler(settings.name).build(draft, texts, settings)
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainables import environment, weights
+from trainables.checksums import checked_file, checked_folder, intact
 from trainables.common import digest
 from trainables.data import SPLITS, Collection, task
-from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remembered, rows_digest
+from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remember, remembered, rows_digest
 from trainables.errors import UserError
-from trainables.files import whole_file, whole_folder, write_json
 from trainables.specification import SamplerSettings, TaskSettings
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     work = cache / "preparing" / fingerprint
     once(prepared.folder, lambda: _write(prepared, work, settings, collection, report), report)
     _write_domains(prepared, collection)
-    write_json(pointed, {"fingerprint": fingerprint, "domains": domains})
+    remember(pointed, {"fingerprint": fingerprint, "domains": domains})
     return prepared
 
 
@@ -127,7 +127,7 @@ def _remembered(pointed: Path, known: TaskSettings, cache: Path) -> Prepared | N
     if found is None:
         return None
     prepared = Prepared(found["fingerprint"], place(found["fingerprint"], cache), known, found.get("domains"))
-    there = prepared.folder.is_dir() and (prepared.domains is None or _domains_file(prepared).is_file())
+    there = intact(prepared.folder) and (prepared.domains is None or intact(_domains_file(prepared)))
     return prepared if there else None
 
 
@@ -136,12 +136,12 @@ def _domains_file(prepared: Prepared) -> Path:
 
 
 def _write_domains(prepared: Prepared, collection: Collection) -> None:
-    if prepared.domains is None or _domains_file(prepared).is_file():
+    if prepared.domains is None or intact(_domains_file(prepared), remove=True):
         return
     import pandas as pd
 
     names = [name for name in prepared.queries()["query_id"] if name in collection.domains]
-    with whole_file(_domains_file(prepared)) as draft:
+    with checked_file(_domains_file(prepared)) as draft:
         table = pd.DataFrame({"query_id": names, "domain": [collection.domains[name] for name in names]}, dtype="str")
         table.to_parquet(draft, index=False)
 
@@ -222,7 +222,7 @@ def _write(prepared: Prepared, work: Path, settings: TaskSettings, collection: C
         "skipped": collection.skipped,
         "splits": dict(zip(SPLITS, counts, strict=True)),
     }
-    with whole_folder(prepared.folder) as draft:
+    with checked_folder(prepared.folder) as draft:
         texts = [(name, collection.queries[name]) for name in queries]
         pd.DataFrame(texts, columns=["query_id", "text"]).to_parquet(draft / "queries.parquet", index=False)
         texts = [(name, text) for name, text in collection.documents.items() if name in used]

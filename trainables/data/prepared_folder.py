@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainables.checksums import DamagedError, checked_file, intact, verified
 from trainables.claims import Claims
 from trainables.common import digest
 from trainables.disk import Disk
+from trainables.files import remove_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,13 +30,13 @@ class PreparedFolder:
 
     def meta(self) -> dict[str, Any]:
         """fingerprint, settings, and the counts."""
-        meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        meta: dict[str, Any] = json.loads(verified(self.folder / "meta.json").read_text(encoding="utf-8"))
         return meta
 
     def _table(self, name: str) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.read_parquet(self.folder / f"{name}.parquet")
+        return pd.read_parquet(verified(self.folder / f"{name}.parquet"))
 
 
 def place(fingerprint: str, cache: Path) -> Path:
@@ -48,12 +50,18 @@ def pointer(about: object, cache: Path) -> Path:
 
 
 def remembered(path: Path) -> dict[str, Any] | None:
-    """What a pointer says; None where there is none."""
+    """What a pointer says; None where there is none, or it is damaged: the sources are then read again."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        found: dict[str, Any] = json.loads(verified(path).read_text(encoding="utf-8"))
+    except DamagedError:
         return None
     return found
+
+
+def remember(path: Path, found: dict[str, Any]) -> None:
+    """Writes a pointer."""
+    with checked_file(path) as draft:
+        draft.write_text(json.dumps(found), encoding="utf-8")
 
 
 def once(folder: Path, make: Callable[[], object], report: Callable[[str], None]) -> None:
@@ -66,7 +74,13 @@ def once(folder: Path, make: Callable[[], object], report: Callable[[str], None]
             report("another process is preparing the same data: waiting for it")
         told = True
 
-    Claims(Disk(folder.parent)).once(folder.name, folder.is_dir, make, waited)
+    def anew() -> None:
+        if folder.is_dir():
+            report(f"the prepared data {folder.name} were damaged, and are made anew")
+            remove_folder(folder)
+        make()
+
+    Claims(Disk(folder.parent)).once(folder.name, lambda: intact(folder), anew, waited)
 
 
 def rows_digest(parts: Iterable[Iterable[object]]) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trainables.checksums import checked_folder, loaded, verified_folder
 from trainables.common import digest
 from trainables.data.sentences import EVALUATED, PreparedSentences
 from trainables.data.tokens import Ids, Positions, encode
 from trainables.errors import UserError
-from trainables.files import whole_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -100,9 +100,7 @@ def encoded(
         UserError: `max_length` leaves no room for a word, or the tokenizer is a slow one.
     """
     folder = encoded_folder(prepared, model_name, max_length, cache)
-    if not folder.is_dir():
-        _write(folder, prepared, tokenizer, max_length, longest)
-    return load(folder)
+    return loaded(lambda: load(folder), lambda: _write(folder, prepared, tokenizer, max_length, longest))
 
 
 def encoded_folder(prepared: PreparedSentences, model_name: str, max_length: int, cache: Path) -> Path:
@@ -111,7 +109,8 @@ def encoded_folder(prepared: PreparedSentences, model_name: str, max_length: int
 
 
 def load(folder: Path) -> Sentences:
-    """Maps the arrays of a folder of tokens."""
+    """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
+    folder = verified_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     return Sentences(
         np.load(folder / "ids.npy", mmap_mode="r"),
@@ -157,7 +156,7 @@ def _write(
         "truncated": sum(cuts),
         "splits": dict(zip(EVALUATED, zip([0, *ends], ends, strict=False), strict=True)),
     }
-    with whole_folder(folder) as draft:
+    with checked_folder(folder) as draft:
         np.save(draft / "ids.npy", np.concatenate(ids))
         np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
         np.save(draft / "pairs.npy", np.array([[rows[text] for text in table[name]] for name in ("first", "second")]))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainables.checksums import checked_folder, intact
 from trainables.common import digest
 from trainables.data import reading, sts
-from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remembered, rows_digest
+from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remember, remembered, rows_digest
 from trainables.encoder_specification import SentencesSettings
 from trainables.errors import UserError
-from trainables.files import whole_folder, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +91,7 @@ def prepare(settings: SentencesSettings, cache: Path, progress: "Progress | None
     fingerprint = digest([FORMAT, known.model_dump(mode="json"), text])
     prepared = PreparedSentences(fingerprint, place(fingerprint, cache), known)
     once(prepared.folder, lambda: _write(prepared, sentences, pairs, skipped), report)
-    write_json(pointed, {"fingerprint": fingerprint})
+    remember(pointed, {"fingerprint": fingerprint})
     return prepared
 
 
@@ -116,7 +116,7 @@ def _remembered(pointed: Path, settings: SentencesSettings, cache: Path) -> Prep
     if found is None:
         return None
     prepared = PreparedSentences(found["fingerprint"], place(found["fingerprint"], cache), public(settings))
-    return prepared if prepared.folder.is_dir() else None
+    return prepared if intact(prepared.folder) else None
 
 
 def _read(path: Path, most: int | None, skipped: Counter[str]) -> list[str]:
@@ -153,7 +153,7 @@ def _write(prepared: PreparedSentences, sentences: list[str], pairs: list[sts.Pa
         "splits": {split: {"queries": count} for split, count in counts.items()},
         "sets": sets,
     }
-    with whole_folder(prepared.folder) as draft:
+    with checked_folder(prepared.folder) as draft:
         pd.DataFrame({"text": sentences}, dtype="str").to_parquet(draft / "sentences.parquet", index=False)
         frame.to_parquet(draft / "pairs.parquet", index=False)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

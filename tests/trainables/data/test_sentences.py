@@ -137,7 +137,7 @@ def test_what_is_prepared_is_found_without_reading(
     assert find(settings, cache) == prepare(settings, cache) == prepared
     assert find(settings.model_copy(update={"sentences": 3}), cache) is None
     assert content(prepared.folder) == written
-    assert set(written) == {"sentences.parquet", "pairs.parquet", "meta.json"}
+    assert set(written) == {"sentences.parquet", "pairs.parquet", "meta.json", "SHA256SUMS"}
 
 
 def test_finding_loads_nothing_heavy(settings: SentencesSettings) -> None:

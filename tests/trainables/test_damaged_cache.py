@@ -1,0 +1,177 @@
+"""A damaged cache changes no number: what a process opens is as it was written, or is named and made anew."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.damages import DAMAGES, flip
+from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
+from trainables import checksums
+from trainables.checksums import DamagedError, checked_file, checked_folder, intact, loaded, verified, verified_folder
+from trainables.features import FeatureReader, Features
+from trainables.job import Job, Outcome
+from trainables.ranker_run import Data
+from trainables.worker import Worker
+
+KINDS = (
+    "features/*/part-*.npy",
+    "features/*/part-*.npy.sha256",
+    "tokens/*/ids.npy",
+    "tokens/*/offsets.npy",
+    "tokens/*/starts.npy",
+    "tokens/*/meta.json",
+    "tokens/*/SHA256SUMS",
+    "stages/*/stage.json",
+    "stages/*/state.safetensors",
+)
+
+
+class Keeper(Worker):
+    """Keeps the outcome."""
+
+    def finished(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+def carried_out(job: Job) -> Outcome:
+    worker = Keeper(config={"job": job.model_dump_json()})
+    while not worker.step()["done"]:
+        pass
+    return worker.outcome
+
+
+@pytest.fixture(scope="module")
+def reference(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A cache in which LS was trained, and how T-LS, which starts from one of its states, ends from there."""
+    cache, copy = (tmp_path_factory.mktemp("reference") / name for name in ("cache", "copy"))
+    shutil.copytree(world.cache / "prepared", cache / "prepared")
+    finish(job(world, cache, LS, FROZEN))
+    shutil.copytree(cache, copy)
+    return cache, carried_out(job(world, copy, T_LS, FROZEN))
+
+
+def contents(cache: Path, pattern: str) -> dict[str, bytes]:
+    return {str(path.relative_to(cache)): path.read_bytes() for path in sorted(cache.glob(pattern))}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_anew(
+    world: World, reference: tuple[Path, Outcome], tmp_path: Path, kind: str, damage: str
+) -> None:
+    cache, expected = reference
+    shutil.copytree(cache, tmp_path / "cache")
+    made, written = job(world, tmp_path / "cache", T_LS, FROZEN), contents(cache, kind)
+    assert written
+    for name in written:
+        DAMAGES[damage](tmp_path / "cache" / name)
+    checksums._verified.clear()  # as in another process
+    found = carried_out(made)
+    assert found.weights == expected.weights
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    if kind.startswith("stages"):  # other states than the one that is needed are nobody's to open
+        assert found.instances_reused < expected.instances_reused
+    else:
+        assert contents(tmp_path / "cache", kind) == written
+        assert found.damaged or damage == "missing" or kind.endswith(".sha256")
+
+
+def test_a_file_that_is_damaged_after_it_was_checked_is_checked_again(tmp_path: Path) -> None:
+    with checked_file(tmp_path / "a") as draft:
+        draft.write_bytes(b"1234")
+    assert verified(tmp_path / "a") == tmp_path / "a"
+    (tmp_path / "a").write_bytes(b"1235")
+    with pytest.raises(DamagedError, match="does not have its checksum"):
+        verified(tmp_path / "a")
+
+
+def test_a_file_is_digested_once_by_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with checked_file(tmp_path / "a") as draft:
+        draft.write_bytes(b"1234")
+    asked: list[Path] = []
+    digest = checksums.sha256
+    monkeypatch.setattr(checksums, "sha256", lambda path: (asked.append(path), digest(path))[1])
+    for _ in range(3):
+        verified(tmp_path / "a")
+    assert asked == [tmp_path / "a"]
+
+
+def test_the_lists_are_those_of_sha256sum(tmp_path: Path) -> None:
+    """Its program checks them."""
+    if shutil.which("sha256sum") is None:
+        pytest.skip("no sha256sum on this system")
+    with checked_folder(tmp_path / "folder") as draft:
+        (draft / "one").write_bytes(b"1")
+        (draft / "two").write_bytes(b"2")
+    with checked_file(tmp_path / "three") as draft:
+        draft.write_bytes(b"3")
+    for folder, name in ((tmp_path / "folder", "SHA256SUMS"), (tmp_path, "three.sha256")):
+        subprocess.run(["sha256sum", "--check", "--strict", name], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    """It may be another user's, and whole."""
+    with checked_file(tmp_path / "a") as draft:
+        draft.write_bytes(b"1")
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").mkdir()
+    with pytest.raises(IsADirectoryError):
+        verified(tmp_path / "a")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["one", "two", "SHA256SUMS"])
+def test_a_damaged_folder_is_removed_and_made_anew_whichever_file_it_is(tmp_path: Path, name: str, damage: str) -> None:
+    folder = tmp_path / "folder"
+
+    def make() -> None:
+        with checked_folder(folder) as draft:
+            (draft / "one").write_bytes(b"1234")
+            (draft / "two").write_bytes(b"5678")
+
+    make()
+    assert intact(folder)
+    DAMAGES[damage](folder / name)
+    checksums._verified.clear()
+    assert not intact(folder)
+    assert loaded(lambda: (verified_folder(folder) / "one").read_bytes(), make) == b"1234"
+    assert intact(folder)
+
+
+def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Path) -> None:
+    """A process usually has 1,024."""
+
+    class Texts:
+        offsets = np.arange(500 * 1500 + 1)
+        lengths = np.ones(500 * 1500, dtype=np.int64)
+        starts = np.ones(500 * 1500, dtype=np.int64)
+
+        def __len__(self) -> int:
+            return 500 * 1500
+
+    features = Features(tmp_path, Texts())  # type: ignore[arg-type]
+    for part in range(features.parts):
+        with checked_file(features.part_file(part)) as draft, draft.open("wb") as stream:
+            np.save(stream, np.full((500, 1), part, dtype=np.float32))
+    before, reader = len(os.listdir("/proc/self/fd")), FeatureReader(features)
+    rows = np.random.default_rng(0).permutation(500 * 1500)[:4000]
+    found = reader.batch(rows).inputs.numpy()[:, 0]
+    np.testing.assert_array_equal(found, rows // 500)
+    assert len(os.listdir("/proc/self/fd")) - before <= 130
+
+
+def test_a_damaged_table_of_the_prepared_data_ends_a_trial_and_not_with_a_number(
+    world: World, reference: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    """Only whoever has the sources can make it anew."""
+    shutil.copytree(reference[0], tmp_path / "cache")
+    made = job(world, tmp_path / "cache", T_LS, FROZEN)
+    table = Data(made).prepared.folder / "candidates.parquet"
+    flip(table)
+    with pytest.raises(DamagedError, match=r"prepared/\w+/candidates.parquet does not have its checksum"):
+        carried_out(made)
+    assert table.is_file()
