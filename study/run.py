@@ -230,7 +230,9 @@ def _way_on(error: Exception) -> str:
     if isinstance(error, DamagedError):
         error.remove()
         return "; the same command makes that anew and goes on from there"
-    return "; the same command goes on from there" if isinstance(error, MachineError | OSError) else ""
+    if isinstance(error, OSError):
+        return "; with that mended, the same command goes on from there"
+    return "; the same command goes on from there" if isinstance(error, MachineError) else ""
 
 
 def _where(error: Exception) -> str:

@@ -123,6 +123,29 @@ def test_duplicates_and_short_lists_are_refused(records: Path) -> None:
         per_query(read_records(records), "test", "R10@1")
 
 
+def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path) -> None:
+    before = {run.id: run for run in read_records(records).runs}
+    path = min(records.glob("runs/*/test.json"))
+    failed = {"id": path.parent.name, "state": "failed", "summary": {"state": "failed", "error": "out of memory"}}
+    path.write_text(json.dumps(failed))
+    found = {run.id: run for run in read_records(records).runs}
+    own, earlier = found[path.parent.name], before[path.parent.name]
+    assert own.finished
+    assert set(own.files) == {"dev"}
+    assert own.summary["dev/R10@1"] == earlier.summary["dev/R10@1"]
+    assert (own.summary["test/state"], own.summary["test/error"]) == ("failed", "out of memory")
+    assert "error" not in own.summary
+    del found[own.id], before[own.id]
+    assert found == before
+
+
+def test_scores_that_a_record_speaks_of_must_be_there(records: Path) -> None:
+    path = min(records.glob("runs/*/scores.parquet"))
+    path.unlink()
+    with pytest.raises(UserError, match=r"no such file; expected the scores that record\.json speaks of"):
+        read_records(records)
+
+
 def test_nan_scores_stay_visible(records: Path) -> None:
     path, frame = _edit(records, "LS")
     frame.loc[0, "score"] = np.nan

@@ -94,6 +94,16 @@ def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(trackin
     assert done(tracking, "dev")
 
 
+def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    recorded(tracking.folder, "test", "failed")
+    write(tracking, *SPLITS)
+    (run,) = read_folder(tracking.folder / "wandb")
+    assert (run.summary["state"], run.summary["dev/R10@1"]) == ("finished", 0.5)
+    assert (run.summary["test/state"], run.summary["test/error"]) == ("failed", "the loss is nan")
+    assert set(run.artifacts) == {"scores-dev-abc"}
+
+
 def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking: Tracking) -> None:
     logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
     for number, log in enumerate([logs[0], logs[1], logs[1]]):

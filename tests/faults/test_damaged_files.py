@@ -1,0 +1,258 @@
+"""Files of a cache and of a study's folder that are damaged, gone or not to be read: the same bytes in the end.
+
+Starting over a damaged cache, resuming in a damaged folder, and damage while a study runs: each is made good, or told
+in one line with its remedy, after which the same command makes it good. Never another number.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.damages import DAMAGES
+from tests.study.command import command, copy_cache, environment, records, run
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+CACHE = (
+    "prepared/*/queries.parquet",
+    "prepared/*/documents.parquet",
+    "prepared/*/candidates.parquet",
+    "prepared/*/domains-*.parquet",
+    "prepared/*/domains-*.sha256",
+    "prepared/*/meta.json",
+    "prepared/*/SHA256SUMS",
+    "sources/*.json",
+    "sources/*.sha256",
+    "tokens/*/ids.npy",
+    "tokens/*/offsets.npy",
+    "tokens/*/starts.npy",
+    "tokens/*/meta.json",
+    "tokens/*/SHA256SUMS",
+    "features/*/part-*.npy",
+    "features/*/part-*.sha256",
+    "stages/*/stage.json",
+    "stages/*/state.safetensors",
+)
+STUDY = (
+    "search.json",
+    "clock.json",
+    "queries.parquet",
+    "runs/*/record.json",
+    "runs/*/test.json",
+    "runs/*/scores.parquet",
+    "runs/*/test_scores.parquet",
+    "runs/*/history.json",
+    "runs/*/mirrored-dev.json",
+    "runs/*/mirrored-test.json",
+    "wandb/.project.json",
+    "wandb/.plan-*.json",
+    "wandb/.report-*.json",
+    "report/findings.json",
+    "report/comparisons.json",
+    "report/results.csv",
+    "report/table.md",
+    "report/optuna.db",
+)
+REPORT = ("table.md", "comparisons.json", "results.csv")
+NOBODY = 65534
+
+
+def report(place: Path) -> dict[str, bytes]:
+    return {name: (place / "study" / "report" / name).read_bytes() for name in REPORT}
+
+
+def proposals(place: Path) -> Any:
+    """What the searches proposed and were told."""
+    systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
+    return {name: [(row["values"], row["told"]) for row in found["proposals"]] for name, found in systems.items()}
+
+
+def check(place: Path, reference: Path, ended: "subprocess.CompletedProcess[str]") -> None:
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert report(place) == report(reference)
+    assert proposals(place) == proposals(reference)
+
+
+def states(place: Path) -> list[str]:
+    """How the evaluations ended that are recorded."""
+    found = [*place.glob("study/runs/*/record.json"), *place.glob("study/runs/*/test.json")]
+    return [json.loads(path.read_text("utf-8"))["state"] for path in found]
+
+
+def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
+    assert ended.returncode in (1, 2), ended.stdout + ended.stderr
+    (line,) = ended.stderr.strip().splitlines()
+    assert line.startswith("study.run: ")
+    return line
+
+
+def some(folder: Path, patterns: Iterable[str], every: int = 2) -> list[Path]:
+    """Of each kind of file every second one, the first at least."""
+    found = [sorted(folder.glob(pattern))[::every] for pattern in patterns]
+    assert all(found), patterns
+    return [path for paths in found for path in paths]
+
+
+@pytest.fixture
+def copy(finished_study: tuple[Path, str], tmp_path: Path) -> Path:
+    """A finished study with its cache, where others have not been."""
+    shutil.copytree(finished_study[0], tmp_path / "copy", symlinks=True)
+    return tmp_path / "copy"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
+    finished_study: tuple[Path, str], tmp_path: Path, damage: str
+) -> None:
+    copy_cache(finished_study[0], tmp_path, stages=True)
+    for path in some(tmp_path / "cache", CACHE):
+        DAMAGES[damage](path)
+    ended = run(tmp_path)
+    check(tmp_path, finished_study[0], ended)
+    assert "were damaged, and are made anew" in ended.stdout
+    assert damage == "missing" or "; it was removed, and is computed again" in ended.stdout
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
+    finished_study: tuple[Path, str], copy: Path, damage: str
+) -> None:
+    damaged = [*some(copy / "cache", CACHE), *some(copy / "study", STUDY)]
+    for path in damaged:
+        DAMAGES[damage](path)
+    ended = run(copy)
+    check(copy, finished_study[0], ended)
+    for path in damaged:
+        if path.name in ("record.json", "test.json", "history.json") and damage != "missing":
+            assert f"{path}: " in ended.stdout
+
+
+@pytest.mark.parametrize("kind", STUDY)
+def test_each_kind_of_file_of_a_study_is_made_good_alone(
+    finished_study: tuple[Path, str], copy: Path, kind: str
+) -> None:
+    for path in some(copy / "study", [kind], every=100):
+        DAMAGES["flipped"](path)
+    check(copy, finished_study[0], run(copy))
+
+
+@pytest.mark.parametrize("kind", ["wandb/offline-run-*/run-*.wandb", "wandb/scores/*.parquet"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_without_them(
+    finished_study: tuple[Path, str], copy: Path, kind: str, damage: str
+) -> None:
+    for path in some(copy / "study", [kind], every=3):
+        DAMAGES[damage](path)
+    ended = run(copy)
+    if ended.returncode:
+        assert "wandb" in one_line(ended)
+        shutil.rmtree(copy / "study" / "wandb")
+        for path in (copy / "study").glob("runs/*/mirrored-*.json"):
+            path.unlink()
+        ended = run(copy)
+    check(copy, finished_study[0], ended)
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGES if name != "missing"])
+def test_a_damaged_plan_is_refused_and_never_declared_anew(
+    finished_study: tuple[Path, str], copy: Path, damage: str
+) -> None:
+    plan = copy / "study" / "plan.json"
+    kept = plan.read_bytes()
+    DAMAGES[damage](plan)
+    assert f"{plan}: " in one_line(run(copy))
+    plan.write_bytes(kept)
+    check(copy, finished_study[0], run(copy))
+
+
+def as_nobody(place: Path) -> dict[str, Any]:
+    """For root, whom no file's mode keeps from reading it: the study runs as nobody, whose files these become."""
+    if os.geteuid() != 0:
+        return {}
+    for path in (place, *place.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    for folder in (place, *place.parents):
+        if folder.stat().st_uid == 0 and str(folder).startswith(str(Path(place.anchor, "tmp") / "")):
+            folder.chmod(folder.stat().st_mode | 0o711)
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+
+@pytest.mark.parametrize("kinds", [CACHE, STUDY], ids=["cache", "study"])
+def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
+    finished_study: tuple[Path, str], copy: Path, kinds: tuple[str, ...]
+) -> None:
+    folder = copy / ("cache" if kinds is CACHE else "study")
+    shutil.rmtree(copy / "study" / "runs") if kinds is CACHE else None
+    who, found = as_nobody(copy), some(folder, [kind for kind in kinds if kind.startswith(("runs", "stages"))], every=1)
+    for path in found:
+        path.chmod(0)
+        os.chown(path, 0, 0) if who else None
+    home = copy / "home"
+    home.mkdir(mode=0o777)
+    home.chmod(0o777)
+    limits = {"capture_output": True, "text": True, "timeout": 800, "check": False}
+    ended = subprocess.run(command(copy), env=environment(HOME=str(home)), **limits, **who)
+    assert "no permission" in one_line(ended)
+    assert "failed" not in states(copy)
+    for path in found:
+        os.chown(path, NOBODY, NOBODY) if who else None
+        path.chmod(0o644)
+    check(copy, finished_study[0], subprocess.run(command(copy), env=environment(HOME=str(home)), **limits, **who))
+
+
+def running(place: Path, count: int) -> "subprocess.Popen[str]":
+    """The study's process, once there are `count` records."""
+    process = subprocess.Popen(
+        command(place), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 600
+    while len(records(place)) < count and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
+
+
+def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+    out, err = process.communicate(timeout=800)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "missing"])
+def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
+    finished_study: tuple[Path, str], tmp_path: Path, damage: str
+) -> None:
+    """What a process has mapped and checked it goes on reading: cut short it would end, so nothing is cut there."""
+    copy_cache(finished_study[0], tmp_path)
+    process = running(tmp_path, 3)
+    kinds = [kind for kind in CACHE if damage != "truncated" or not kind.endswith(".npy")]
+    kinds = [kind for kind in kinds if not kind.startswith("stages")]
+    for path in some(tmp_path / "cache", kinds):
+        DAMAGES[damage](path)
+    first = ended(process)
+    if first.returncode:
+        assert "goes on from there" in one_line(first)
+        first = run(tmp_path)
+    check(tmp_path, finished_study[0], first)
+
+
+def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(
+    finished_study: tuple[Path, str], tmp_path: Path
+) -> None:
+    """No run fails by it, no search is told of it, and the report is the undisturbed one."""
+    copy_cache(finished_study[0], tmp_path)
+    process = running(tmp_path, 3)
+    (tmp_path / "cache").rename(tmp_path / "away")
+    (tmp_path / "cache").write_text("nothing can be made here")
+    first = ended(process)
+    assert "goes on from there" in one_line(first)
+    assert set(states(tmp_path)) == {"finished"}
+    (tmp_path / "cache").unlink()
+    (tmp_path / "away").rename(tmp_path / "cache")
+    check(tmp_path, finished_study[0], run(tmp_path))
