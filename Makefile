@@ -36,6 +36,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.schedule
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.tracking
+	$(BIN)/python -m benchmarks.checking
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.correlation
 	$(BIN)/python -m benchmarks.gpu

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.damages import DAMAGES
-from tests.study.command import command, copy_cache, environment, records, run
+from tests.study.command import command, copy_cache, environment, proposals, records, report, run
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -60,18 +60,7 @@ STUDY = (
     "report/table.md",
     "report/optuna.db",
 )
-REPORT = ("table.md", "comparisons.json", "results.csv")
 NOBODY = 65534
-
-
-def report(place: Path) -> dict[str, bytes]:
-    return {name: (place / "study" / "report" / name).read_bytes() for name in REPORT}
-
-
-def proposals(place: Path) -> Any:
-    """What the searches proposed and were told."""
-    systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
-    return {name: [(row["values"], row["told"]) for row in found["proposals"]] for name, found in systems.items()}
 
 
 def check(place: Path, reference: Path, ended: "subprocess.CompletedProcess[str]") -> None:

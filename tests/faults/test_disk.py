@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.study.command import command, copy_cache, environment, table
+from tests.study.command import command, copy_cache, environment, proposals, report
 
 ALLOWED = shutil.which("unshare") and subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
 pytestmark = [
@@ -19,11 +19,10 @@ pytestmark = [
     pytest.mark.skipif(not ALLOWED, reason="this system gives nobody a mount namespace of his own"),
 ]
 
-SCRIPT = """
+ATTEMPT = """
 set -e
 folder=$1; kept=$2; shift 2
 mkdir -p "$folder"
-mount -t tmpfs -o size=256k tmpfs "$folder"
 attempt() {
     set +e
     "$@" > "$kept/$name.out" 2> "$kept/$name.err"
@@ -31,14 +30,26 @@ attempt() {
     set -e
     grep -l '"state": "finished"' "$folder"/runs/*/*.json | xargs stat -c '%y %n' > "$kept/$name.records"
 }
+"""
+RESULTS = """
+mount -t tmpfs -o size=256k tmpfs "$folder"
 name=full; attempt "$@"
 mount -o remount,size=256m "$folder"
 name=room; attempt "$@"
-cp -r "$folder/report" "$kept/report"
+cp -r "$folder/report" "$folder/search.json" "$kept"
 mount -o remount,ro "$folder"
 name=locked; attempt "$@"
 mount -o remount,rw "$folder"
 name=changed; attempt "$@" training.learning_rate=0.0003
+"""
+
+
+CACHE = """
+mount -t tmpfs -o size=$(($(du -sk "$kept/cache" | cut -f 1) + 60000))k tmpfs "$kept/../cache"
+cp -r "$kept/cache/." "$kept/../cache"
+name=full; attempt "$@"
+mount -o remount,size=1g "$kept/../cache"
+name=room; attempt "$@"
 """
 
 
@@ -59,20 +70,23 @@ def attempts(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPath
     copy_cache(finished_study[0], place, stages=True)
     kept = place / "kept"
     kept.mkdir()
-    (place / "script.sh").write_text(SCRIPT)
+    (place / "script.sh").write_text(ATTEMPT + RESULTS)
     study = command(place, "tracking.mode=disabled")
     inside = ["unshare", "-rm", "bash", str(place / "script.sh"), str(place / "study"), str(kept), *study]
     subprocess.run(inside, env=environment(), timeout=1000, check=True)
     shutil.copytree(kept / "report", place / "study" / "report")
-    assert table(place) == table(finished_study[0])
+    shutil.copy(kept / "search.json", place / "study")
+    assert report(place) == report(finished_study[0])
+    assert proposals(place) == proposals(finished_study[0])
+    return {name: attempt(kept, name) for name in ("full", "room", "locked", "changed")}
 
-    def read(name: str) -> Attempt:
-        out, err, status, records = (
-            (kept / f"{name}.{kind}").read_text("utf-8") for kind in ("out", "err", "status", "records")
-        )
-        return Attempt(int(status), out, err, records.splitlines())
 
-    return {name: read(name) for name in ("full", "room", "locked", "changed")}
+def attempt(kept: Path, name: str) -> Attempt:
+    """What a script has kept of one."""
+    out, err, status, records = (
+        (kept / f"{name}.{kind}").read_text("utf-8") for kind in ("out", "err", "status", "records")
+    )
+    return Attempt(int(status), out, err, records.splitlines())
 
 
 def test_on_a_full_disk_a_study_ends_in_one_line_that_says_how_to_go_on(attempts: dict[str, Attempt]) -> None:
@@ -90,6 +104,29 @@ def test_nothing_is_lost_and_with_room_the_table_is_the_undisturbed_one(attempts
     assert room.status == 0, room.out + room.err
     assert full.records
     assert set(full.records) < set(room.records)
+
+
+def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(
+    finished_study: tuple[Path, str], tmp_path: Path
+) -> None:
+    """States of training need what room there is; no run has failed, and no search is told so."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "cache").mkdir()
+    copy_cache(finished_study[0], kept)
+    (tmp_path / "script.sh").write_text(ATTEMPT + CACHE)
+    study = command(tmp_path, "tracking.mode=disabled")
+    inside = ["unshare", "-rm", "bash", str(tmp_path / "script.sh"), str(tmp_path / "study"), str(kept), *study]
+    subprocess.run(inside, env=environment(), timeout=1000, check=True)
+    full, room = attempt(kept, "full"), attempt(kept, "room")
+    assert full.status == 1
+    (line,) = full.err.splitlines()
+    assert line.startswith("study.run: no space left on device")
+    assert line.endswith("free some space and run the same command")
+    assert "FAILED" not in full.out + room.out
+    assert room.status == 0, room.out + room.err
+    assert report(tmp_path) == report(finished_study[0])
+    assert proposals(tmp_path) == proposals(finished_study[0])
 
 
 def test_a_folder_that_takes_nothing_is_refused_at_once(attempts: dict[str, Attempt]) -> None:

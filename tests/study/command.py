@@ -75,6 +75,18 @@ def table(place: Path) -> str:
     return (place / "study" / "report" / "table.md").read_text(encoding="utf-8")
 
 
+def report(place: Path) -> dict[str, bytes]:
+    """What a report consists of for other programs, byte for byte."""
+    names = ("table.md", "comparisons.json", "results.csv")
+    return {name: (place / "study" / "report" / name).read_bytes() for name in names}
+
+
+def proposals(place: Path) -> Any:
+    """What the searches proposed, and what they were told."""
+    systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
+    return {name: [(row["values"], row["told"]) for row in found["proposals"]] for name, found in systems.items()}
+
+
 def comparisons(folder: Path) -> Any:
     """The report's comparisons."""
     return json.loads((folder / "comparisons.json").read_text(encoding="utf-8"))
