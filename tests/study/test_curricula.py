@@ -16,6 +16,7 @@ from study.configuration import Errand
 from study.sweeping import Single
 from study.tracking import Tracking
 from study.trial import Trial, failed_entry
+from tests.damages import DAMAGES
 from tests.study.small import BATCHES, campaign, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum_settings import CurriculumSettings
@@ -145,14 +146,35 @@ def _run_out(begun: Campaign) -> None:
         begun.done(errand)
 
 
-def test_a_cleared_cache_brings_the_scorer_back_only_for_runs_that_need_it(
-    world: World, tmp_path: Path, fresh: Fresh
+@pytest.mark.parametrize("damage", ["flipped", "truncated"])
+def test_damaged_difficulties_are_made_anew_with_the_same_result(
+    world: World, tmp_path: Path, fresh: Fresh, damage: str
+) -> None:
+    changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["words_context"]}}
+    caches = [forgotten(fresh()) for _ in range(2)]
+    first = campaign(world, study(world, tmp_path / "first", caches[0], **changes))
+    conduct(first)
+    (written,) = caches[0].glob("prepared/*/difficulty/*.parquet")
+    copy = caches[1] / written.relative_to(caches[0])
+    copy.parent.mkdir(exist_ok=True)
+    for name in (written.name, f"{written.name}.sha256"):
+        shutil.copy(written.parent / name, copy.parent / name)
+    DAMAGES[damage](copy)
+    second = campaign(world, study(world, tmp_path / "second", caches[1], **changes))
+    conduct(second)
+    assert table(second) == table(first)
+    assert copy.read_bytes() == written.read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["flipped", "missing"])
+def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_need_it(
+    world: World, tmp_path: Path, fresh: Fresh, damage: str
 ) -> None:
     cache = forgotten(fresh())
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["BERT_loss"]}}
     conduct(campaign(world, study(world, tmp_path / "study", cache, **changes)))
-    for path in cache.glob("prepared/*/difficulty/*"):
-        path.unlink()
+    for path in cache.glob("prepared/*/difficulty/*.parquet"):
+        DAMAGES[damage](path)
     assert campaign(world, study(world, tmp_path / "study", cache, **changes)).next() is None
     more = campaign(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
     errand = more.next()
