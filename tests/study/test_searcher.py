@@ -1,6 +1,7 @@
 """Errands handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
 
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from study.configuration import Errand
 from study.searcher import TRIES, CampaignSearcher, Failures
 from study.settings import Study
 from study.tracking import Scribe, Tracking
-from tests.study.driving import STUDY, campaign, quality, record_end
+from tests.study.driving import STUDY, campaign, decisions, drive, quality, record_end
 from trainables.checksums import DamagedError
 from trainables.errors import MachineError, NoDifficultiesError
 from trainables.job import Job
@@ -31,6 +32,7 @@ class Tune:
     """What the searcher sees of Tune, one trial after the other."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, study: Study = LIMITED) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.campaign = campaign(folder, study)
         tracking = Tracking(mode="disabled", project="small", folder=folder)
@@ -52,6 +54,13 @@ class Tune:
         assert isinstance(found, dict)
         assert set(found) == {"job", "limits", "labels", "tracking", "commit", "shown"}
         return str(self.count), Job.model_validate_json(found["job"]), Limits.model_validate_json(found["limits"])
+
+    def start(self) -> tuple[str, Errand]:
+        """The same as the name and the errand."""
+        self.count += 1
+        found = self.searcher.suggest(str(self.count))
+        assert isinstance(found, dict)
+        return str(self.count), Errand(Job.model_validate_json(found["job"]), json.loads(found["labels"]))
 
     def finish(self, name: str, job: Job) -> None:
         """The trial ends well."""
@@ -275,6 +284,38 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     (told,) = tune.told
     assert told[0] == job.specification.id
     assert lost == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Some pass by themselves, some stop it, and it is started again; runs that fail by themselves are among them."""
+
+    def metric(labels: dict[str, Any]) -> float | None:
+        return None if labels["seed"] == 2 and labels["epsilon"] == 0.3 else quality(labels)
+
+    whole, draw = campaign(tmp_path / "whole", LIMITED), random.Random(seed)
+    drive(whole, metric)
+    tune, stops = Tune(tmp_path / "disturbed", monkeypatch), 0
+    while not tune.campaign.finished:
+        try:
+            name, errand = tune.start()
+        except (OSError, MachineError, DamagedError):
+            tune, stops = Tune(tmp_path / "disturbed", monkeypatch), stops + 1
+            continue
+        if draw.random() < 0.6:
+            tune.fail(name, draw.choice(MACHINE[:4] + MACHINE[-2:]))
+        elif metric(errand.labels) is None:
+            tune.fail(name, ValueError("boom"))
+        else:
+            record_end(tune.folder, errand, metric)
+            tune.searcher.on_trial_complete(name)
+    assert stops > 0
+    assert decisions(tune.campaign) == decisions(whole)
+    assert {name: item.id for name, item in tune.campaign.tested().items()} == {
+        name: item.id for name, item in whole.tested().items()
+    }
 
 
 def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
