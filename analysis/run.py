@@ -92,4 +92,5 @@ class Run:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != told:
                     where = f"{split} scores of run {self.id}"
-                    raise UserError(where, f"SHA-256 {found:.12}...", f"{told:.12}..., which the run noted; run again, the study makes them anew")
+                    expected = f"{told:.12}..., which the run noted; run again, the study makes them anew"
+                    raise UserError(where, f"SHA-256 {found:.12}...", expected)

@@ -36,16 +36,16 @@ _RAY_KILLED = re.compile(r"running low on memory.*?was (\S+) used / (\S+) limit"
 
 
 class IncompleteError(Exception):
-    """A study's systems that have no complete test result.
+    """Runs that failed by themselves leave a study or a configuration without a result.
 
     Args:
-        systems: their names.
-        causes: of the failed runs behind that, each once.
+        what: has none, in words.
+        causes: of the failed runs, each once.
     """
 
-    def __init__(self, systems: Sequence[str], causes: Sequence[str]) -> None:
+    def __init__(self, what: str, causes: Sequence[str]) -> None:
         told = f" ({causes[0]}{f', and {len(causes) - 1} more' if len(causes) > 1 else ''})" if causes else ""
-        super().__init__(f"no complete test result of {', '.join(systems)}{told}")
+        super().__init__(f"{what}{told}")
         same = causes and all(cause.startswith(FloatingPointError.__name__) for cause in causes)
         self.remedy = (
             "the same settings would fail alike: change them, e.g. training.learning_rate"

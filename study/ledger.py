@@ -168,6 +168,7 @@ def _of_queries(path: Path, judged: Measure) -> NDArray[np.float64]:
             values = np.array([judged.overall(scores, relevant, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         needed = f", {judged.candidates} candidates a query" if judged.candidates else ""
-        raise UserError(str(path), error, f"the scores of a finished run{needed}") from error
+        expected = f"the scores of a finished run{needed}; run again, the study makes damaged ones anew"
+        raise UserError(str(path), error, expected) from error
     values.setflags(write=False)
     return values

@@ -93,7 +93,7 @@ def _refuse_incomplete(campaign: Campaign) -> None:
         runs = {run.id for item in campaign.configurations if item.name in missing for run in item.runs}
         found = (campaign.ledger.summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
         causes = dict.fromkeys(summary["error"] for summary in found if summary and "error" in summary)
-        raise IncompleteError(missing, list(causes))
+        raise IncompleteError(f"no complete test result of {', '.join(missing)}", list(causes))
 
 
 def _say_not_done(campaign: Campaign) -> None:

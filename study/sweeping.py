@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
-from study import hyperparameters, swept
+from study import hyperparameters, record, swept
+from study.causes import IncompleteError
 from study.config import Study
 from study.configuration import Configuration, Maker, Resolved, role
 from study.labels import run_name
@@ -42,7 +43,7 @@ class Single(Work):
         self, study: Study, resolved: Resolved, ledger: Ledger, plan_hash: str, configuration: Configuration
     ) -> None:
         super().__init__(study, resolved, ledger, plan_hash)
-        self.configuration, self.seen_test = configuration, any(ledger.folder.glob("runs/*/test.json"))
+        self.configuration, self.seen_test = configuration, record.tested(ledger.folder)
         self._enqueue(((self.configuration, run) for run in self.configuration.runs), "train")
 
     @property
@@ -97,7 +98,7 @@ def sweep(study: Study, given: Mapping[str, str]) -> None:
 
     Raises:
         UserError: there is no such configuration, or the study is not what it says.
-        RuntimeError: a seed failed.
+        IncompleteError: a seed failed.
     """
     where = place(os.environ)
     for name in os.environ.keys() - without_sweep(os.environ).keys():
@@ -139,7 +140,7 @@ def _run(begun: Opened, item: Configuration) -> dict[str, float]:
         archive.complete(study.folder, study.tracking.mode)
         archive.publish(study.folder)
     if made.result is None:
-        raise RuntimeError("; ".join(made.failures))
+        raise IncompleteError("no result of this configuration", made.failures)
     return made.result
 
 

@@ -52,8 +52,8 @@ def searched(place: Path) -> dict[str, Any]:
 def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorded(swept: Swept) -> None:
     assert swept.broken.returncode == 1
     (line,) = swept.broken.stderr.splitlines()
-    assert "RuntimeError: WSLS epsilon 0.3 seed 1: RuntimeError: no good in " in line
-    assert "the same command goes on from there" in line
+    assert "no result of this configuration (WSLS epsilon 0.3 seed 1: RuntimeError: no good in " in line
+    assert "the same command tries what failed again" in line
     assert "WSLS epsilon 0.3 seed 2" in swept.broken.stdout
     assert "FAILED" in swept.broken.stdout
     assert len(swept.before) == 2

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from study import session
+from study.causes import IncompleteError
 from study.run import main
+from trainables.checksums import DamagedError
+from trainables.errors import MachineError
 
 
 def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -46,7 +49,7 @@ def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatc
         (
             PermissionError(errno.EACCES, "x", "/a/b"),
             "no permission in /a; ",
-            "make it writable and run the same command",
+            "make it readable and writable, and run the same command",
         ),
     ],
 )
@@ -69,9 +72,7 @@ def test_anything_else_has_its_whole_story_in_a_file(
 ) -> None:
     assert break_off(ValueError("one\nboom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(
-        f"study.run: ValueError: boom; 1 finished runs are safe in {tmp_path}; the same command goes on"
-    )
+    assert line.startswith(f"study.run: ValueError: boom; 1 finished runs are safe in {tmp_path}; the whole story")
     assert line.endswith(f"the whole story is in {tmp_path / 'error.log'}")
     story = (tmp_path / "error.log").read_text()
     assert "ValueError: one\nboom" in story
@@ -85,4 +86,71 @@ def test_a_story_that_cannot_be_written_hides_nothing(
     assert break_off(ValueError("boom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("study.run: ValueError: boom; 1 finished runs are safe in ")
-    assert line.endswith("the same command goes on from there; no error.log: is a directory")
+    assert line.endswith("; no error.log: is a directory")
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "promise"),
+    [
+        (
+            MachineError("BERT seed 1: the trial's node died, 3 times"),
+            "BERT seed 1: the trial's node died, 3 times",
+            "; the same command goes on from there",
+        ),
+        (
+            FileNotFoundError(2, "No such file", "/a/b"),
+            "FileNotFoundError: [Errno 2] No such file: '/a/b'",
+            "; with that mended, the same command goes on from there",
+        ),
+        (FloatingPointError("3 of 9 scores are not finite"), "FloatingPointError: 3 of 9 scores are not finite", ""),
+        (
+            IncompleteError("no complete test result of BERT", ["FloatingPointError: the loss"]),
+            "no complete test result of BERT (FloatingPointError: the loss)",
+            "; the same settings would fail alike: change them, e.g. training.learning_rate",
+        ),
+        (
+            IncompleteError("no complete test result of BERT", ["ValueError: x", "KeyError: y"]),
+            "no complete test result of BERT (ValueError: x, and 1 more)",
+            "; the same command tries what failed again, as far as test scores have not fixed the choice",
+        ),
+    ],
+)
+def test_that_the_same_command_goes_on_is_said_only_where_it_does(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    told: str,
+    promise: str,
+) -> None:
+    assert break_off(error, tmp_path, monkeypatch) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    found, _, _ = line.partition("; the whole story is in ")
+    assert found == f"study.run: {told}; 1 finished runs are safe in {tmp_path}{promise}"
+
+
+def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cache").mkdir()
+    file = tmp_path / "cache" / "part.npy"
+    file.write_text("x")
+    error = DamagedError(file, "does not have its checksum", unit=file)
+    assert break_off(error, tmp_path / "study", monkeypatch) == 1
+    assert "cache/part.npy does not have its checksum; " in (line := capsys.readouterr().err)
+    assert "; the same command makes that anew and goes on from there; " in line
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b"\xff", b'{\n "sha256": "' + 64 * b"0" + b'",\n "state": "finished"}']
+)
+def test_damaged_records_do_not_keep_a_study_from_saying_what_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """They are no finished runs."""
+    (tmp_path / "runs" / "c").mkdir(parents=True)
+    (tmp_path / "runs" / "c" / "record.json").write_bytes(content)
+    (tmp_path / "runs" / "d" / "record.json").mkdir(parents=True)
+    assert break_off(ValueError("boom"), tmp_path, monkeypatch) == 1
+    assert "ValueError: boom; 1 finished runs are safe in " in capsys.readouterr().err

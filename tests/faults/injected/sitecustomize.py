@@ -31,7 +31,7 @@ def happen(fault: str) -> None:
             kept.append(bytearray(64 * 2**20))
     if fault == "hang":
         ctypes.PyDLL(None).pause()  # in C, and the interpreter's lock is never given back
-    if fault == "be killed":
+    if fault == "be killed" or (fault == "be killed once" and fault not in before):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
