@@ -4,20 +4,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trainables.checksums import sha256
 from trainables.errors import UserError
 from trainables.files import read_json
 
 History = list[dict[str, Any]]
 """One row for each number of instances."""
+_ANEW = "the file as the study wrote it; run again, the study makes it anew"
 
 
-def rows(path: Path) -> History:
+def rows(path: Path, known: str | None = None) -> History:
     """The curve of a run that has one, beside its record.
+
+    Args:
+        path: of the file.
+        known: its SHA-256 in the record; None: records of before had none, and runs that train nothing need no file.
 
     Raises:
         UserError: the file is something else.
     """
-    found = _read(path) if path.is_file() else []
+    found = _read(path) if known or path.is_file() else []
+    if known and sha256(path) != known:
+        raise UserError(str(path), "it does not have its checksum", _ANEW)
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
     return found
@@ -63,6 +71,5 @@ def _read(path: Path) -> object:
     except FileNotFoundError as error:
         raise UserError(str(path), "no such file", "a file that the study wrote") from error
     except ValueError as error:
-        expected = "the file as the study wrote it; run again, the study makes it anew"
-        raise UserError(str(path), error, expected) from error
+        raise UserError(str(path), error, _ANEW) from error
     return value

@@ -39,8 +39,8 @@ def _from_record(folder: Path) -> Run:
         else:  # which takes nothing from what training has found
             summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
     own: History = record.get("history", [])
-    place = folder / "history.json"
-    return Run(record["id"], config, summary, lambda: own or rows(place), files, _url(folder))
+    place, known = folder / "history.json", record.get("history_sha256")
+    return Run(record["id"], config, summary, lambda: own or rows(place, known), files, _url(folder))
 
 
 def _scores(path: Path, speaks: str) -> Path:

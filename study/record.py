@@ -145,9 +145,10 @@ def _damages(study_folder: Path, run_id: str) -> dict[Split, str]:
     for split in SPLITS:
         try:
             record = read(study_folder, run_id, split)
-            if record is not None and record["state"] == "finished":
-                _check_scores(scores_file(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
-            if record is not None and split == "dev":
+            if record is None or record["state"] != "finished":  # another process may be making it good
+                continue
+            _check_scores(scores_file(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
+            if split == "dev":
                 history(study_folder, run_id)
         except UserError as error:
             found[split] = str(error).partition("; expected")[0]

@@ -139,6 +139,19 @@ def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path)
     assert found == before
 
 
+def test_a_damaged_curve_is_refused(records: Path) -> None:
+    run = next(run for run in read_records(records).runs if run.history)
+    place = records / "runs" / run.id
+    known = hashlib.sha256((place / "history.json").read_bytes()).hexdigest()
+    record = json.loads((place / "record.json").read_text())
+    (place / "record.json").write_text(json.dumps(record | {"history_sha256": known}))
+    assert next(own for own in read_records(records).runs if own.id == run.id).history == run.history
+    curve = json.loads((place / "history.json").read_text())
+    (place / "history.json").write_text(json.dumps(curve[:-1]))
+    with pytest.raises(UserError, match=r"history\.json: it does not have its checksum"):
+        _ = next(own for own in read_records(records).runs if own.id == run.id).history
+
+
 def test_scores_that_a_record_speaks_of_must_be_there(records: Path) -> None:
     path = min(records.glob("runs/*/scores.parquet"))
     path.unlink()
