@@ -76,7 +76,7 @@ def once(folder: Path, make: Callable[[], object], report: Callable[[str], None]
 
     def anew() -> None:
         if folder.is_dir():
-            report(f"the prepared data {folder.name} were damaged, and are made anew")
+            report(f"the prepared data {folder.name} are damaged, or lack checksums: they are made anew")
             remove_folder(folder)
         make()
 

@@ -172,7 +172,7 @@ def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
             _ = prepared.queries(), prepared.documents(), prepared.candidates(), prepared.meta()
     assert prepare(tiny_settings(), tmp_path / "cache", said.append) == prepared
     assert content(prepared.folder) == written
-    assert f"the prepared data {prepared.fingerprint} were damaged, and are made anew" in said
+    assert f"the prepared data {prepared.fingerprint} are damaged, or lack checksums: they are made anew" in said
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
