@@ -122,8 +122,8 @@ def settle(
 ) -> tuple[dict[str, Any], str]:
     """The plan in force and its hash; written to plan.json when it is new.
 
-    A plan that differs from the one already there becomes its next version; comparisons that the version
-    before it did not declare are listed as `exploratory`.
+    A plan that differs from the one already there becomes its next version. Comparisons that it adds once test scores
+    exist are listed as `exploratory`, and stay so in every later version.
 
     Raises:
         UserError: the folder holds another study's results, or test scores that other settings led to.
@@ -142,7 +142,7 @@ def settle(
         plan |= {"version": earlier["version"] + 1, "replaces": digest(earlier)}
         known = [pair for family in earlier["families"] for pair in family["comparisons"]]
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
-        if new:
+        if new and _tested(folder):
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     write_json(folder / NAME, {"plan": plan, "hash": digest(plan)})
     return plan, digest(plan)
@@ -152,8 +152,13 @@ def _refuse_late(plan: dict[str, Any], earlier: dict[str, Any], folder: Path) ->
     """Once test scores exist, only further variants may be declared; the metric stands from the first record on."""
     before, now = earlier["settings"], plan["settings"]
     changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
-    tested = any(folder.glob("runs/*/test.json"))
+    tested = _tested(folder)
     recorded = any(folder.glob("runs/*/record.json"))
     if (tested and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
         found = f"results obtained under other settings ({', '.join(sorted(changed))})"
         raise UserError(str(folder), found, "another output.folder for the changed study")
+
+
+def _tested(folder: Path) -> bool:
+    """Return whether any test scores exist."""
+    return any(folder.glob("runs/*/test.json"))
