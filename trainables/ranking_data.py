@@ -34,12 +34,11 @@ def check(study: Any, prepared: Prepared) -> None:
     """
     usual, allowed = task(study.task.name).allowed_overlap, study.task.allowed_overlap
     refuse_overlaps(prepared.overlaps(), usual if allowed is None else allowed)
-    train = prepared.candidates("train", ["query_id", "relevant", "weak_label"])
-    _check_negatives(study, train)
-    others = train[train["relevant"] == 0]
+    _check_negatives(study, prepared)
     weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
-    if weak and others["weak_label"].isna().any():
-        what = f"{study.task.sampler.weak_label!r}, but {others['weak_label'].isna().sum()} candidates have no score"
+    train = prepared.candidates("train", ["relevant", "weak_label"]) if weak else None
+    if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
+        what = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
         raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not task(study.task.name).dialogue:
@@ -47,16 +46,17 @@ def check(study: Any, prepared: Prepared) -> None:
         raise UserError("curriculum.score", "'turns'", expected)
 
 
-def _check_negatives(study: Any, train: "pd.DataFrame") -> None:
+def _check_negatives(study: Any, prepared: Prepared) -> None:
     """Refuse more negatives a query, of training or of its search, than every training query has."""
     size = study.task.candidates_of("train")
-    negatives = size - train["relevant"].to_numpy().reshape(-1, size).sum(axis=1)
-    place = int(negatives.argmin())
-    fewest, query = int(negatives[place]), train["query_id"].iloc[place * size]
+    relevant = prepared.candidates("train", ["relevant"])["relevant"].to_numpy()
+    negatives = size - relevant.reshape(-1, size).sum(axis=1)
+    fewest = int(negatives.min())
     asked = [("training.negatives", study.training.negatives)]
     asked += [("search.negatives", value) for value in study.search.negatives]
     for key, value in asked:
         if value > fewest:
+            query = prepared.candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
             more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
             expected = (
                 f"at most {fewest}: query {quoted(query)} has that many among its {size} training candidates, the "
