@@ -12,6 +12,7 @@ import pytest
 
 from study import record
 from study.campaign import Campaign
+from study.config import load
 from study.configuration import Resolved
 from study.housekeeping import clean
 from study.ledger import Ledger
@@ -19,12 +20,14 @@ from study.preparation import summarise
 from study.preview import preview, show
 from study.settings import CacheSettings, Study, study_type
 from study.sweeping import sweep
+from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
 from trainables import environment, weights
 from trainables.data.prepared import find, prepare
-from trainables.data.tokens import load, tokens_folder
+from trainables.data.tokens import load as load_tokens
+from trainables.data.tokens import tokens_folder
 from trainables.errors import UserError
 from trainables.metrics import RERANKING
 from trainables.ranking_data import check, described
@@ -66,7 +69,7 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
             assert entry is not None
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
             if run.model is not None:
-                texts = load(tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
+                texts = load_tokens(tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
                 own = record.read(made.folder, run.id)
                 assert own is not None
                 assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.truncated)
@@ -207,6 +210,21 @@ def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_pa
     allowed = study(world, tmp_path, allowing, training={**one, "batch_size": 12, "instances": 48}, search=search)
     with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2: query 'q5'"):
         sweep(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
+
+
+def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path: Path) -> None:
+    task = write_overlapping(tmp_path / "data")
+    settings = ["task.name=beir", f"task.path={task.path}", "task.candidates=4", "analysis.metric=R4@1"]
+    settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
+    given = load("quick", settings)
+    prepare(given.task, given.cache)
+    allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--plan")
+    assert allowed.returncode == 0, allowed.stderr
+    assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout
+    refused = light(tmp_path, "quick", *settings, "--plan")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("study.run: task.allowed_overlap: 0.01, but 3 of 5 test queries (60 %)")
+    assert refused.stderr.count("\n") == 1
 
 
 def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_path: Path) -> None:
