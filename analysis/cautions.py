@@ -24,7 +24,7 @@ def cautions(results: Results) -> list[str]:
 def _truncation(results: Results) -> list[str]:
     """Name the share of texts that the model does not see whole, as far as runs have recorded it."""
     counts = {
-        (run.summary["texts_truncated"], total, _specification(run.config, "model").get("max_length"))
+        (run.summary.get("texts_truncated", 0), total, _specification(run.config, "model").get("max_length"))
         for run in results.runs
         if (total := run.summary.get("texts"))
     }
