@@ -30,7 +30,7 @@ def _truncation(results: Results) -> list[str]:
     }
     unit = "pairs" if results.plan.reranks else "sentences"
     return [
-        f"{cut} of {total} {unit} ({100 * cut / total:.0f} %) lose text to model.max_length = {length}."
+        f"{cut} of {total} {unit} ({100 * cut / total:.1f} %) lose text to model.max_length = {length}."
         for cut, total, length in sorted(counts)
         if cut >= _LARGE * total
     ]

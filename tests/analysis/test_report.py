@@ -99,7 +99,7 @@ def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path
     runs = [replace(run, truncated=1040) for run in study_runs(grid=False)]
     write_records(tmp_path / "study", plan_of(runs), runs)
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
-    cut = "1040 of 1300 pairs (80 %) lose text to model.max_length = 40."
+    cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
     for text in _texts(report):
         assert RERANKING in text
         assert text.count(cut) >= 2  # the caption and the note
@@ -108,7 +108,7 @@ def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path
     for label in ("main", "seed-by-seed"):
         (caption,) = (words for words, name in captions if name == label)
         assert _SHORT in caption
-        assert r"1040 of 1300 pairs (80 \%) lose text to model.max\_length = 40." in caption
+        assert r"1040 of 1300 pairs (80.0 \%) lose text to model.max\_length = 40." in caption
 
 
 def test_of_a_few_texts_that_are_cut_nothing_is_said(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     for text in _texts(report):
         assert RERANKING not in text
         assert _SHORT not in text
-        assert "1300 of 1300 sentences (100 %) lose text to model.max_length = 40." in text
+        assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
 
 
 def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
