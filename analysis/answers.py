@@ -38,7 +38,8 @@ def _compared(analysis: Analysis) -> list[str]:
     more = f" {others} further comparison{'s' * (others != 1)} in other families." if others else ""
     sample = f"{table.queries:,} {plan.test_split} {plan.worded('queries')} and {_counted(table.seeds, 'seed')}"
     late = len((plan.model_extra or {}).get("exploratory", []))
-    but = f", but for {late} that came later and {'is' if late == 1 else 'are'} exploratory" if late else ""
+    added = "was added when there were some, and is" if late == 1 else "were added when there were some, and are"
+    but = f", but for {late} that {added} exploratory" if late else ""
     return [
         f"{pairs}: {plan.metric} on {plan.task}, {sample}.{chosen}{more}",
         f"Declared before any {plan.test_split} score{but}: plan {analysis.results.plan_hash}, version {plan.version}.",

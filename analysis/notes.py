@@ -1,9 +1,11 @@
 """What a reader has to know beside the tables: what is incomplete, exploratory, left out, stopped early."""
 
+from analysis.cautions import cautions
 from analysis.plan import Plan
 from analysis.searched import Search
 from analysis.tables import Analysis
 from trainables.metrics import MINIMISED, set_of
+from trainables.overlaps import describe_overlap
 
 _ALONE = "One seed: the comparisons are for new queries, and nothing can be said of other seeds"
 
@@ -18,8 +20,9 @@ def notes(analysis: Analysis) -> list[str]:
     return [
         *analysis.table.notes,
         *([results.plan.worded(_ALONE)] if alone else []),
-        *([f"Exploratory, declared after the first version of the plan: {named}"] if late else []),
+        *([f"Exploratory, declared when there were {results.plan.test_split} scores: {named}"] if late else []),
         *(of_the_search(results.plan, results.search) if results.search else []),
+        *cautions(results),
         *_of_the_data(results.plan),
         *_of_the_sets(results.plan),
         *([f"Not counted, because unfinished: {killed}"] if killed else []),
@@ -65,9 +68,12 @@ def _of_the_data(plan: Plan) -> list[str]:
     drawn = {split: drawn for split, counts in splits.items() if (drawn := counts.get("back_filled"))}
     filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
     lost = sum(counts.get("relevant_left_out", 0) for counts in splits.values())
+    again = data.get("repeated")
     skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
     return [
         *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
+        *([f"Entries of the task that name a query again, merged with it: {again}"] if again else []),
+        *(f"Splits overlap: {describe_overlap(row)}" for row in data.get("overlaps", [])),
         *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
         *([f"Skipped while reading the task: {skipped}"] if skipped else []),
     ]

@@ -85,6 +85,11 @@ class Plan(BaseModel):
         return measure(self.metric).similarity is not None
 
     @property
+    def reranks(self) -> bool:
+        """Whether candidates of queries are ranked, the relevant documents always among them."""
+        return self.unit == "query"
+
+    @property
     def strength(self) -> str:
         """The hyperparameter that a schedule moves."""
         return self.hyperparameters[0]

@@ -95,6 +95,7 @@ def legend(table: Table) -> str:
         f"Mean ± standard deviation over {_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
         f"{marks.legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."
         + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
+        + (f" {table.caution}" if table.caution else "")
     )
 
 

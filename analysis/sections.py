@@ -66,7 +66,7 @@ def by_metric(analysis: Analysis) -> list[Section]:
         return []
     header, rows, bold = table.cells()
     title = f"By {'set' if plan.correlation else 'metric'}, on {plan.test_split}"
-    return [Section(title, header, rows, table.legend(plan), broad=len(header) > _UPRIGHT, bold=bold)]
+    return [Section(title, header, rows, _cautious(table.legend(plan), analysis), len(header) > _UPRIGHT, bold)]
 
 
 def on_dev(analysis: Analysis) -> list[Section]:
@@ -95,7 +95,8 @@ def seed_by_seed(analysis: Analysis) -> list[Section]:
     if table is None:
         return []
     header, rows, bold = table.cells(plan.metric)
-    return [Section("Seed by seed", header, rows, table.legend(plan), broad=len(header) > _UPRIGHT, bold=bold)]
+    legend = _cautious(table.legend(plan), analysis)
+    return [Section("Seed by seed", header, rows, legend, broad=len(header) > _UPRIGHT, bold=bold)]
 
 
 def strata(analysis: Analysis) -> list[Section]:
@@ -159,6 +160,11 @@ def runs(analysis: Analysis) -> Section:
     if scoring:
         legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
     return Section("Runs", header, rows, legend, broad=True)
+
+
+def _cautious(legend: str, analysis: Analysis) -> str:
+    """Add to a legend of scores what these cannot be compared with."""
+    return f"{legend} {analysis.table.caution}".rstrip()
 
 
 def _corrected(c: Comparison) -> list[str]:

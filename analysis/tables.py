@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from analysis.by_metric import ByMetric, by_metric
+from analysis.cautions import caption
 from analysis.configurations import Configuration, Score, chosen, configurations, dropped_by_the_race, mean
 from analysis.confirmation import Confirmed, confirm
 from analysis.families import Comparison, Family, Settings, Target, judge
@@ -43,7 +44,8 @@ class Table:
     """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽, `target` and
     `correction` what decides them; `scored_in` the precisions that the models' scores were computed in, as far as the
     runs tell; `seeds` counts those of the test scores, `search_seeds` those of the search; with `confirmed` they are
-    others; `queries` counts the test split's, or its pairs where these are the `unit`; `symbol` is the strength's."""
+    others; `queries` counts the test split's, or its pairs where these are the `unit`; `symbol` is the strength's;
+    `caution` says what the scores cannot be compared with."""
 
     rows: list[Row]
     notes: list[str]
@@ -60,6 +62,7 @@ class Table:
     scored_in: list[str]
     unit: str = "query"
     symbol: str = "ε"
+    caution: str = ""
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,7 @@ def _table(
         scored_in=_precisions(best),
         unit=plan.unit,
         symbol=plan.symbol,
+        caution=caption(results),
     )
 
 

@@ -127,8 +127,8 @@ def settle(
 ) -> tuple[dict[str, Any], str]:
     """The plan in force and its hash; written to plan.json when it is new.
 
-    A plan that differs from the one already there becomes its next version; comparisons that the version
-    before it did not declare are listed as `exploratory`.
+    A plan that differs from the one already there becomes its next version. Comparisons that it adds once test scores
+    exist are listed as `exploratory`, and stay so in every later version.
 
     Raises:
         UserError: the folder holds another study's results, or test scores that other settings led to.
@@ -147,7 +147,7 @@ def settle(
         plan |= {"version": earlier["version"] + 1, "replaces": digest(earlier)}
         known = [pair for family in earlier["families"] for pair in family["comparisons"]]
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
-        if new:
+        if new and record.tested(folder):
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     write_json(folder / NAME, {"plan": plan, "hash": digest(plan)}, sealed=True)
     return plan, digest(plan)

@@ -17,6 +17,7 @@ from study.searches import searched, size
 from study.settings import Study
 from study.sharing import shared, unshared
 from study.systems import trained_scores
+from trainables.overlaps import describe_overlap
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
@@ -31,16 +32,18 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         calibrate: whether to train for a minute to learn the cost.
 
     Raises:
-        UserError: training is too short for its evaluations; with `calibrate`, the task or the model is not what the
-            study says.
+        UserError: training is too short for its evaluations, or the study cannot be run on its data, as far as that is
+            prepared; with `calibrate`, the task or the model is not what the study says.
     """
     if calibrate:
         from study.calibration import calibrate as measure
 
         rates = measure(study, lambda line: None)
-    find = study.kind.trainable.data.find
-    prepared, ledger, epochs = find(study.task, study.cache), Ledger(study.folder), study.training.epochs
-    study = settled(study, prepared) if prepared else study
+    data = study.kind.trainable.data
+    prepared, ledger, epochs = data.find(study.task, study.cache), Ledger(study.folder), study.training.epochs
+    if prepared:
+        study = settled(study, prepared)
+        data.check(study, prepared)
     known = study.training.epochs is None
     rows = _rows(study, study.training.instances if known else None)
     queries = {split: counts["queries"] for split, counts in prepared.meta()["splits"].items()} if prepared else None
@@ -62,6 +65,7 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
         "queries": queries,
+        "overlaps": data.described(prepared).get("overlaps", []) if prepared else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
         "cost": _hours(study, cost, rows) if cost and known else None,
         "detectable": _detectable(study),
@@ -164,6 +168,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     if any(found["budgets"].values()):
         lines.append("a budget of time makes the result depend on the machine's speed: not reproducible")
     lines.append(f"data: {found['data'] or _UNPREPARED}")
+    lines += map(describe_overlap, found["overlaps"] or ())
     records, cost = found["records"], found["cost"]
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
     unpriced = "unknown until a run is recorded, or --calibrate" if instances else _UNPREPARED

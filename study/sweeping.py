@@ -110,7 +110,7 @@ def sweep(study: Study, given: Mapping[str, str]) -> None:
         begun = opened(study, alone=False)
         maker = Maker(begun.study, begun.resolved, begun.plan_hash)
         item = maker.system(named.variant, named.point, study.seeds, role(study, named.variant))
-        swept_study = begun.study.model_copy(update={"training": item.runs[0].training})
+        swept_study = begun.study.model_copy(update={"task": study.task, "training": item.runs[0].training})
         begun.study.kind.trainable.data.check(swept_study, begun.prepared)
         label = run_name({**maker.labels(item, item.runs[0]), "seed": None})
         ids = {"configuration_id": item.id, "specification_ids": [run.id for run in item.runs]}

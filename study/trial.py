@@ -61,6 +61,8 @@ class Trial(Worker):
                 "instances_reused": outcome.instances_reused,
                 "weights": outcome.weights,
             }
+            if outcome.texts:
+                entry["summary"] |= {"texts": outcome.texts, "texts_truncated": outcome.texts_truncated}
             if training := specification.training:
                 best = outcome.checkpoint
                 entry["summary"]["checkpoint_instances"] = best.instances if best else training.instances

@@ -30,7 +30,13 @@ def instances(
 
     Returns:
         (groups * (1 + negatives),) row numbers, the relevant one of a query first.
+
+    Raises:
+        ValueError: a chosen query has fewer negatives.
     """
+    fewest = candidates - int(relevant[chosen].max(initial=0))
+    if negatives > fewest:
+        raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
     draw = generator(seed, f"{purpose}negatives", step).random((len(chosen), candidates - 1))
     draw[np.arange(1, candidates) < relevant[chosen, None]] = 1.0  # above every draw: never among the first
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]

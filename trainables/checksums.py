@@ -89,7 +89,7 @@ def verified(path: Path, unit: Path | None = None) -> Path:
 
 
 def verified_folder(path: Path) -> Path:
-    """`path`, all of whose files are as they were written.
+    """`path`, all of whose files are as they were written; what came later, with a digest beside it, is not looked at.
 
     Raises:
         DamagedError: they are not; OSError: as `verified`.
@@ -98,7 +98,8 @@ def verified_folder(path: Path) -> Path:
     if not names:
         raise DamagedError(path / _MANIFEST, "is no list of checksums", path)
     there = {file.name for file in path.iterdir() if file.is_file() and not file.name.startswith(".")}
-    for name in sorted(names.keys() | {name for name in there - {_MANIFEST} if not name.endswith(_SUFFIX)}):
+    later = {name for name in there if name.endswith(_SUFFIX) or f"{name}{_SUFFIX}" in there}
+    for name in sorted(names.keys() | there - later - {_MANIFEST}):
         verified(path / name, path)
     return path
 

@@ -33,6 +33,9 @@ class CommonTask(Settings):
     """Registered task name."""
     path: str | None = None
     """Folder or file of the data; not part of what identifies a run."""
+    allowed_overlap: Annotated[Share | None, Field(exclude_if=unset)] = None
+    """Largest share of the development or test set that another split may contain, training's first of all; not part of
+    what identifies a run. None: what is usual for the task."""
 
     def per_unit(self, split: str) -> int:
         """Scores that a run has of each query or pair of a split."""

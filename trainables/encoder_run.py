@@ -79,6 +79,7 @@ class EncoderRun(Run):
         waited: called again and again while another run trains what this one needs.
     """
 
+    data: SentenceData
     trainer: EncoderTrainer
 
     def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:

@@ -50,6 +50,10 @@ class Texts(Protocol):
     def starts(self) -> np.ndarray:
         """(texts,) where the second part of a text begins."""
 
+    @property
+    def truncated(self) -> int:
+        """Texts of which something was cut."""
+
     def __len__(self) -> int:
         """How many there are."""
 

@@ -66,3 +66,5 @@ class Outcome(NamedTuple):
     stages_reused: list[str]
     damaged: list[str]  # a line for each state that was found damaged, and computed again
     seconds: float
+    texts: int = 0  # that the run's model reads, of all splits; 0: not known
+    texts_truncated: int = 0  # of those, how many lost something to the model's max_length

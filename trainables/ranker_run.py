@@ -80,6 +80,7 @@ class RankerRun(Run):
         waited: called again and again while another run trains what this one needs.
     """
 
+    data: Data
     trainer: RankerTrainer
 
     def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:

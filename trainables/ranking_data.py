@@ -9,8 +9,10 @@ from trainables import weights
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.data import SPLITS, task
 from trainables.data.prepared import Prepared, find, prepare
+from trainables.data.reading import quoted
 from trainables.errors import UserError
-from trainables.metrics import measure
+from trainables.metrics import RERANKING, measure
+from trainables.overlaps import describe_overlap, refuse_overlaps
 from trainables.schedules import VARIANTS
 
 if TYPE_CHECKING:
@@ -28,17 +30,15 @@ def check(study: Any, prepared: Prepared) -> None:
 
     Raises:
         UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
-            no turns to count.
+            no turns to count; or the splits share more queries than the study allows.
     """
-    train = prepared.candidates("train")
-    others = train[train["relevant"] == 0]
-    fewest = int(others.groupby("query_id").size().min())
-    if fewest < study.training.negatives:
-        expected = f"at most {fewest}: a query has that many candidates that are not relevant; or more task.candidates"
-        raise UserError("training.negatives", study.training.negatives, expected)
+    usual, allowed = task(study.task.name).allowed_overlap, study.task.allowed_overlap
+    refuse_overlaps(prepared.overlaps(), usual if allowed is None else allowed)
+    _check_negatives(study, prepared)
     weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
-    if weak and others["weak_label"].isna().any():
-        what = f"{study.task.sampler.weak_label!r}, but {others['weak_label'].isna().sum()} candidates have no score"
+    train = prepared.candidates("train", ["relevant", "weak_label"]) if weak else None
+    if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
+        what = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
         raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not task(study.task.name).dialogue:
@@ -46,11 +46,33 @@ def check(study: Any, prepared: Prepared) -> None:
         raise UserError("curriculum.score", "'turns'", expected)
 
 
+def _check_negatives(study: Any, prepared: Prepared) -> None:
+    """Refuse more negatives a query, of training or of its search, than every training query has."""
+    size = study.task.candidates_of("train")
+    relevant = prepared.candidates("train", ["relevant"])["relevant"].to_numpy()
+    negatives = size - relevant.reshape(-1, size).sum(axis=1)
+    fewest = int(negatives.min())
+    asked = [("training.negatives", study.training.negatives)]
+    asked += [("search.negatives", value) for value in study.search.negatives]
+    for key, value in asked:
+        if value > fewest:
+            query = prepared.candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
+            more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
+            expected = (
+                f"at most {fewest}: query {quoted(query)} has that many among its {size} training candidates, the "
+                f"others are relevant; or a larger {more}"
+            )
+            raise UserError(key, value, expected)
+
+
 def described(prepared: Prepared) -> dict[str, Any]:
     """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
-    labels = prepared.candidates("train").query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
-    meta = prepared.meta()
+    train = prepared.candidates("train", ["relevant", "weak_label"])
+    labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
+    meta, overlaps = prepared.meta(), prepared.overlaps()
     kept = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
+    kept |= {"overlaps": overlaps} if overlaps else {}  # so that the plans of data without any stand
+    kept |= {"repeated": prepared.repeated} if prepared.repeated else {}
     if not len(labels):
         return kept
     shares = np.histogram(labels, bins=_BINS, range=(0, 1))[0] / len(labels)
@@ -64,6 +86,9 @@ def summary(study: Any, prepared: Prepared) -> Iterator[str]:
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
+    if prepared.repeated:
+        yield f"merged: {prepared.repeated} x query that was there before"
+    yield from map(describe_overlap, prepared.overlaps())
     for split in SPLITS:
         if count := meta["splits"][split]["relevant_left_out"]:
             yield f"left out: {count} relevant documents in {split}, more than task.candidates leaves room for"
@@ -74,6 +99,7 @@ def summary(study: Any, prepared: Prepared) -> Iterator[str]:
         counts, found = meta["splits"][split], _bm25(prepared.candidates(split), study, split)
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
         yield f"{row}{found:>14}"
+    yield RERANKING
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
@@ -129,5 +155,8 @@ def _tokens(study: Any, prepared: Prepared) -> str:
     length, made = study.model.max_length, tokenizer(path, task(study.task.name).added_tokens)
     found = tokens(prepared, made, weights.files_digest(path), length, study.cache)
     middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{found.truncated / len(found):.1%} cut to fit model.max_length = {length}"
-    return f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {share}"
+    share = f"{100 * found.truncated / len(found):.1f} %"
+    return (
+        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {found.truncated} of {len(found)} pairs "
+        f"({share}) lose text to model.max_length = {length}"
+    )

@@ -11,6 +11,7 @@ import torch
 from trainables.chain import Chain
 from trainables.environment import current
 from trainables.errors import MachineError
+from trainables.features import ModelInputs
 from trainables.job import Job, Outcome
 from trainables.stages import Segment, run_segments
 from trainables.training import Trainer
@@ -26,6 +27,9 @@ class Run(ABC):
     Raises:
         FloatingPointError: the loss or a score is not finite.
     """
+
+    data: ModelInputs
+    """What the model reads; a subclass makes it first of all."""
 
     def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
         specification = job.specification
@@ -156,6 +160,8 @@ class Run(ABC):
             stages_reused=self._chain.reused,
             damaged=self._chain.damaged,
             seconds=round(time.monotonic() - self._started, 3),
+            texts=len(self.data.texts),
+            texts_truncated=self.data.texts.truncated,
         )
 
 

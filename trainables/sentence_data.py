@@ -7,6 +7,7 @@ from typing import Any
 from trainables import weights
 from trainables.data.sentences import PreparedSentences, find, prepare
 from trainables.errors import UserError
+from trainables.overlaps import describe_overlap, refuse_overlaps
 
 __all__ = ["attributes", "check", "described", "find", "prepare", "summary"]
 
@@ -15,15 +16,18 @@ def check(study: Any, prepared: PreparedSentences) -> None:
     """Refuses, before anything is trained, data that this study cannot be run on.
 
     Raises:
-        UserError: a batch would be larger than an epoch, gold similarities are all alike, or the model has fewer layers
-            than are to be fresh.
+        UserError: a batch would be larger than an epoch, gold similarities are all alike, the model has fewer layers
+            than are to be fresh, or the splits share more sentences than the study allows.
     """
     model = study.model
-    config = json.loads((weights.folder(model.name) / "config.json").read_text(encoding="utf-8"))
-    layers = model.layers or config["num_hidden_layers"]
-    if model.fresh_layers > layers - model.frozen_layers:
-        expected = f"at most {layers - model.frozen_layers}, the layers that are trained"
-        raise UserError("model.fresh_layers", model.fresh_layers, expected)
+    if model.fresh_layers:  # a plan need not fetch the model to know that none is too many
+        config = json.loads((weights.folder(model.name) / "config.json").read_text(encoding="utf-8"))
+        layers = model.layers or config["num_hidden_layers"]
+        if model.fresh_layers > layers - model.frozen_layers:
+            expected = f"at most {layers - model.frozen_layers}, the layers that are trained"
+            raise UserError("model.fresh_layers", model.fresh_layers, expected)
+    if study.task.allowed_overlap is not None:  # training sees no similarity, and published evaluations share sentences
+        refuse_overlaps(prepared.overlaps(), study.task.allowed_overlap)
     sentences = int(prepared.meta()["splits"]["train"]["queries"])
     sizes = {"training.batch_size": [study.training.batch_size], "search.batch_size": study.search.batch_size}
     for key, values in sizes.items():
@@ -39,8 +43,9 @@ def check(study: Any, prepared: PreparedSentences) -> None:
 
 def described(prepared: PreparedSentences) -> dict[str, Any]:
     """What a report tells of the data: fingerprint and counts."""
-    meta = prepared.meta()
-    return {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
+    meta, overlaps = prepared.meta(), prepared.overlaps()
+    known = {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
+    return known | ({"overlaps": overlaps} if overlaps else {})  # so that the plans of data without any stand
 
 
 def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
@@ -55,6 +60,7 @@ def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {counts['train']['queries']} sentences"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
+    yield from map(describe_overlap, prepared.overlaps())
     for split, subsets in meta["sets"].items():
         yield f"{split}: {sum(subsets.values())} pairs, {counts[split]['queries']} of them distinct"
         for name in dict.fromkeys(subset.partition("/")[0] for subset in subsets):
@@ -65,8 +71,11 @@ def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
     longest, digest = weights.longest(path), weights.files_digest(path)
     found = encoded(prepared, tokenizer(path), digest, length, longest, study.cache)
     middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{found.truncated / len(found):.1%} cut to fit, in training model.max_length = {length}"
-    yield f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {share}"
+    share = f"{100 * found.truncated / len(found):.1f} %"
+    yield (
+        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {found.truncated} of {len(found)} "
+        f"sentences ({share}) lose text, in training to model.max_length = {length}"
+    )
 
 
 def attributes(study: Any, resolved: Any, scorer: str) -> None:

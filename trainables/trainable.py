@@ -93,10 +93,11 @@ class Data(Protocol):
         """What is prepared already; UserError as above."""
 
     def check(self, study: Any, prepared: Prepared) -> None:
-        """UserError where this study cannot be run on it."""
+        """UserError where this study cannot be run on it; a plan asks too, so no model is loaded."""
 
     def described(self, prepared: Prepared) -> dict[str, Any]:
-        """What a report tells of it: fingerprint, skipped, splits, and whatever else."""
+        """What a report tells of it: fingerprint, skipped, splits, `overlaps` (`trainables.overlaps`) where there are
+        any, and whatever else."""
 
     def summary(self, study: Any, prepared: Prepared) -> Iterator[str]:
         """The same for people, line by line; tokens included, which are made on the way."""

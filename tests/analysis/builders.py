@@ -20,6 +20,7 @@ DATA = {
     },
     "weak_labels": {"mean": 0.31, "shares": [0.4, 0.3, 0.2, 0.1]},
 }
+ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
 PLAN: dict[str, Any] = {
     "data": DATA,
     "study": "synthetic",
@@ -59,6 +60,8 @@ class Made:
     role: str = "search"
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)
     metric: str = "R10@1"
+    truncated: int = 0
+    """Of 1,300 texts."""
 
     @property
     def configuration(self) -> str:
@@ -88,7 +91,8 @@ class Made:
             "seed": self.seed,
             "role": self.role,
             "specification": {
-                "training": {"instances": 640, "evaluation_precision": "fp32"},
+                "training": {"instances": 640, "precision": "bf16", "evaluation_precision": "fp32", "threads": 1},
+                **({} if self.variant == "BM25" else {"model": {"max_length": 40}, "environment": ENVIRONMENT}),
                 "variant": {"epsilon": self.epsilon, "switch": self.switch},
             },
         }
@@ -109,6 +113,8 @@ class Made:
 
     def summary(self) -> dict[str, Any]:
         values: dict[str, Any] = {"state": self.state, "seconds": 1.5, "instances_trained": 640, "instances_reused": 0}
+        if self.variant != "BM25":
+            values |= {"texts": 1300, "texts_truncated": self.truncated}
         return values | ({"error": "out of memory"} if self.state == "failed" else {f"dev/{self.metric}": 0.5})
 
 

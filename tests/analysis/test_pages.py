@@ -140,8 +140,10 @@ def test_one_seed_is_said_to_say_nothing_of_others(tmp_path: Path) -> None:
 def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
     declared = dict(answers(found))["What was compared?"][1]
-    assert declared.startswith("Declared before any test score, but for 1 that came later and is exploratory: plan ")
-    assert "Exploratory, declared after the first version of the plan: WSLS over BERT" in page(found, {})
+    assert declared.startswith(
+        "Declared before any test score, but for 1 that was added when there were some, and is exploratory: plan "
+    )
+    assert "Exploratory, declared when there were test scores: WSLS over BERT" in page(found, {})
 
 
 def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:

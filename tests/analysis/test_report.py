@@ -2,9 +2,11 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +16,14 @@ from scipy import stats
 from analysis import figures, pages
 from analysis.latex import latex
 from analysis.pages import markdown
-from analysis.report import main, write_report
+from analysis.report import Report, main, write_report
 from analysis.results import per_query, read, read_records
 from analysis.sources import load
 from analysis.tables import Analysis, analyse
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import DATA, Made, plan_of, scores, study_runs, write_records
+from tests.analysis.similarity import encoder_plan, encoder_runs
 from trainables.errors import UserError
+from trainables.metrics import RERANKING
 
 
 def _analyse(folder: Path, runs: list[Made], **changes: object) -> Analysis:
@@ -81,6 +85,80 @@ def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path)
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     assert "Scores computed in fp32." in (report.folder / "table.md").read_text()
     assert "Scores computed in fp32." in report.text
+
+
+_SHORT = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
+
+
+def _texts(report: Report) -> list[str]:
+    """The report's forms, in which text is whole."""
+    return [report.text, *((report.folder / name).read_text() for name in ("table.md", "report.html"))]
+
+
+def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=1040) for run in study_runs(grid=False)]
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
+    for text in _texts(report):
+        assert RERANKING in text
+        assert text.count(cut) >= 2  # the caption and the note
+        assert _SHORT in text
+    captions = re.findall(r"\\caption\{(.*)\}\\label\{tab:(.*)\}", (tmp_path / "report" / "table.tex").read_text())
+    for label in ("main", "seed-by-seed"):
+        (caption,) = (words for words, name in captions if name == label)
+        assert _SHORT in caption
+        assert r"1040 of 1300 pairs (80.0 \%) lose text to model.max\_length = 40." in caption
+
+
+def test_of_a_few_texts_that_are_cut_nothing_is_said(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=129) for run in study_runs(grid=False)]
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert all("lose text" not in text for text in [*_texts(report), (report.folder / "table.tex").read_text()])
+
+
+def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=1300) for run in encoder_runs()]
+    write_records(tmp_path / "study", encoder_plan(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    for text in _texts(report):
+        assert RERANKING not in text
+        assert _SHORT not in text
+        assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
+
+
+def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert f"Digit for digit, these figures repeat on this kind of machine: {kind}." in text
+    for run in [run for run in runs if run.variant == "LS"]:
+        path = tmp_path / "study" / "runs" / run.id / "record.json"
+        record = json.loads(path.read_text())
+        record["config"]["specification"]["environment"]["instruction_set"] = "aarch64-Other-sve"
+        path.write_text(json.dumps(record))
+    others = sum(run.variant not in ("LS", "BM25") for run in runs)
+    told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert f"Runs are of 2 kinds of machine, on each of which figures have digits of their own: {told}" in text
+
+
+def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    overlaps = [
+        {"split": "dev", "other": "train", "unit": "queries", "of": 40, "texts": 4, "ids": 1},
+        {"split": "test", "other": "dev", "unit": "queries", "of": 60, "texts": 1, "ids": 0},
+    ]
+    data = DATA | {"overlaps": overlaps, "repeated": 40}
+    write_records(tmp_path / "study", plan_of(runs, data=data), runs)
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert (
+            "Splits overlap: 4 of 40 development queries (10 %) are training queries too (1 by id, 4 by text)" in text
+        )
+        assert "Splits overlap: 1 of 60 test queries (1.7 %) are development queries too (0 by id, 1 by text)" in text
+        assert "Entries of the task that name a query again, merged with it: 40" in text
 
 
 def test_main_table(tmp_path: Path) -> None:

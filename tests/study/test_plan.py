@@ -109,13 +109,29 @@ def test_another_model_is_another_version(tmp_path: Path) -> None:
     assert plan["version"] == 2
 
 
-def test_what_a_later_version_adds_is_exploratory_for_ever(tmp_path: Path) -> None:
+def write_test_scores(folder: Path) -> Path:
+    path = folder / "runs" / "abc" / "test.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    return path
+
+
+def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path: Path) -> None:
     settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    (tmp_path / "runs" / "abc").mkdir(parents=True)
+    (tmp_path / "runs" / "abc" / "record.json").write_text("{}")  # a run, but none on the test set
     second, _ = settle(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
-    assert second["exploratory"] == [["T-LS", "BERT"]]
+    assert (second["version"], comparisons(second)[:2]) == (2, [["LS", "BERT"], ["T-LS", "BERT"]])
+    assert "exploratory" not in second
+
+
+def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path) -> None:
+    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    settle(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
+    scores = write_test_scores(tmp_path)
     third, _ = settle(study(), MODEL, tmp_path)
-    assert third["exploratory"] == [["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
-    assert ["LS", "BERT"] not in third["exploratory"]
+    assert third["exploratory"] == [["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
+    scores.unlink()
     fourth, _ = settle(study(seeds=[1, 2]), MODEL, tmp_path)
     assert fourth["exploratory"] == third["exploratory"]
     assert (fourth["version"], settle(study(seeds=[1, 2]), MODEL, tmp_path)[0]) == (4, fourth)
@@ -155,8 +171,7 @@ def test_the_analysis_understands_the_plan_of_every_shipped_study(name: str) -> 
 
 def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> None:
     settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
-    (tmp_path / "runs" / "abc").mkdir(parents=True)
-    (tmp_path / "runs" / "abc" / "test.json").write_text("{}")
+    write_test_scores(tmp_path)
     for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
         with pytest.raises(UserError, match="results obtained under other settings"):
             settle(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)

@@ -1,6 +1,8 @@
 """Every kind of task is trained on as soon as its name and path are given; what cannot work is said before."""
 
+import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -10,17 +12,24 @@ import pytest
 
 from study import record
 from study.campaign import Campaign
+from study.config import load
 from study.configuration import Resolved
 from study.housekeeping import clean
 from study.ledger import Ledger
 from study.preparation import summarise
-from study.settings import Study, study_type
+from study.preview import preview, show
+from study.settings import CacheSettings, Study, study_type
+from study.sweeping import sweep
+from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
-from tests.trainables.data.fixtures import WRITERS
+from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
 from trainables import environment, weights
-from trainables.data.prepared import prepare
+from trainables.data.prepared import find, prepare
+from trainables.data.tokens import load as load_tokens
+from trainables.data.tokens import tokens_folder
 from trainables.errors import UserError
+from trainables.metrics import RERANKING
 from trainables.ranking_data import check, described
 from trainables.specification import TaskSettings
 
@@ -59,6 +68,11 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
             entry = record.read(made.folder, run.id, "test")
             assert entry is not None
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
+            if run.model is not None:
+                texts = load_tokens(tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
+                own = record.read(made.folder, run.id)
+                assert own is not None
+                assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.truncated)
     texts = [path.read_text() for path in made.folder.rglob("*.json")]
     assert texts
     assert not any(str(tmp_path) in text for text in texts)
@@ -110,15 +124,132 @@ def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp
         (tmp_path / f"{split}.tsv").write_text(
             "\n".join([*lines, "1\tcontext 0\tanother one", "1\tcontext 0\ta third"])
         )
-    settings = {"name": "dialogues", "path": str(tmp_path), "candidates": 4, "sampler": {"name": "given"}}
+    settings = {
+        "name": "dialogues",
+        "path": str(tmp_path),
+        "candidates": 4,
+        "sampler": {"name": "given"},
+        "allowed_overlap": 1,
+    }
     task = TaskSettings.model_validate(settings)
-    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1: a query has that many"):
-        check(study(world, tmp_path, task), prepare(task, tmp_path / "cache"))
-    one = {**SETTINGS["training"], "negatives": 1}
     prepared = prepare(task, tmp_path / "cache")
+    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1: query 'train-\w+' has that many"):
+        check(study(world, tmp_path, task), prepared)
+    one = {**SETTINGS["training"], "negatives": 1}
+    searched = study(world, tmp_path, task, training=one, search={"negatives": [1, 3]})
+    few = (
+        r"search\.negatives: 3; expected at most 1: query 'train-\w+' has .* 4 training candidates.* task\.candidates$"
+    )
+    for refuse in (lambda: check(searched, prepared), lambda: preview(searched)):
+        with pytest.raises(UserError, match=few):
+            refuse()
+    preview(searched.model_copy(update={"caching": CacheSettings(folder=str(tmp_path / "elsewhere"))}))  # not prepared
     with pytest.raises(UserError, match=r"task\.sampler\.weak_label: 'score', but \d+ candidates have no score.*WSLS"):
         check(study(world, tmp_path, task, training=one), prepared)
     check(study(world, tmp_path, task, training=one, variants=["BERT", "LS"]), prepared)
+
+
+def write_overlapping(folder: Path) -> TaskSettings:
+    """The tiny BEIR collection; of five test queries one is a training query, two have the texts of such."""
+    task = WRITERS["beir"](folder)
+    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    for place in (20, 21):
+        rows[place]["text"] = f" {rows[place - 20]['text'].upper()}\n"
+    write_objects(folder / "queries.jsonl", rows)
+    with (folder / "qrels" / "test.tsv").open("a") as stream:
+        stream.write("q3\td3\t1\n")
+    return task
+
+
+def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = write_overlapping(tmp_path / "data")
+    refused, allowing = study(world, tmp_path, task), task.model_copy(update={"allowed_overlap": 0.6})
+    allowed = study(world, tmp_path, allowing)
+    said = "3 of 5 test queries (60 %) are training queries too (1 by id, 3 by text)"
+    with pytest.raises(UserError) as error:
+        summarise(refused)
+    assert str(error.value) == (
+        f"task.allowed_overlap: 0.01, but {said}; expected splits that share no queries, "
+        "or task.allowed_overlap=0.6 to go on all the same"
+    )
+    with pytest.raises(UserError, match=r"task\.allowed_overlap: 0\.01, but 3 of 5"):
+        preview(refused)
+    capsys.readouterr()
+    summarise(allowed)
+    assert said in capsys.readouterr().out.splitlines()
+    show(allowed, calibrate=False, as_json=False)
+    assert said in capsys.readouterr().out.splitlines()
+    row = {"split": "test", "other": "train", "unit": "queries", "of": 5, "texts": 3, "ids": 1}
+    prepared = prepare(task, allowed.cache)
+    assert described(prepared)["overlaps"] == preview(allowed)["overlaps"] == [row]
+    (prepared.folder / "overlaps.json").unlink()  # as where data were prepared before there was such a file
+    with pytest.raises(UserError, match="3 of 5"):
+        check(refused, prepared)
+    disjoint = prepare(WRITERS["beir"](tmp_path / "disjoint"), allowed.cache)
+    assert "overlaps" not in described(disjoint)  # its plans keep their hash
+
+
+def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> None:
+    task = WRITERS["beir"](tmp_path)
+    allowing = task.model_copy(update={"allowed_overlap": 0.5})
+    first, second = prepare(task, tmp_path / "one"), prepare(allowing, tmp_path / "other")
+    assert first.fingerprint == second.fingerprint
+    assert first.settings.model_dump() == second.settings.model_dump()
+    assert "allowed_overlap" not in second.settings.model_dump()
+
+
+def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_path: Path) -> None:
+    """What is refused of it is its own: the collection has a query with two relevant documents."""
+    task = write_overlapping(tmp_path / "data")
+    with (tmp_path / "data" / "qrels" / "train.tsv").open("a") as stream:
+        stream.write("q5\td6\t1\n")
+    one = {**SETTINGS["training"], "negatives": 1, "evaluations": 1, "precision": "fp32"}
+    allowing, search = task.model_copy(update={"allowed_overlap": 0.6}), {"negatives": [1, 2]}
+    allowed = study(world, tmp_path, allowing, training={**one, "batch_size": 12, "instances": 48}, search=search)
+    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2: query 'q5'"):
+        sweep(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
+
+
+def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path: Path) -> None:
+    task = write_overlapping(tmp_path / "data")
+    settings = ["task.name=beir", f"task.path={task.path}", "task.candidates=4", "analysis.metric=R4@1"]
+    settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
+    given = load("quick", settings)
+    prepare(given.task, given.cache)
+    allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--plan")
+    assert allowed.returncode == 0, allowed.stderr
+    assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout
+    refused = light(tmp_path, "quick", *settings, "--plan")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("study.run: task.allowed_overlap: 0.01, but 3 of 5 test queries (60 %)")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_path: Path) -> None:
+    task, path = WRITERS["beir"](tmp_path), tmp_path / "queries.jsonl"
+    first = prepare(task, tmp_path / "cache")
+    path.write_text(path.read_text() + "".join(path.read_text().splitlines(keepends=True)[:2]))
+    again = prepare(task, tmp_path / "cache")
+    assert (first.repeated, again.repeated, again.fingerprint) == (0, 2, first.fingerprint)
+    assert find(task, tmp_path / "cache") == again
+    assert described(again) == described(first) | {"repeated": 2}
+    assert "repeated" not in described(first)
+
+
+@pytest.mark.parametrize("name", ["dialogues", "hard-negatives"])
+def test_rows_of_a_query_with_several_relevant_documents_are_counted(name: str, tmp_path: Path) -> None:
+    task = WRITERS[name](tmp_path)
+    path = tmp_path / {"dialogues": "train.tsv", "hard-negatives": "hard-negatives.jsonl"}[name]
+    first, *_, last = path.read_text().splitlines()
+    if name == "dialogues":
+        more = "\t".join([*first.split("\t")[:-1], "Another answer."])
+    else:
+        more = json.dumps(json.loads(first) | {"pos": json.loads(last)["pos"]})
+    before = prepare(task, tmp_path / "before").repeated
+    path.write_text(f"{path.read_text()}{more}\n")
+    assert (before, prepare(task, tmp_path / "after").repeated) == (0, 1)
 
 
 def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +260,11 @@ def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.Capt
         "skipped: ",
         "train ",
         "BM25 R4@1",
+        f"\n{RERANKING}\n",
         "words of queries: ",
         "tokens of a pair: ",
     ):
         assert part in said
+    cut = re.search(r"(\d+) of (\d+) pairs \((\d+\.\d) %\) lose text to model\.max_length = 32\n", said)
+    assert cut is not None
+    assert float(cut[3]) == pytest.approx(100 * int(cut[1]) / int(cut[2]), abs=0.05)

@@ -1,11 +1,12 @@
 """Batch t is a pure function of (seed, t)."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import batch
-from trainables.batches import Sampler
+from trainables.batches import Sampler, instances
 from trainables.specification import TrainingSettings
 
 shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st.integers(1, 8)).filter(
@@ -48,6 +49,19 @@ def test_with_several_relevant_documents_one_is_drawn_and_none_is_a_negative(see
     assert (rows[:, 0] % 6 < counts).all()
     assert (rows[:, 1:] % 6 >= counts[:, None]).all()
     assert all(len(set(row)) == 4 for row in rows)
+
+
+@given(st.integers(0, 2**31), st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(1, 5))
+def test_a_relevant_document_is_refused_as_a_negative(seed, relevant, negatives):
+    chosen, counts = np.arange(len(relevant)), np.array(relevant)
+    if negatives > 6 - max(relevant):
+        with pytest.raises(
+            ValueError, match=f"{negatives} negatives a query, but a query has only {6 - max(relevant)}"
+        ):
+            instances(seed, 0, chosen, counts, 6, negatives)
+        return
+    rows = instances(seed, 0, chosen, counts, 6, negatives).reshape(-1, 1 + negatives)
+    assert (rows[:, 1:] % 6 >= counts[:, None]).all()
 
 
 def test_every_relevant_document_is_drawn_evenly():

@@ -11,7 +11,7 @@ from tests.trainables.encoders import Encoders
 from trainables import weights
 from trainables.data.sentences import PreparedSentences, prepare
 from trainables.errors import UserError
-from trainables.sentence_data import check, summary
+from trainables.sentence_data import check, described, summary
 
 SMALL = ("training.instances=128", "training.batch_size=64", "training.epochs=none", "training.evaluations=2")
 
@@ -29,6 +29,29 @@ def test_what_can_be_run_is_let_through_and_counted(encoders: Encoders, tmp_path
     assert lines[0].endswith("200 sentences")
     assert any(line.split()[:2] == ["SICK-R", "8"] for line in lines)
     assert lines[-1].startswith("tokens of a sentence: ")
+    assert lines[-1].endswith("lose text, in training to model.max_length = 8")
+
+
+def test_training_sentences_that_are_evaluated_too_are_counted_and_refused_where_a_study_says_so(
+    encoders: Encoders, tmp_path: Path
+) -> None:
+    study, prepared = made(encoders, tmp_path)
+    pairs, known = prepared.pairs("test"), {text.lower() for text in prepared.sentences()}
+    tested = {*pairs["first"], *pairs["second"]}
+    shared = sum(text.lower() in known for text in tested)
+    said = f"{shared} of {len(tested)} test sentences ({100 * shared / len(tested):.2g} %) are training sentences too"
+    assert shared
+    assert said in list(summary(study, prepared))
+    assert ["test", "train", shared] in [
+        [row[key] for key in ("split", "other", "texts")] for row in prepared.overlaps()
+    ]
+    assert described(prepared)["overlaps"] == prepared.overlaps()
+    strict = study.model_copy(update={"task": study.task.model_copy(update={"allowed_overlap": 0.05})})
+    with pytest.raises(UserError, match=r"task\.allowed_overlap: 0\.05, but .* sentences too"):
+        check(strict, prepared)
+    assert (
+        prepare(write_settings(tmp_path, allowed_overlap=0.05), tmp_path / "other").fingerprint == prepared.fingerprint
+    )
 
 
 @pytest.mark.parametrize("key", ["training.batch_size", "search.batch_size"])

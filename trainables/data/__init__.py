@@ -57,6 +57,8 @@ class Collection(NamedTuple):
     """What was left out, as a person would expect, and how often: "empty question" -> rows."""
     domains: dict[str, str] = {}  # noqa: RUF012
     """Query id -> domain, of the queries that have one."""
+    repeated: int = 0
+    """Entries that name a query which was there before, and are merged with it; no part of the text."""
 
 
 class Task(NamedTuple):
@@ -72,6 +74,8 @@ class Task(NamedTuple):
     dialogue: bool = False
     """Whether a query is utterances, each followed by one of `added_tokens`. The beginning of such a query, its oldest
     part, is what a model's maximal length cuts."""
+    allowed_overlap: float = 0.01
+    """What `TaskSettings.allowed_overlap` is where it is none."""
 
     def utterances(self, query: str) -> list[str]:
         """The utterances of a query's text; a query that is no dialogue is one."""

@@ -24,13 +24,17 @@ class Collector:
         self.queries: dict[str, str] = {}
         self.documents: dict[str, str] = {}
         self.skipped: Counter[str] = Counter()
+        self.repeated = Counter[str]()
+        """Query id -> how often it was named again."""
         self._only = only
         self._domains: dict[str, tuple[str, object]] = {}  # of a query
         self._judgements: dict[tuple[str, str, str], tuple[int, object]] = {}  # split, query, document
         self._candidates: dict[tuple[str, str, str], tuple[float, object]] = {}
 
     def query(self, place: object, name: str, text: str) -> None:
-        """Adds a query; the same again is no error, another text under its id is."""
+        """Adds a query; the same again is counted, another text under its id is an error."""
+        if name in self.queries:
+            self.repeated[name] += 1
         add(self.queries, "query", place, name, text)
 
     def domain(self, place: object, query: str, domain: str) -> None:
@@ -97,7 +101,8 @@ class Collector:
         if len(queries) < len(self.queries):
             self.skipped["query that nothing is judged for"] += len(self.queries) - len(queries)
         domains = {name: domain for name, (domain, _) in self._domains.items() if domain and name in queries}
-        return Collection(queries, self.documents, judgements, given, dict(self.skipped), domains)
+        repeated = sum(self.repeated[name] for name in queries)
+        return Collection(queries, self.documents, judgements, given, dict(self.skipped), domains, repeated)
 
     def _check(self, place: object, query: str, document: str) -> None:
         for kind, name, known in (("query", query, self.queries), ("document", document, self.documents)):

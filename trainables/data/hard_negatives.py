@@ -33,11 +33,14 @@ def read(settings: TaskSettings) -> Collection:
         UserError: a file is missing or not in this format; an id is unknown, or has two texts.
     """
     negatives, queries, passages = _files(settings)
-    needed: set[str] = set()
+    needed, named = set[str](), set[str]()
     collector = Collector(needed if (settings.pool or TASK.pool) == "judged" else None)
     for place, value in reading.objects(negatives):
         query = _identity(place, value, "qid")
         split = by_hash(query)
+        if query in named:
+            collector.repeated[query] += 1
+        named.add(query)
         positive = member(place, value, "pos", list)
         if not positive:
             collector.skipped["query without a positive"] += 1

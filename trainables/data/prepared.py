@@ -19,6 +19,7 @@ from trainables.common import digest
 from trainables.data import SPLITS, Collection, task
 from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remember, remembered, rows_digest
 from trainables.errors import UserError
+from trainables.overlaps import Overlap, Texts, count_overlaps, load_overlaps
 from trainables.specification import SamplerSettings, TaskSettings
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Prepared(PreparedFolder):
     """`public`: without paths."""
     domains: str | None = None
     """Digest of its queries' domains; none: it has none, or nobody asked."""
+    repeated: int | None = None
+    """Entries of the sources that name a query which was there before, and were merged with it; none: not counted."""
 
     def queries(self) -> "pd.DataFrame":
         """query_id, text; a row for every query that has candidates."""
@@ -48,16 +51,31 @@ class Prepared(PreparedFolder):
         """document_id, text; a row for every document that is a candidate."""
         return self._table("documents")
 
-    def candidates(self, split: str | None = None) -> "pd.DataFrame":
+    def candidates(self, split: str | None = None, columns: list[str] | None = None) -> "pd.DataFrame":
         """split, query_id, document_id, relevant, grade, score, weak_label, bm25; of one split or all, train first.
 
         `settings.candidates_of(split)` rows a query, relevant first, then the sampled, nearest first, then those drawn
         at random because the sampler found too few. `score` is the sampler's, null where it has none. `weak_label` is
         0 for a drawn document, null for a relevant one and where the sampler's score says nothing. `bm25` is null in
-        the training split where nothing asked for it.
+        the training split where nothing asked for it. `columns`: only these, which is faster; none: all.
         """
-        table = self._table("candidates")
-        return table if split is None else table[table["split"] == split].reset_index(drop=True)
+        if split is None:
+            return self._table("candidates", columns)
+        table = self._table("candidates", columns and ["split", *columns])
+        return table[table["split"] == split].reset_index(drop=True)
+
+    def overlaps(self) -> list[Overlap]:
+        """Queries that several splits contain, as `trainables.overlaps` counts them."""
+        return load_overlaps(self.folder, lambda: count_overlaps(self._queries_by_split(), "queries"))
+
+    def _queries_by_split(self) -> dict[str, Texts]:
+        texts, found = self.queries().set_index("query_id")["text"], {}
+        table = self.candidates(columns=["split", "query_id"])
+        for split in SPLITS:
+            own = table.loc[table["split"] == split, "query_id"]
+            names = own.iloc[:: self.settings.candidates_of(split)].tolist()
+            found[split] = Texts(texts.loc[names].tolist(), names)
+        return found
 
     def query_domains(self) -> "pd.Series | None":
         """Domain by query_id, of the queries that have one; None where none has."""
@@ -65,9 +83,9 @@ class Prepared(PreparedFolder):
 
 
 def public(settings: TaskSettings) -> TaskSettings:
-    """The settings as they identify data and runs: no path, and encoders by the digest of their files."""
+    """The settings as they identify data and runs: no path, no permission, encoders by the digest of their files."""
     samplers = {name: _by_digest(getattr(settings, name), name) for name in ("sampler", "evaluation_sampler")}
-    return settings.model_copy(update={"path": None, **samplers})
+    return settings.model_copy(update={"path": None, "allowed_overlap": None, **samplers})
 
 
 def _by_digest(sampler: SamplerSettings, key: str) -> SamplerSettings:
@@ -110,11 +128,11 @@ def prepare(settings: TaskSettings, cache: Path, progress: "Progress | None" = N
     collection = _cut(task(settings.name).read(settings), settings.document_words)
     fingerprint = _fingerprint(known, collection)
     domains = digest(sorted(collection.domains.items())) if collection.domains else None
-    prepared = Prepared(fingerprint, place(fingerprint, cache), known, domains)
+    prepared = Prepared(fingerprint, place(fingerprint, cache), known, domains, collection.repeated)
     work = cache / "preparing" / fingerprint
     once(prepared.folder, lambda: _write(prepared, work, settings, collection, report), report)
     _write_domains(prepared, collection)
-    remember(pointed, {"fingerprint": fingerprint, "domains": domains})
+    remember(pointed, {"fingerprint": fingerprint, "domains": domains, "repeated": collection.repeated})
     return prepared
 
 
@@ -126,7 +144,8 @@ def _remembered(pointed: Path, known: TaskSettings, cache: Path) -> Prepared | N
     found = remembered(pointed)
     if found is None:
         return None
-    prepared = Prepared(found["fingerprint"], place(found["fingerprint"], cache), known, found.get("domains"))
+    folder = place(found["fingerprint"], cache)
+    prepared = Prepared(found["fingerprint"], folder, known, found.get("domains"), found.get("repeated"))
     there = intact(prepared.folder) and (prepared.domains is None or intact(_domains_file(prepared)))
     return prepared if there else None
 

@@ -33,10 +33,10 @@ class PreparedFolder:
         meta: dict[str, Any] = json.loads(verified(self.folder / "meta.json").read_text(encoding="utf-8"))
         return meta
 
-    def _table(self, name: str) -> "pd.DataFrame":
+    def _table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.read_parquet(verified(self.folder / f"{name}.parquet"))
+        return pd.read_parquet(verified(self.folder / f"{name}.parquet"), columns=columns)
 
 
 def place(fingerprint: str, cache: Path) -> Path:

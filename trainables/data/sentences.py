@@ -16,6 +16,7 @@ from trainables.data import reading, sts
 from trainables.data.prepared_folder import PreparedFolder, once, place, pointer, remember, remembered, rows_digest
 from trainables.encoder_specification import SentencesSettings
 from trainables.errors import UserError
+from trainables.overlaps import Overlap, Texts, count_overlaps, load_overlaps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,16 @@ class PreparedSentences(PreparedFolder):
         """The training sentences, each once, in the order of the file."""
         return self._table("sentences")["text"].tolist()
 
+    def overlaps(self) -> list[Overlap]:
+        """Sentences that several splits contain, as `trainables.overlaps` counts them."""
+        return load_overlaps(self.folder, lambda: count_overlaps(self._sentences_by_split(), "sentences"))
+
+    def _sentences_by_split(self) -> dict[str, Texts]:
+        found, pairs = {"train": Texts(self.sentences())}, self.pairs()
+        for split, own in pairs.groupby("split"):
+            found[str(split)] = Texts(list(dict.fromkeys((*own["first"], *own["second"]))))
+        return found
+
     def pairs(self, split: str | None = None) -> "pd.DataFrame":
         """split, query_id, document_id, first, second, relevant, pair_id, as in `sts.Pair`; of one split or both, dev
         first."""
@@ -50,8 +61,8 @@ class PreparedSentences(PreparedFolder):
 
 
 def public(settings: SentencesSettings) -> SentencesSettings:
-    """The settings as they identify data and runs: no path."""
-    return settings.model_copy(update={"path": None, "evaluation_path": None})
+    """The settings as they identify data and runs: no path, no permission."""
+    return settings.model_copy(update={"path": None, "evaluation_path": None, "allowed_overlap": None})
 
 
 def find(settings: SentencesSettings, cache: Path) -> PreparedSentences | None:

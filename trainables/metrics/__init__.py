@@ -9,13 +9,22 @@ from trainables.metrics.probabilities import (
     negative_log_likelihood,
     reliability_curve,
 )
-from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
+from trainables.metrics.ranking import (
+    RERANKING,
+    average_precision,
+    metric,
+    ndcg_at,
+    position,
+    recall_at,
+    reciprocal_rank,
+)
 from trainables.metrics.registry import MINIMISED, Measure, measure
 from trainables.metrics.similarity import PERCENT, set_of
 
 __all__ = [
     "MINIMISED",
     "PERCENT",
+    "RERANKING",
     "Measure",
     "Reliability",
     "average_precision",

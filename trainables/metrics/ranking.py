@@ -20,6 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Values = NDArray[np.float64]
+RERANKING = (
+    "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
+    "and cannot be compared with figures of retrieval from a whole collection."
+)
+"""Of every metric of ranked lists here."""
 
 
 def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Values:
