@@ -74,8 +74,12 @@ class Disk(Storage):
             descriptor = os.open(self.folder / note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        except OSError:  # half a note would be respected as somebody's for a while
+            (self.folder / note).unlink(missing_ok=True)
+            raise
         return True
 
     def peek(self, note: str) -> Note | None:

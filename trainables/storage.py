@@ -61,7 +61,7 @@ class Storage(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Removes a folder, if there is one."""
+        """Removes a folder, if there is one; where that is not possible, it stays."""
 
     @abstractmethod
     def touch(self, name: str) -> None:
