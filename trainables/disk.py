@@ -53,6 +53,14 @@ class Disk(Storage):
                     about = path.stat()
                     yield File(path.relative_to(self.folder).as_posix(), about.st_size, about.st_mtime)
 
+    def size(self, name: str) -> int:
+        total = 0
+        for place, _, files in os.walk(self.folder / name):
+            for file in files:
+                with suppress(FileNotFoundError):
+                    total += Path(place, file).stat().st_size
+        return total
+
     def put_file(self, name: str, source: Path) -> None:
         with whole_file(self.folder / name) as temporary:
             shutil.copyfile(source, temporary)

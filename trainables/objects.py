@@ -71,6 +71,13 @@ class Objects(Storage):
             if "/" in path[start:]:
                 yield File(path[start:], about["size"], self._system.modified(path).timestamp())
 
+    def size(self, name: str) -> int:
+        self._system.invalidate_cache()
+        try:
+            return sum(about["size"] for about in self._system.find(self._path(name), detail=True).values())
+        except FileNotFoundError:
+            return 0
+
     def put_file(self, name: str, source: Path) -> None:
         try:
             self._system.put_file(str(source), self._path(name))

@@ -72,6 +72,10 @@ class Storage(ABC):
         """All files of all folders, unfinished ones left out."""
 
     @abstractmethod
+    def size(self, name: str) -> int:
+        """Bytes of the files below a folder; 0 where there is none."""
+
+    @abstractmethod
     def put_file(self, name: str, source: Path) -> None:
         """Copies a file of this machine to `name`, a path in the storage, whole; one that is there is replaced."""
 
