@@ -12,7 +12,7 @@ A hyperparameter that only some schedules have is judged among the configuration
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -130,10 +130,11 @@ def _shares(proposals: list[Proposal], search: SystemSearch, objective: str) -> 
     if np.ptp(scores) == 0:
         return {}
     names = [name for name in search.grid if all(name in p.values for p in proposals)]
-    distributions = {name: _places(search, name) for name in names}
+    axes = {name: _axis(search, name) for name in names}
+    distributions = {name: axis.distribution for name, axis in axes.items()}
     study = _quiet_study()
     for proposal, score in zip(proposals, scores, strict=True):
-        params = {name: _place(search, name, proposal) for name in names}
+        params = {name: axis.places[proposal.values[name]] for name, axis in axes.items()}
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=score))
     evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=_SEED)
     found = evaluator.evaluate(study, params=names)
@@ -153,22 +154,24 @@ def _quiet_study() -> "optuna.Study":
         optuna.logging.set_verbosity(before)
 
 
-def _values(search: SystemSearch, name: str) -> list[int | float | str]:
-    """Of the grid, with any that was tried beside it."""
-    tried = [p.values[name] for p in search.proposals if name in p.values]
-    return sorted({*search.grid[name], *tried}, key=lambda value: (isinstance(value, str), value))
+class _Axis(NamedTuple):
+    """A hyperparameter as the forest is told it."""
+
+    distribution: "optuna.distributions.BaseDistribution"
+    places: dict[int | float | str, float | str]
+    """By value: a number's place among all values; a text is its own."""
 
 
-def _places(search: SystemSearch, name: str) -> "optuna.distributions.BaseDistribution":
-    """Half a place beyond the first and the last, so that every value has the same share of the range."""
+def _axis(search: SystemSearch, name: str) -> _Axis:
+    """The values of the grid, with any that was tried beside it.
+
+    The range of numbers ends half a place beyond the first and the last, so that every value has the same share of it.
+    """
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    values = _values(search, name)
+    tried = [p.values[name] for p in search.proposals if name in p.values]
+    values = sorted({*search.grid[name], *tried}, key=lambda value: (isinstance(value, str), value))
+    places = {value: value if isinstance(value, str) else float(i) for i, value in enumerate(values)}
     if isinstance(values[0], str):
-        return CategoricalDistribution(values)
-    return FloatDistribution(-0.5, len(values) - 0.5)
-
-
-def _place(search: SystemSearch, name: str, proposal: Proposal) -> float | str:
-    value = proposal.values[name]
-    return value if isinstance(value, str) else float(_values(search, name).index(value))
+        return _Axis(CategoricalDistribution(values), places)
+    return _Axis(FloatDistribution(-0.5, len(values) - 0.5), places)

@@ -8,6 +8,7 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter
 
@@ -45,9 +46,12 @@ def start(study: Study) -> int:
 
 
 class _Kept(FIFOScheduler):
-    """Keeps the processes of idle places. Tune by itself ends all but one of them, and a new one loads libraries for 10
-    seconds or more: trials that are shorter than that would from then on run one after the other, since Tune gives up
-    a process that is starting as soon as another one is free."""
+    """Keeps the processes of idle places, and forgets trials that have ended.
+
+    Tune by itself ends all but one of the processes, and a new one loads libraries for 10 seconds or more: trials that
+    are shorter than that would from then on run one after the other, since Tune gives up a process that is starting as
+    soon as another one is free. It keeps all trials, and writes all of them down every few seconds.
+    """
 
     def __init__(self, places: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -58,6 +62,26 @@ class _Kept(FIFOScheduler):
         if self._places:
             tune_controller._actor_cache.increase_max(trial.placement_group_factory, by=self._places)
             self._places = 0
+        _forget_ended(tune_controller)
+
+
+def _forget_ended(tune_controller: Any) -> None:
+    """A study's records are its results."""
+    for trial in [trial for trial in tune_controller._trials if trial.is_finished()]:
+        tune_controller._trials.remove(trial)
+        tune_controller._trial_metadata.pop(trial.trial_id, None)
+        for name in ("_live_trials", "_stopped_trials", "_failed_trials", "_trials_to_cache"):
+            getattr(tune_controller, name).discard(trial)
+
+
+class _Silent(TrialProgressCallback):
+    """Replaces a callback of Tune's that prints nothing here either but remembers every trial."""
+
+    def log_result(self, *_: Any, **__: Any) -> None:
+        """Prints and keeps nothing."""
+
+    def on_trial_complete(self, *_: Any, **__: Any) -> None:
+        """The same."""
 
 
 def run(
@@ -102,7 +126,7 @@ def run(
             verbose=0,
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # the storage of stages has the states
             failure_config=tune.FailureConfig(max_failures=0),  # the searcher tries again, and knows when that is vain
-            callbacks=[Failures(searcher), *([watch] if watch else [])],
+            callbacks=[_Silent(), Failures(searcher), *([watch] if watch else [])],
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)

@@ -134,7 +134,7 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
 
     def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
         progress.errand(errand, entry)
-        budget.keep()
+        budget.after(errand)
         after()
 
     concurrent = execute.start(study)
@@ -143,6 +143,7 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.begin()
         execute.run(work, scribe, concurrent, ended, progress.parts, say)
+        budget.keep()
     finally:
         ray.shutdown()
 

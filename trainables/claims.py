@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from trainables.processes import gone, machine
 from trainables.storage import Note, Storage
@@ -51,7 +51,8 @@ class Claims:
         finally:
             ended.set()
             beats.join()
-            self._storage.drop(note, mine)
+            with _ignored_faults():
+                self._storage.drop(note, mine)
 
     @contextmanager
     def held(self, name: str, waited: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -86,7 +87,8 @@ class Claims:
     def _stay_alive(self, note: str, mine: str, ended: threading.Event) -> None:
         """In a thread, because a step or an evaluation may take longer than a claim without a sign of life lasts."""
         while not ended.wait(self._beat):
-            self._storage.renew(note, mine)
+            with _ignored_faults():
+                self._storage.renew(note, mine)
 
     def _drop_if_dead(self, note: str) -> None:
         found = self._storage.peek(note)
@@ -98,6 +100,14 @@ class Claims:
             self._seen[note] = (found, since)
         if _dead(found.text) or time.monotonic() - since > self._stale:
             self._storage.drop(note, found.text)
+
+
+def _ignored_faults() -> AbstractContextManager[None]:
+    """Ignores every error: a claim that cannot be renewed or dropped goes stale, while its holder's work stands.
+
+    The file systems of fsspec raise errors of their own kinds.
+    """
+    return suppress(Exception)
 
 
 def _dead(text: str) -> bool:

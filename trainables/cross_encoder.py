@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from trainables.dropout import NONE, Dropout
+from trainables.errors import UserError
 from trainables.packed import Batch
 from trainables.specification import ModelSettings
 from trainables.transformer import Transformer, fresh_layer, pretrained
@@ -63,7 +64,14 @@ class CrossEncoder(Transformer):
 
 
 def tokenizer(path: Path, added: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
-    """The model's own tokenizer, which also knows the special tokens `added`."""
+    """The model's own tokenizer, which also knows the special tokens `added`.
+
+    Raises:
+        UserError: it knows no words. Transformers makes such a tokenizer where a model has another kind's vocabulary.
+    """
     made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    if made.vocab_size <= len(made.all_special_ids):
+        reason = f"the tokenizer in {path.name!r} finds no vocabulary"
+        raise UserError("model.name", reason, f"the file that {type(made).__name__} reads")
     made.add_tokens(list(added), special_tokens=True)
     return made

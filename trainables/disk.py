@@ -53,6 +53,14 @@ class Disk(Storage):
                     about = path.stat()
                     yield File(path.relative_to(self.folder).as_posix(), about.st_size, about.st_mtime)
 
+    def size(self, name: str) -> int:
+        total = 0
+        for place, _, files in os.walk(self.folder / name):
+            for file in files:
+                with suppress(FileNotFoundError):
+                    total += Path(place, file).stat().st_size
+        return total
+
     def put_file(self, name: str, source: Path) -> None:
         with whole_file(self.folder / name) as temporary:
             shutil.copyfile(source, temporary)
@@ -74,8 +82,12 @@ class Disk(Storage):
             descriptor = os.open(self.folder / note, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        except OSError:  # half a note would be respected as somebody's for a while
+            (self.folder / note).unlink(missing_ok=True)
+            raise
         return True
 
     def peek(self, note: str) -> Note | None:

@@ -18,7 +18,12 @@ class Eviction(NamedTuple):
     """What an eviction did."""
 
     removed: list[str]
-    left: int  # bytes
+    staying: list[Unit]
+
+    @property
+    def left(self) -> int:
+        """Bytes of what stays."""
+        return sum(unit.bytes for unit in self.staying)
 
 
 def units(files: Iterable[File]) -> list[Unit]:
@@ -45,17 +50,19 @@ def excess(found: list[Unit], needed: Set[str], budget: int) -> list[Unit]:
     return going
 
 
-def evict(storage: Storage, needed: Callable[[], Set[str]], budget: int) -> Eviction:
+def evict(storage: Storage, needed: Callable[[], Set[str]], budget: int, room: int = 0) -> Eviction:
     """Removes what exceeds the budget.
 
     Args:
         storage: of the states; other studies may be using it, and compute again what they miss.
         needed: names of units that must stay; asked only when the budget is exceeded.
         budget: bytes.
+        room: bytes below the budget that are freed as well when it is exceeded.
     """
     found = units(storage.files())
-    total = sum(unit.bytes for unit in found)
-    going = excess(found, needed(), budget) if total > budget else []
+    exceeded = sum(unit.bytes for unit in found) > budget
+    going = excess(found, needed(), budget - room) if exceeded else []
     for unit in going:
         storage.remove(unit.name)
-    return Eviction([unit.name for unit in going], total - sum(unit.bytes for unit in going))
+    gone = {unit.name for unit in going}
+    return Eviction([unit.name for unit in going], [unit for unit in found if unit.name not in gone])

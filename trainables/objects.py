@@ -51,13 +51,14 @@ class Objects(Storage):
         return sorted(name for name in found if self._system.exists(self._path(name, SEAL)))
 
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):  # the seal first: what is left of the folder then does not count
-            self._system.rm_file(self._path(name, SEAL))
-        with suppress(FileNotFoundError):
+        with suppress(Exception):  # the file systems of fsspec raise errors of their own kinds
+            with suppress(FileNotFoundError):  # the seal first: what is left of the folder then does not count
+                self._system.rm_file(self._path(name, SEAL))
             self._system.rm(self._path(name), recursive=True)
 
     def touch(self, name: str) -> None:
-        self._system.pipe_file(self._path(name, "used"), b"")
+        with suppress(Exception):
+            self._system.pipe_file(self._path(name, "used"), b"")
 
     def files(self) -> Iterator[File]:
         self._system.invalidate_cache()
@@ -69,6 +70,13 @@ class Objects(Storage):
         for path, about in found.items():
             if "/" in path[start:]:
                 yield File(path[start:], about["size"], self._system.modified(path).timestamp())
+
+    def size(self, name: str) -> int:
+        self._system.invalidate_cache()
+        try:
+            return sum(about["size"] for about in self._system.find(self._path(name), detail=True).values())
+        except FileNotFoundError:
+            return 0
 
     def put_file(self, name: str, source: Path) -> None:
         try:

@@ -12,21 +12,27 @@ from pathlib import Path
 def machine() -> str:
     """8 hexadecimal digits for this machine, its boot and its process namespace: where a process number means one
     process. A hash, since the names of other people's machines are nobody's business."""
-    facts = [platform.node(), str(uuid.getnode())]
-    for read in (_boot, _namespace):
-        try:
-            facts.append(read())
-        except OSError:  # no /proc on this system
-            continue
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:8]
+    address, boot = uuid.getnode(), _text("/proc/sys/kernel/random/boot_id")
+    hardware = str(address)
+    if address >> 40 & 1:  # there is no network card: the address was drawn for this process alone
+        identity = _text("/etc/machine-id")
+        hardware = identity if boot or identity else hardware
+    facts = [platform.node(), hardware, boot, _namespace()]
+    return hashlib.sha256("\n".join(fact for fact in facts if fact).encode()).hexdigest()[:8]
 
 
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8")
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:  # not on this system
+        return ""
 
 
 def _namespace() -> str:
-    return os.readlink("/proc/self/ns/pid")
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:  # no /proc on this system
+        return ""
 
 
 def cores() -> int:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +105,14 @@ class RankerRun(Run):
         if specification.model.pooling == "cosine":
             count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
-        settings, seed = specification.training, specification.seed
-        return RankerTrainer(model, settings, seed, self.data, lambda: self._curriculum)
+        prepared, waited = self.data.prepared, self._waited
+
+        @cache
+        def curriculum() -> Curriculum | None:  # without the run: who holds each other keeps files open and memory
+            settings = job.specification.curriculum
+            return Curriculum(settings, of_training(job, prepared, waited)) if settings else None
+
+        return RankerTrainer(model, specification.training, specification.seed, self.data, curriculum)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, self._train_pairs, after_step)
@@ -116,12 +122,6 @@ class RankerRun(Run):
 
     def _measured(self, metric: str, split: str, scores: np.ndarray) -> float:
         return mean_metric(metric, scores, self.data.pairs(split))
-
-    @cached_property
-    def _curriculum(self) -> Curriculum | None:
-        """The order in which the training queries come; none: any."""
-        settings = self.job.specification.curriculum
-        return Curriculum(settings, of_training(self.job, self.data.prepared, self._waited)) if settings else None
 
     @cached_property
     def _train_pairs(self) -> Pairs:

@@ -61,7 +61,7 @@ class Storage(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Removes a folder, if there is one."""
+        """Removes a folder, if there is one; where that is not possible, it stays."""
 
     @abstractmethod
     def touch(self, name: str) -> None:
@@ -70,6 +70,10 @@ class Storage(ABC):
     @abstractmethod
     def files(self) -> Iterator[File]:
         """All files of all folders, unfinished ones left out."""
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Bytes of the files below a folder; 0 where there is none."""
 
     @abstractmethod
     def put_file(self, name: str, source: Path) -> None:

@@ -19,7 +19,19 @@ _FILES = (
     "vocab.txt",
     "merges.txt",
 )
-_VOCABULARIES = ("tokenizer.json", "vocab.txt", "merges.txt")
+_OTHERS = (
+    "*.model",
+    "added_tokens.json",
+    "bpe.codes",
+    "dict.txt",
+    "model-*.safetensors",
+    "model.safetensors.index.json",
+    "tokenizer.*.json",
+    "vocab.json",
+)
+"""Patterns of the files that only some models have: other vocabularies, and weights in several files."""
+_VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
+"""Patterns of the files that hold a vocabulary: any of these groups."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Model types whose position numbers start after the padding's."""
@@ -27,7 +39,7 @@ _ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
 """Model types whose layers are those that `packed` computes."""
 
 
-def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES) -> Path:
+def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES + _OTHERS) -> Path:
     """The folder with the model's files.
 
     Args:
@@ -109,11 +121,16 @@ def check(path: Path, model: CommonModel) -> None:
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
     if length is not None and model.max_length > length:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
-    if not any((path / name).is_file() for name in _VOCABULARIES):
-        expected = f"{', '.join(_VOCABULARIES[:-1])} or {_VOCABULARIES[-1]} beside its weights"
+    if not any(all(_found(path, name) for name in names) for names in _VOCABULARIES):
+        expected = ", ".join(" with ".join(names) for names in _VOCABULARIES[:-1])
+        expected = f"{expected} or {_VOCABULARIES[-1][0]} next to its weights"
         raise UserError("model.name", f"no tokenizer in {path.name!r}", expected)
-    if not (path / "model.safetensors").is_file():
-        raise UserError("model.name", f"no model.safetensors in {path.name!r}", "weights as safetensors")
+    if (path / "adapter_config.json").is_file():  # read only where another package is installed
+        expected = "weights that the adapter is merged into, without adapter_config.json"
+        raise UserError("model.name", f"an adapter in {path.name!r}", expected)
+    for name in _weights(path):
+        if not (path / name).is_file():
+            raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
 
 
 def check_architecture(model_type: str | None) -> None:
@@ -129,13 +146,38 @@ def check_architecture(model_type: str | None) -> None:
 
 def files_digest(path: Path) -> str:
     """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
-    return _digest(path, [name for name in _FILES if (path / name).is_file()])
+    others = {name for pattern in (*_OTHERS, *_weights(path)) for name in _found(path, pattern)}
+    return _digest(path, [name for name in _FILES if (path / name).is_file()] + sorted(others - set(_FILES)))
 
 
 def encoder_digest(path: Path) -> str:
     """The same over everything that a sentence encoder reads from its folder."""
     found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
+    pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read where there are no safetensors
+    found |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
     return _digest(path, sorted(str(file.relative_to(path)) for file in found))
+
+
+def _found(path: Path, pattern: str) -> list[str]:
+    return [file.name for file in path.glob(pattern) if file.is_file()]
+
+
+def _weights(path: Path) -> list[str]:
+    """Names of the files with the weights, as transformers chooses them: one, or an index and the files it names.
+
+    Raises:
+        UserError: the index is damaged.
+    """
+    single, index = "model.safetensors", "model.safetensors.index.json"
+    named = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
+    first = named or (single if (path / single).is_file() or not (path / index).is_file() else index)
+    if not first.endswith(".index.json") or not (path / first).is_file():
+        return [first]
+    try:
+        return [first, *sorted(set(json.loads((path / first).read_text(encoding="utf-8"))["weight_map"].values()))]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{first} in {path.name!r} is damaged ({error})"
+        raise UserError("model.name", reason, "an index that names the files of the weights") from error
 
 
 def _digest(path: Path, names: list[str]) -> str:

@@ -2,16 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
 
-from analysis.importance import FEWEST, importances, seeds_share
+from analysis.importance import FEWEST, _axis, importances, seeds_share
 from analysis.plan import Plan
 from analysis.results import Results
-from analysis.searched import Search
+from analysis.searched import Proposal, Search
 from tests.analysis.builders import PLAN
 
 GRID: dict[str, list[Any]] = {
@@ -79,6 +83,44 @@ def test_where_nothing_can_be_said_no_number_is() -> None:
     one = {row.hyperparameter: row for row in importances(results(fixed, lambda values: values["epsilon"], GRID), [])}
     assert one["switch"].reason == "one value was tried"
     assert one["epsilon"].shares["R10@1"] > 0.95
+
+
+@given(
+    st.lists(st.one_of(st.integers(-3, 3), st.floats(-3, 3, allow_nan=False)), min_size=1, max_size=8, unique=True),
+    st.lists(st.one_of(st.integers(-9, 9), st.floats(-9, 9, allow_nan=False)), max_size=12),
+)
+def test_a_number_is_told_by_its_place_among_all_values(grid: list[float], tried: list[float]) -> None:
+    """The oracle looks every value up in the sorted list."""
+    own = [{"epsilon": value} for value in [*grid, *tried]]
+    search = results(own, lambda _: 0.0, {"epsilon": grid}).search
+    assert search is not None
+    axis = _axis(search.systems["T-LS"], "epsilon")
+    values = sorted({*grid, *tried})
+    assert [axis.places[value["epsilon"]] for value in own] == [values.index(value["epsilon"]) for value in own]
+    assert axis.distribution == FloatDistribution(-0.5, len(values) - 0.5)
+
+
+class _Counted(tuple[Proposal, ...]):
+    """Counts how often all proposals are gone through."""
+
+    passes = 0
+
+    def __iter__(self) -> Iterator[Proposal]:
+        _Counted.passes += 1
+        return super().__iter__()
+
+
+def test_the_work_grows_with_the_proposals_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    def passes(count: int) -> int:
+        made = results([{"epsilon": i / count} for i in range(count)], lambda values: values["epsilon"], GRID)
+        assert made.search is not None
+        search = made.search.systems["T-LS"]
+        counted = search.model_copy(update={"proposals": _Counted(search.proposals)})
+        monkeypatch.setattr(_Counted, "passes", 0)
+        importances(replace(made, search=Search.model_construct(systems={"T-LS": counted})), [])
+        return _Counted.passes
+
+    assert passes(20) == passes(80) < 10
 
 
 class _Fixed:

@@ -60,7 +60,8 @@ def conduct(begun: Campaign, order: random.Random | None = None, stop_after: int
         while not trial.step()["done"]:
             pass
         begun.done(errand)
-        budget.keep()
+        budget.after(errand)
+    budget.keep()
     return said
 
 

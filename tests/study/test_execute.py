@@ -9,7 +9,8 @@ from study.execute import _Kept
 
 def kept(scheduler: _Kept | None, ended: int) -> int:
     """Processes that Tune's own cache keeps when so many trials have ended and none is waiting."""
-    controller, trial = SimpleNamespace(_actor_cache=_ObjectCache()), SimpleNamespace(placement_group_factory="a core")
+    controller = SimpleNamespace(_actor_cache=_ObjectCache(), _trials=[])
+    trial = SimpleNamespace(placement_group_factory="a core")
     for number in range(ended):
         if scheduler:
             scheduler.on_trial_add(controller, trial)

@@ -1,5 +1,6 @@
 """A trainable that the product does not know: its file, its space and a line of the registry make a whole study."""
 
+import gc
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from ray.tune.experiment import Trial
 
 import search_spaces.kind
 from analysis import findings
@@ -19,7 +21,7 @@ from analysis.render import table_cells
 from analysis.results import read_records
 from analysis.sources import load as load_results
 from analysis.tables import analyse
-from study import record
+from study import execute, record
 from study.config import load
 from study.preview import preview
 from study.session import conduct
@@ -67,6 +69,8 @@ class Done(NamedTuple):
     study: Study
     place: Path
     file: Path
+    trials: list[int]
+    """Of Tune, that were in memory whenever one was added."""
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +85,16 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         patch.setitem(search_spaces.kind.KINDS, *LINE)
         places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
-        study = load(str(place / "points.toml"), places)
+        study, trials = load(str(place / "points.toml"), places), list[int]()
+        forget = execute._forget_ended
+
+        def counted(tune_controller: Any) -> None:
+            forget(tune_controller)
+            trials.append(sum(isinstance(found, Trial) for found in gc.get_objects()))
+
+        patch.setattr(execute, "_forget_ended", counted)
         conduct(study, time.monotonic())
-        yield Done(study, place, place / "points.toml")
+        yield Done(study, place, place / "points.toml", trials)
 
 
 def entries(done: Done) -> list[dict[str, Any]]:
@@ -104,6 +115,12 @@ def test_every_run_finished_and_trained(done: Done) -> None:
     untrained = [own for own in summaries if own not in trained]
     assert min(own["dev/R10@1"] for own in trained) > max(own["dev/R10@1"] for own in untrained)
     assert any(own["instances_reused"] for own in trained)
+
+
+def test_tune_keeps_no_trial_that_ended(done: Done) -> None:
+    """Else a driver grows with every run. It rests on attributes of Tune's controller that are not public."""
+    assert len(done.trials) > 20
+    assert max(done.trials) <= 4
 
 
 def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:

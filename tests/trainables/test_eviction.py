@@ -65,7 +65,19 @@ def test_states_and_slots_are_evicted_whole(tmp_path: Path, kind: str) -> None:
     assert set(kept.names()) - {"resume"} == {"needed", "new"}
     assert [unit.name for unit in units(kept.files())] == ["needed", "new"]
     assert kept.peek("old.claim") is not None
-    assert evict(kept, lambda: {"needed"}, 0) == (["new"], 10)
+    last = evict(kept, lambda: {"needed"}, 0)
+    assert (last.removed, last.left) == (["new"], 10)
+
+
+@given(st.integers(0, 6), st.integers(0, 70), st.integers(0, 30))
+def test_room_is_made_only_when_the_budget_is_exceeded(count: int, budget: int, room: int) -> None:
+    kept = storage(place("memory", Path()))
+    for number in range(count):
+        put(kept, str(number))
+    found = evict(kept, lambda: {"0"}, budget, room)
+    assert found.left == sum(file.bytes for file in kept.files())
+    assert (found.left > budget - room) <= (10 * count <= budget or found.left == 10)
+    assert (not found.removed) == (10 * count <= budget or count < 2)
 
 
 def test_a_unit_is_a_state_or_a_slot() -> None:

@@ -85,6 +85,13 @@ class TestEveryStorage:
         with kept.read("one") as folder:
             assert (folder / "state").read_text() == "123"
 
+    def test_the_size_of_a_folder_is_that_of_its_files(self, kept: Storage) -> None:
+        put(kept, "one", state="123")
+        put(kept.within("resume").within("run"), "008", state="12345")
+        put(kept.within("resume").within("run2"), "008", state="1234567")
+        found = {name: kept.size(name) for name in ("one", "resume/run", "resume/run/008", "two", "on")}
+        assert found == {"one": 9, "resume/run": 11, "resume/run/008": 11, "two": 0, "on": 0}
+
     def test_a_file_comes_back_as_it_was_put_and_is_replaced_by_the_next(self, kept: Storage, tmp_path: Path) -> None:
         assert kept.paths() == []
         for content in (b"\0\n\r\n", b"", b"longer than before"):

