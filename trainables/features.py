@@ -78,6 +78,12 @@ class Features(NamedTuple):
         """Where a part lies: (tokens of its texts, hidden) in float32."""
         return self.folder / f"part-{part:05}.npy"
 
+    def opened(self, part: int) -> np.ndarray:
+        """A part, mapped; DamagedError where it is not as it was written."""
+        file = self.part_file(part)
+        mapped: np.ndarray = np.load(verified(file, unit=file), mmap_mode="r")
+        return mapped
+
     def missing(self) -> list[int]:
         """Parts not computed yet."""
         return [part for part in range(self.parts) if not present(self.part_file(part))]
@@ -124,13 +130,7 @@ class FeatureReader:
 
     def __init__(self, features: Features) -> None:
         self._features = features
-        self._part = lru_cache(_OPEN_PARTS)(self._opened)
-
-    def _opened(self, part: int) -> np.ndarray:
-        """A part, mapped; DamagedError where it is not as it was written."""
-        file = self._features.part_file(part)
-        mapped: np.ndarray = np.load(verified(file, unit=file), mmap_mode="r")
-        return mapped
+        self._part = lru_cache(_OPEN_PARTS)(features.opened)
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The texts `rows`; inputs (tokens, hidden)."""

@@ -27,7 +27,7 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 RUNS = 200
 MARKS = (20, 60, 100, 140, 200)
-GROWTH = {"driver": 7.0, "worker": 5.0}
+GROWTH = {"driver": 4.0, "worker": 4.0}
 """MB that 100 more runs may take, by a line through the second half. The driver keeps the summaries of all runs; what a
 worker keeps of a run is a leak."""
 _WORKER = ("ray::Trial", "ray::ResourceTrainable")
