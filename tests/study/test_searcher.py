@@ -211,6 +211,22 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     assert lost == []
 
 
+def test_a_run_that_loses_every_node_comes_to_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many, the loss counts as any other fault of its machine."""
+    tune, lost = Tune(tmp_path, monkeypatch), list[bool]()
+    tune.searcher._lost = lambda trial: lost.append(True) or True
+    _, job, _ = tune.begin()
+    tries = 1
+    while tune.told == [] and tries < 100:
+        tune.fail(str(tune.count), "its node has died")
+        tries += 1
+        if not tune.told:
+            _, again, _ = tune.begin()
+            assert again.specification == job.specification
+    assert len(lost) == 12  # ten losses, then a failure and its second try
+    assert error_of(tune, job) == "the trial's node died"
+
+
 def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
     name, *_ = tune.begin()
     for result in ({"parts": 1, "total": 3}, {"parts": 3, "total": 3}, {"instances": 8}):
