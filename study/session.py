@@ -19,6 +19,7 @@ from study.tracking import Scribe, Tracking
 from study.tracking.content import FINDINGS
 from study.tracking.missing import write_missing
 from study.work import Work
+from trainables import interruption
 from trainables.files import write_json
 
 
@@ -128,14 +129,15 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
         budget.keep()
         after()
 
-    concurrent = execute.start(study)
     try:
+        concurrent = execute.start(study)
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.begin()
         execute.run(work, scribe, concurrent, ended, progress.parts, say)
     finally:
-        ray.shutdown()
+        if not interruption.asked():  # then all of Ray's processes are ended at once
+            ray.shutdown()
 
 
 def settle(scribe: Scribe) -> None:

@@ -1,7 +1,8 @@
 """Watches the nodes of a cluster while a study runs: says what a lost node took with it and that it went on elsewhere.
 
 A run whose node is lost has not failed: it starts again on another node, from its last state in the storage of stages.
-A lost node that answers again counts again. Tune itself calls a node that vanished without notice a failure of its trials.
+A lost node that answers again counts again. Tune itself calls a node that vanished without notice a failure of its
+trials.
 """
 
 import json
@@ -23,7 +24,7 @@ _BEAT = 1.0
 _KNOCK = 3.0
 """Seconds in which a living node answers, as a rule."""
 _MISSES = 3
-"""Knocks in a row without an answer after which a node is lost: 10 to 19 seconds, about what the cluster itself takes."""
+"""Knocks in a row without an answer after which a node is lost: 10 to 19 seconds, as the cluster itself takes."""
 _PAUSE = 5.0
 """Seconds between two of them."""
 _RETURN = 10.0

@@ -1,8 +1,11 @@
 """The machine and its processes: which of them wrote a file and whether it is still at it, how many can run at once."""
 
 import hashlib
+import multiprocessing
 import os
 import platform
+import signal
+import threading
 import uuid
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +35,20 @@ def _namespace() -> str:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def end_with_parent() -> None:
+    """For a process that works for another: it would wait for ever for one that was killed. An interrupt is the
+    parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def gone(where: str, process: int) -> bool:

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.processes import Process, processes, tree
 from tests.study.command import comparisons, environment, records, table, weights
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -40,32 +40,6 @@ STUDY = (
     "search.trials.LS=1",
     "cache.interval=0",
 )
-
-
-class Process(NamedTuple):
-    """A process and when it started: a number alone may be another's by now."""
-
-    number: int
-    start: str
-
-
-def _processes() -> dict[Process, int]:
-    """Every process with its parent's number."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-            found[Process(int(path.parent.name), fields[19])] = int(fields[1])
-    return found
-
-
-def _tree(root: int) -> set[Process]:
-    """A process and all that descend from it."""
-    everyone = _processes()
-    tree = {process for process in everyone if process.number == root}
-    while more := {p for p, parent in everyone.items() if parent in {q.number for q in tree}} - tree:
-        tree |= more
-    return tree
 
 
 def _free_port() -> int:
@@ -104,7 +78,7 @@ class Cluster:
                 command, stdout=stream, stderr=stream, cwd=self._place, env=self.environment, start_new_session=True
             )
         self._roots[name] = process.pid
-        self._started |= _tree(process.pid)
+        self._started |= tree(process.pid)
         deadline = time.monotonic() + 120
         while "--block" not in (text := re.sub(r"\x1b\[\d+m", "", log.read_text(encoding="utf-8"))):
             assert process.poll() is None, text
@@ -118,7 +92,7 @@ class Cluster:
 
     def kill(self, name: str) -> None:
         """Kills all processes of a node at once."""
-        for process in _tree(self._roots[name]):
+        for process in tree(self._roots[name]):
             self._started.add(process)
             with suppress(ProcessLookupError):
                 os.kill(process.number, signal.SIGKILL)
@@ -126,8 +100,8 @@ class Cluster:
     def stop(self) -> None:
         """Ends whatever this cluster has started."""
         for process in list(self._started):
-            self._started |= _tree(process.number) if process in _processes() else set()
-        for process in self._started & _processes().keys():
+            self._started |= tree(process.number) if process in processes() else set()
+        for process in self._started & processes().keys():
             with suppress(ProcessLookupError):
                 os.kill(process.number, signal.SIGKILL)
 
