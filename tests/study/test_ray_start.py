@@ -25,7 +25,10 @@ def main():
     from study.config import load
 
     execute.start(load("quick", ["resources.concurrent=1"]))
-    print("ready", flush=True)
+    from study import nodes, watch
+
+    (node,) = nodes.fitting({"CPU": 1.0})
+    print("answers" if watch._answers(node, 1) else "does not answer", flush=True)
     time.sleep(100)
 
 interruption.run(main)
@@ -70,7 +73,7 @@ def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
     process = start(home)
     assert process.stdout is not None
     said = process.stdout.readline()
-    assert said == "ready\n", process.communicate()[1]
+    assert said == "answers\n", process.communicate()[1]
     children = tree(process.pid)
     assert len(children) > 2
     process.send_signal(signal.SIGTERM)
