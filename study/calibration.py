@@ -13,7 +13,7 @@ from study.resolution import resolve
 from study.settings import Study
 from trainables.calibration import Rates, rates
 from trainables.job import Job
-from trainables.processes import end_with_parent
+from trainables.processes import deaf, end_with_parent
 
 _SECONDS = 30.0
 """Of training; with the start, the loading of the model and the evaluation it is about a minute."""
@@ -58,4 +58,6 @@ def _side_by_side(study: Study, job: Job, seconds: float, say: Callable[[str], N
     at_once = places(study)
     say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
     with ProcessPoolExecutor(at_once, get_context("spawn"), end_with_parent) as pool:
-        return list(pool.map(rates, [job] * at_once, [seconds] * at_once))
+        with deaf():
+            found = pool.map(rates, [job] * at_once, [seconds] * at_once)
+        return list(found)

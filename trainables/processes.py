@@ -7,6 +7,8 @@ import platform
 import signal
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,10 +39,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes that are started inside hear no Ctrl-C, from their first moment on: it is the parent's to answer."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def end_with_parent() -> None:
-    """For a process that works for another: it would wait for ever for one that was killed. An interrupt is the
-    parent's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """For a process that works for another: it would wait for ever for one that was killed."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

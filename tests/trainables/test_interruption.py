@@ -174,6 +174,35 @@ def test_what_is_ignored_stays_ignored(tmp_path: Path, processes: list[Started])
     assert process.ended() == (1, "a.command: interrupted by SIGTERM; run the same command again\n")
 
 
+POOL = """
+    import os, signal
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+    from trainables.processes import deaf, end_with_parent
+
+    with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
+        with deaf():
+            found = pool.map(abs, (-1, -2))
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            for worker in interruption._descendants():
+                if worker != child.pid:
+                    os.kill(worker, signal.SIGINT)
+            time.sleep(0.01)
+        print(*found, flush=True)
+    child.kill()
+    return 0
+"""
+
+
+def test_workers_of_a_command_do_not_answer_ctrl_c(tmp_path: Path, processes: list[Started]) -> None:
+    """Not even before they have begun: a terminal sends it to all of them."""
+    process = Started(tmp_path, "-c", SCRIPT.format(body=POOL, grace=60.0))
+    processes.append(process)
+    assert process.output.readline() == "1 2\n"
+    assert process.ended() == (0, "")
+
+
 def test_a_command_that_is_left_alone_ends_with_its_status(tmp_path: Path, processes: list[Started]) -> None:
     process, child = script(tmp_path, "ready(); child.kill(); child.wait(); return 7")
     processes.append(process)

@@ -18,7 +18,7 @@ from trainables.data.pools import Pool
 from trainables.data.samplers import PoolError, sampler
 from trainables.errors import UserError
 from trainables.files import whole_folder
-from trainables.processes import cores, end_with_parent
+from trainables.processes import cores, deaf, end_with_parent
 from trainables.specification import SamplerSettings, TaskSettings
 
 Progress = Callable[[str], None]
@@ -121,7 +121,9 @@ def _everywhere(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], 
             return
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), end_with_parent) as pool:
             try:
-                for done in as_completed([pool.submit(function, *job) for job in jobs]):
+                with deaf():
+                    parts = [pool.submit(function, *job) for job in jobs]
+                for done in as_completed(parts):
                     done.result()
                     bar.update()
             except BaseException:
