@@ -5,6 +5,7 @@ seconds, ends at once, and so does every process that it has started. Either way
 """
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -25,6 +26,7 @@ class _State:
     command = ""
     signal = ""
     running = False
+    unwinding = False
     status: int | None = None
     told = False
     output = 2
@@ -43,6 +45,10 @@ def catch(command: str) -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _answer)
+    source, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(source,), daemon=True).start()
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -100,21 +106,25 @@ def kept() -> Iterator[None]:
 
 
 def _answer(number: int, frame: FrameType | None) -> None:
-    """The handler, in the main thread."""
+    """The handler. It runs in the main thread, which may be busy outside Python."""
+    _state.signal = _state.signal or signal.Signals(number).name
     if _state.status is not None:
         _leave(_state.status)
-    if _state.signal:
-        _late()
-    _state.signal = signal.Signals(number).name
     if not _state.running:
         end(f"{_words()}; nothing was started")
-    timer = threading.Timer(_GRACE, _late)
-    timer.daemon = True
-    timer.start()
-    raise KeyboardInterrupt
+    if not _state.unwinding:
+        _state.unwinding = True
+        raise KeyboardInterrupt
 
 
-def _late() -> NoReturn:
+def _watch(source: int) -> None:
+    """In a thread of its own: ends the command some seconds after the first signal, or with the second one."""
+    while (number := os.read(source, 1)[0]) not in _SIGNALS:
+        continue
+    _state.signal = _state.signal or signal.Signals(number).name
+    select.select([source], [], [], _GRACE)
+    if _state.status is not None:
+        _leave(_state.status)
     end(f"{_words()}; what was finished is safe; run the same command again")
 
 
