@@ -2,6 +2,8 @@
 
 import json
 import socket
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from study import joining, nodes
 from study.config import load
 from study.labels import run_name
 from study.watch import Watch
+from tests.study.command import called
 from trainables.common import Environment
 from trainables.errors import UserError
 
@@ -106,6 +109,38 @@ def test_a_closed_port_is_known_at_once() -> None:
         place = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(UserError, match=rf"^cluster {place}: does not answer \(.*\); expected HOST:PORT"):
             joining.join(load("quick"), place)
+
+
+def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that misses a knock; with real Ray: tests/faults/test_cluster.py."""
+    said: list[str] = []
+    monkeypatch.setattr(joining, "_BEAT", 0.05)
+    monkeypatch.setattr(joining, "_SILENCE", 0.5)
+    monkeypatch.setattr("trainables.interruption.end", said.append)
+    head = socket.create_server(("127.0.0.1", 0))
+    port = head.getsockname()[1]
+    asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path)
+    guard = threading.Thread(target=joining._guard, args=asked, daemon=True)
+    guard.start()
+    time.sleep(0.8)
+    head.close()
+    time.sleep(0.2)
+    with socket.create_server(("127.0.0.1", port)):
+        time.sleep(0.8)
+        assert said == []
+    guard.join(10)
+    safe = f"finished runs are safe in {tmp_path}; the same command goes on from there, once there is a cluster"
+    assert said == [f"the head node of cluster 127.0.0.1:{port} is lost; {safe}"]
+
+
+def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
+    code = (
+        "import os; before = dict(os.environ); import study.joining, study.execute\n"
+        "changed = {name for name, _ in before.items() ^ os.environ.items()}\n"
+        "print(sorted(name for name in changed if name.startswith(('RAY_', 'TUNE_'))))"
+    )
+    found = called(Path(), "-c", code)
+    assert found.stdout == "[]\n", found.stderr
 
 
 @pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.stages"])
