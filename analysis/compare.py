@@ -7,6 +7,11 @@ SCORES is a CSV or Parquet file with columns system, value and, as far as there 
 Without --baseline every system is compared with every other one.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("analysis.compare")
+
 import math
 import sys
 from collections.abc import Sequence
@@ -146,4 +151,4 @@ def _check(alpha: float, margin: float | None) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    interruption.run(main)

@@ -7,6 +7,11 @@ FOLDER is a study's folder or its wandb folder; without W&B files in it, the stu
 lacks are taken from the study's records.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("analysis.report")
+
 import json
 import os
 import shutil
@@ -149,4 +154,4 @@ def _tidy(analysis: Analysis) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    interruption.run(main)

@@ -8,6 +8,11 @@ system's scores: between seeds (of its mean), in what a query means for one syst
 the rest, a query of one run. Of a score per query that is 0 or 1 the rest is at most .5.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("analysis.sample_size")
+
 import argparse
 import math
 import sys
@@ -100,4 +105,4 @@ def _check(asked: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    interruption.run(main)

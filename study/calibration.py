@@ -1,4 +1,4 @@
-"""How fast this study's runs would be: real training, side by side on every place of this machine."""
+"""How fast this study's runs would be: real training, side by side on every place of this machine or of the cluster."""
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -7,10 +7,13 @@ from statistics import fmean
 
 from search_spaces.space import Point
 from study.configuration import Maker
-from study.places import places
+from study.joining import address
+from study.places import places, ready
 from study.resolution import resolve
 from study.settings import Study
 from trainables.calibration import Rates, rates
+from trainables.job import Job
+from trainables.processes import deaf, end_with_parent
 
 _SECONDS = 30.0
 """Of training; with the start, the loading of the model and the evaluation it is about a minute."""
@@ -28,16 +31,14 @@ def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECOND
         What one run of those did in a second, in the mean.
 
     Raises:
-        UserError: the task or the model is not what the study says.
+        UserError: the task or the model is not what the study says, or there is no way into its cluster.
     """
-    at_once = places(study)
+    ready(study)
     study, resolved, prepared = resolve(study, say)
     maker = Maker(study.model_copy(update={"task": prepared.settings}), resolved, "")
     baseline = maker.system(study.kind.baseline, Point(), study.seeds, "baseline")
     job = maker.errand(baseline, baseline.runs[0], "train").job
-    say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
-    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
-        found = list(pool.map(rates, [job] * at_once, [seconds] * at_once))
+    found = _side_by_side(study, job, seconds, say)
     frozen = [rate.frozen for rate in found if rate.frozen is not None]
     return Rates(
         loading=fmean(rate.loading for rate in found),
@@ -45,3 +46,18 @@ def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECOND
         training=fmean(rate.training for rate in found),
         evaluation=fmean(rate.evaluation for rate in found),
     )
+
+
+def _side_by_side(study: Study, job: Job, seconds: float, say: Callable[[str], None]) -> list[Rates]:
+    if address(study) is not None:
+        from study import nodes  # it loads ray
+
+        at_once = nodes.at_once(study)
+        say(f"calibrating: {seconds:.0f} s of training, {at_once} at once on the cluster")
+        return nodes.calls(study, rates, [(job, seconds)] * at_once)
+    at_once = places(study)
+    say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
+    with ProcessPoolExecutor(at_once, get_context("spawn"), end_with_parent) as pool:
+        with deaf():
+            found = pool.map(rates, [job] * at_once, [seconds] * at_once)
+        return list(found)

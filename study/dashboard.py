@@ -4,6 +4,11 @@ Saves a workspace in the study's project: comparisons with corrected p-values, l
 hyperparameters, the metric against epsilon, cost and failures. Saved again it replaces the one saved before.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("study.dashboard")
+
 import json
 import os
 import sys
@@ -35,9 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        print("\nstudy.dashboard: interrupted", file=sys.stderr)
         return 1
     except Exception as error:
         told = " ".join(str(error).split())[:300]
@@ -87,4 +89,4 @@ def _check_installed() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    interruption.run(main)

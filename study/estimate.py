@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from study.joining import address
 from study.settings import Study
 
 if TYPE_CHECKING:
@@ -61,4 +62,5 @@ def calibrated(study: Study, rates: "Rates", queries: dict[str, int]) -> Cost:
     fixed = rates.loading + study.training.evaluations * scores["dev"] / rates.evaluation
     test = rates.loading + scores["test"] / rates.evaluation
     once = sum(scores.values()) / rates.frozen if rates.frozen else 0.0
-    return Cost(fixed, 1 / rates.training, test, once, "a calibration on this machine")
+    where = "this machine" if address(study) is None else "the cluster"
+    return Cost(fixed, 1 / rates.training, test, once, f"a calibration on {where}")

@@ -1,6 +1,8 @@
 """A campaign's errands as Ray Tune trials."""
 
 import logging
+import os
+import secrets
 import shutil
 from collections.abc import Callable
 from math import ceil
@@ -14,7 +16,7 @@ from ray.tune.search import ConcurrencyLimiter
 
 from study import nodes
 from study.config import Study
-from study.joining import address
+from study.joining import address, starting
 from study.places import places
 from study.searcher import CampaignSearcher, Failures, Report
 from study.tracking import Scribe
@@ -30,18 +32,20 @@ _OBJECT_STORE_BYTES = 200_000_000
 def start(study: Study) -> int:
     """Starts Ray, unless this process has joined a cluster; returns how many trials run at once."""
     if address(study) is not None:
-        wanted = nodes.need(study)
-        return study.resources.concurrent or nodes.room(wanted, nodes.fitting(wanted))
+        return nodes.at_once(study)
     concurrent = places(study)
-    ray.init(
-        address="local",
-        num_cpus=concurrent * study.training.threads,
-        resources={name: ceil(amount * concurrent) for name, amount in study.resources.custom.items()},
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=_OBJECT_STORE_BYTES,
-    )
+    # A token of this study's own: Ray would leave one in the home, where clusters that are started later find it.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    with starting():
+        ray.init(
+            address="local",
+            num_cpus=concurrent * study.training.threads,
+            resources={name: ceil(amount * concurrent) for name, amount in study.resources.custom.items()},
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            object_store_memory=_OBJECT_STORE_BYTES,
+        )
     return concurrent
 
 

@@ -1,6 +1,6 @@
 """The way into a running Ray cluster: which one, what is wrong where there is no way in, what the study takes along.
 
-Loads ray only to join, and sets what Ray reads from the environment before it is loaded.
+Loads ray only to join.
 """
 
 import importlib
@@ -11,29 +11,25 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from study.config import Study
+from trainables import interruption
 from trainables.errors import UserError
-
-# No tables or logs of its own, no usage report, no metric from unfinished trials.
-os.environ |= {
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS": "0",
-}
 
 _PACKAGES = ("study", "trainables", "search_spaces", "analysis")
 """What a trial imports of this project."""
 _PATIENCE = 10.0
 """Seconds for the cluster's port to answer."""
+_BEAT = 5.0
+"""Seconds between two looks at the cluster's port."""
+_SILENCE = 35.0
+"""Seconds without an answer after which the head node is lost. Ray itself aborts after 60, with a fatal error."""
 _ENDPOINT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 
 
@@ -56,6 +52,22 @@ def address(study: Study) -> str | None:
     return found
 
 
+@contextmanager
+def starting() -> Iterator[None]:
+    """Around Ray's start, here or into a cluster: no tables or logs of its own, no usage report, no metric from
+    unfinished trials, no answer to signals."""
+    os.environ |= {
+        "RAY_AIR_NEW_OUTPUT": "0",
+        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+        "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+        "TUNE_DISABLE_SIGINT_HANDLER": "1",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    with interruption.kept():
+        yield
+
+
 def join(study: Study, cluster: str) -> None:
     """Connects this process to the cluster at an address.
 
@@ -72,7 +84,7 @@ def join(study: Study, cluster: str) -> None:
     if cluster != "auto":
         _knock(cluster)
     sent: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _packages()}
-    with _one_attempt(), _quiet():
+    with starting(), _one_attempt(), _quiet():
         try:
             ray.init(
                 address=cluster,
@@ -92,6 +104,21 @@ def join(study: Study, cluster: str) -> None:
             raise UserError(
                 _where(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN}"
             ) from None
+    head = ray.get_runtime_context().gcs_address
+    threading.Thread(target=_guard, args=(head, ray.is_initialized, study.folder), daemon=True).start()
+
+
+def _guard(head: str, joined: Callable[[], bool], folder: Path) -> None:
+    """Ends the command when the head node is lost, since nothing that Ray is asked returns then."""
+    answered = time.monotonic()
+    while joined():
+        time.sleep(_BEAT)
+        if _refusal(head, timeout=_BEAT) is None:
+            answered = time.monotonic()
+        elif joined() and time.monotonic() - answered > _SILENCE:
+            safe = f"finished runs are safe in {folder}"
+            goes_on = "the same command goes on from there, once there is a cluster"
+            interruption.end(f"the head node of cluster {head} is lost; {safe}; {goes_on}")
 
 
 def _about(study: Study) -> dict[str, str]:
@@ -131,14 +158,19 @@ def _packages() -> list[str]:
 
 def _knock(cluster: str) -> None:
     """A closed or wrong port is known at once, where Ray tries for a quarter of an hour."""
-    found = _ENDPOINT.fullmatch(cluster)
-    assert found is not None
-    try:
-        socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=_PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        cause = getattr(error, "strerror", None) or str(error)
+    if cause := _refusal(cluster, timeout=_PATIENCE):
         expected = "HOST:PORT as ray start --head printed it, reachable from here"
-        raise UserError(_where(cluster), f"does not answer ({cause})", expected) from None
+        raise UserError(_where(cluster), f"does not answer ({cause})", expected)
+
+
+def _refusal(cluster: str, timeout: float) -> str | None:
+    """Why nothing answers at HOST:PORT; None where something does."""
+    host, _, port = cluster.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=timeout).close()
+    except (OSError, OverflowError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return None
 
 
 @contextmanager

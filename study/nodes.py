@@ -6,10 +6,10 @@ the driver's machine, which needs neither a GPU nor a core for trials.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import ray
@@ -20,6 +20,7 @@ from trainables.common import CommonTraining, Environment
 from trainables.environment import Device, current, resolved
 from trainables.errors import UserError
 
+Answer = TypeVar("Answer")
 Node = Mapping[str, Any]
 """An entry of ray.nodes()."""
 
@@ -66,6 +67,26 @@ def fitting(wanted: Mapping[str, float]) -> list[Node]:
 def room(wanted: Mapping[str, float], nodes: Iterable[Node]) -> int:
     """Trials at once, at least one: each node's own number added up, for no trial is spread over two nodes."""
     return max(1, sum(held(node, wanted) for node in nodes))
+
+
+def at_once(study: Study) -> int:
+    """Trials at once on the cluster: as many as its nodes hold, unless the study names a number."""
+    wanted = need(study)
+    return study.resources.concurrent or room(wanted, fitting(wanted))
+
+
+def calls(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
+    """Calls a function on the cluster with each of the arguments, each call with what a trial takes.
+
+    Raises:
+        Exception: what the function raised.
+    """
+    task = ray.remote(function).options(**options(study))
+    try:
+        answers: list[Answer] = ray.get([task.remote(*each) for each in arguments])
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    return answers
 
 
 def survey(study: Study, model: Path, device: Device, say: Callable[[str], None]) -> Kind:

@@ -5,6 +5,11 @@ by the size of the batch, with the study's model as it is before training (Wu et
 Gaussian noise among the negatives would be beside them.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("study.probe")
+
 import argparse
 import sys
 from collections.abc import Sequence
@@ -12,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from study.config import load
+from study.joining import address
 from study.run import split
 from study.settings import Study
 from trainables.command_line import Parser
@@ -56,6 +62,7 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
 
     from analysis.probe_figure import NOISE, SHARE, SIZE, draw
     from study.configuration import Maker
+    from study.places import ready
     from study.progress import say
     from study.resolution import resolve
     from trainables.files import whole_file
@@ -65,13 +72,20 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError("--output", repr(str(folder)), "a folder that can be written") from error
+    ready(study)
     study, resolved, prepared = resolve(study, say)
     count = min(_SENTENCES, int(prepared.meta()["splits"]["train"]["queries"]))
     maker = Maker(study.model_copy(update={"task": prepared.settings}), resolved, "")
     untrained = maker.controls()[0]
     if wrong := [size for size in sizes if not NEAREST < size <= count]:
         raise UserError("--sizes", wrong[0], f"sizes from {NEAREST + 1} to {count}, the sentences there are")
-    embeddings = runs.embedded(maker.errand(untrained, untrained.runs[0], "train").job, np.arange(count))
+    asked = maker.errand(untrained, untrained.runs[0], "train").job, np.arange(count)
+    if address(study) is None:
+        embeddings = runs.embedded(*asked)
+    else:
+        from study import nodes  # it loads ray
+
+        (embeddings,) = nodes.calls(study, runs.embedded, [asked])
     cosines = nearest(embeddings, sizes)
     table = pd.DataFrame({SIZE: sizes})
     for place in range(cosines.shape[1]):
@@ -86,4 +100,4 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    interruption.run(main)

@@ -3,6 +3,11 @@
 Only what a command needs is imported: --help, --list and --plan load neither torch nor ray.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("study.run")  # before anything that takes time to import
+
 import argparse
 import errno
 import os
@@ -64,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        print(f"\nstudy.run: interrupted; {_safe(folder)}; the same command goes on from there", file=sys.stderr)
-        return 1
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as error:
+        if not isinstance(error, Exception) or interruption.asked():
+            interruption.report("study.run", f"{_safe(folder)}; the same command goes on from there")
+            return 1
         print(f"study.run: {_told(error, folder)}", file=sys.stderr)
         return 1
 
@@ -255,4 +260,4 @@ def _finished(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    interruption.run(main)

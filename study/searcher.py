@@ -28,6 +28,10 @@ from trainables.limits import Limits
 
 TRIES = 3
 """Of an errand that the machine's faults end."""
+_LOSSES = 10
+"""Nodes that an errand may lose without being tried for it: those of a cloud are taken away at any time, but one that
+loses ten has brought them down itself, as a run does that takes all of a node's memory."""
+
 Report = Callable[[Errand, "dict[str, Any] | None"], None]
 
 
@@ -39,6 +43,7 @@ class _Try(NamedTuple):
     before: dict[str, Any] | None  # the record of an earlier try
     first: bool
     faults: int = 0  # tries that the machine ended
+    losses: int = 0  # nodes that were lost under it
 
 
 class CampaignSearcher(Searcher):
@@ -53,7 +58,7 @@ class CampaignSearcher(Searcher):
         scribe: writes to W&B.
         report: told of each errand that ended.
         parts: told how many parts of the frozen layers' outputs are there, and of how many.
-        lost: whether the node of a trial that ended was lost: then it has not failed, however often that happens.
+        lost: whether the node of a trial that ended was lost: then it has not failed, up to `_LOSSES` times.
     """
 
     def __init__(
@@ -122,8 +127,8 @@ class CampaignSearcher(Searcher):
         """A try failed: there is a record of it, of the trial's own or else written here, and another try or an end."""
         with self._noting():
             tried = self._tries.pop(trial.trial_id)
-            if self._lost is not None and self._lost(trial):
-                self._again.append(tried)
+            if self._lost is not None and self._lost(trial) and tried.losses < _LOSSES:
+                self._again.append(tried._replace(losses=tried.losses + 1))
                 return
             silent = time.monotonic() - self._signs[trial.trial_id]
             self._ended(tried, ended(trial, tried.limits, silent))

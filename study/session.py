@@ -21,6 +21,7 @@ from study.tracking import Scribe, Tracking
 from study.tracking.content import FINDINGS
 from study.tracking.missing import write_missing
 from study.work import Work
+from trainables import interruption
 from trainables.files import write_json
 
 
@@ -137,15 +138,16 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
         budget.after(errand)
         after()
 
-    concurrent = execute.start(study)
     try:
+        concurrent = execute.start(study)
         threads = study.training.threads
         say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.begin()
         execute.run(work, scribe, concurrent, ended, progress.parts, say)
         budget.keep()
     finally:
-        ray.shutdown()
+        if not interruption.asked():  # then all of Ray's processes are ended at once
+            ray.shutdown()
 
 
 def settle(scribe: Scribe) -> None:

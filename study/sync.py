@@ -4,6 +4,11 @@ It is made from the records, whether W&B's files were written offline, W&B was a
 has a part of it gets the rest; once more, and nothing is sent.
 """
 
+from trainables import interruption
+
+if __name__ == "__main__":
+    interruption.catch("study.sync")
+
 import os
 import sys
 from collections.abc import Sequence
@@ -31,9 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"study.sync: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\nstudy.sync: interrupted; the same command goes on", file=sys.stderr)
-        return 1
     except OSError as error:  # a full disk, or one that must not be written to
         told = os.strerror(error.errno or 0).lower()
         print(f"study.sync: {told}; the same command goes on", file=sys.stderr)
@@ -70,4 +72,4 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    interruption.run(main)

@@ -1,13 +1,15 @@
 """Watches the nodes of a cluster while a study runs: says what a lost node took with it and that it went on elsewhere.
 
-A run whose node is lost has not failed: it starts again on another node, from its last state in the storage of stages,
-as often as that happens. Tune itself calls a node that vanished without notice a failure of its trials.
+A run whose node is lost has not failed: it starts again on another node, from its last state in the storage of stages.
+A lost node that answers again counts again. Tune itself calls a node that vanished without notice a failure of its
+trials.
 """
 
 import json
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -20,7 +22,13 @@ from study.labels import run_name
 _BEAT = 1.0
 """Seconds between two looks at the cluster."""
 _KNOCK = 3.0
-"""Seconds in which a living node answers."""
+"""Seconds in which a living node answers, as a rule."""
+_MISSES = 3
+"""Knocks in a row without an answer after which a node is lost: 10 to 19 seconds, as the cluster itself takes."""
+_PAUSE = 5.0
+"""Seconds between two of them."""
+_RETURN = 10.0
+"""Seconds after which a lost node that the cluster still lists is knocked at again."""
 
 
 class Watch(Callback):
@@ -35,7 +43,7 @@ class Watch(Callback):
     def __init__(self, wanted: Mapping[str, float], say: Callable[[str], None], resize: Callable[[int], None]) -> None:
         self._wanted, self._say, self._resize = wanted, say, resize
         self._known = {node["NodeID"]: node for node in nodes.fitting(wanted)}
-        self._gone: set[str] = set()
+        self._gone: dict[str, float] = {}  # lost node -> when it was last knocked at
         self._untold: dict[str, list[str]] = {}  # lost node -> its runs
         self._asked: dict[str, ray.ObjectRef[str]] = {}  # trial -> the node that it runs on
         self._moving: set[str] = set()  # names of runs whose node was lost, until they end
@@ -48,8 +56,10 @@ class Watch(Callback):
             return
         self._looked = time.monotonic()
         listed = {node["NodeID"]: node for node in nodes.fitting(self._wanted)}
-        for node in self._known.keys() - listed.keys() - self._gone:
+        for node in self._known.keys() - listed.keys() - self._gone.keys():
             self._lose(node)
+        for node in self._gone.keys() & listed.keys():
+            self._try_again(node, listed[node])
         living = {node: facts for node, facts in listed.items() if node not in self._gone}
         joined = len(living.keys() - self._known.keys())
         if self._untold:
@@ -74,7 +84,7 @@ class Watch(Callback):
     def lost(self, trial: Trial) -> bool:
         """Whether the node of a trial whose process ended was lost; what else was on it is told with it."""
         node = self._node_of(trial)
-        if node is None or _answers(self._known.get(node)):
+        if node is None or _answers(self._known.get(node), 1 if node in self._gone else _MISSES):
             return False
         self._moving.add(_name(trial))
         self._lose(node).append(_name(trial))
@@ -98,8 +108,14 @@ class Watch(Callback):
             return None
 
     def _lose(self, node: str) -> list[str]:
-        self._gone.add(node)
+        self._gone[node] = time.monotonic()
         return self._untold.setdefault(node, [])
+
+    def _try_again(self, node: str, facts: nodes.Node) -> None:
+        if time.monotonic() - self._gone[node] > _RETURN:
+            self._gone[node] = time.monotonic()
+            if _answers(facts, 1):
+                del self._gone[node]
 
     def _tell(self, left: int) -> None:
         runs = [name for names in self._untold.values() for name in names]
@@ -118,15 +134,15 @@ def _node(_: object) -> str:
     return found
 
 
-def _answers(node: nodes.Node | None) -> bool:
-    """Whether a node is there. The cluster itself takes a quarter of a minute to miss one."""
-    if node is None:
-        return False
-    try:
-        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=_KNOCK).close()
-    except OSError:
-        return False
-    return True
+def _answers(node: nodes.Node | None, times: int) -> bool:
+    """Whether a node is there: one of so many knocks is answered."""
+    for count in range(times if node else 0):
+        time.sleep(_PAUSE if count else 0)
+        with suppress(OSError):
+            assert node is not None
+            socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=_KNOCK).close()
+            return True
+    return False
 
 
 def _name(trial: Trial) -> str:

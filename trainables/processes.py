@@ -1,9 +1,14 @@
 """The machine and its processes: which of them wrote a file and whether it is still at it, how many can run at once."""
 
 import hashlib
+import multiprocessing
 import os
 import platform
+import signal
+import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,6 +43,28 @@ def _namespace() -> str:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes that are started inside hear no Ctrl-C, from their first moment on: it is the parent's to answer."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent() -> None:
+    """For a process that works for another: it would wait for ever for one that was killed."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def gone(where: str, process: int) -> bool:

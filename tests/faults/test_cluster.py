@@ -1,5 +1,6 @@
 """A study submitted as a job to a cluster of two nodes, one of which is killed in the middle."""
 
+import json
 import os
 import re
 import signal
@@ -11,11 +12,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from study.probe import main as probe
+from tests.processes import Process, processes, tree
 from tests.study.command import comparisons, environment, records, table, weights
+from tests.study.test_probe_command import arguments
+from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 pytest.importorskip("aiohttp_cors", reason="jobs need ray[default]")
@@ -40,32 +44,6 @@ STUDY = (
     "search.trials.LS=1",
     "cache.interval=0",
 )
-
-
-class Process(NamedTuple):
-    """A process and when it started: a number alone may be another's by now."""
-
-    number: int
-    start: str
-
-
-def _processes() -> dict[Process, int]:
-    """Every process with its parent's number."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-            found[Process(int(path.parent.name), fields[19])] = int(fields[1])
-    return found
-
-
-def _tree(root: int) -> set[Process]:
-    """A process and all that descend from it."""
-    everyone = _processes()
-    tree = {process for process in everyone if process.number == root}
-    while more := {p for p, parent in everyone.items() if parent in {q.number for q in tree}} - tree:
-        tree |= more
-    return tree
 
 
 def _free_port() -> int:
@@ -104,7 +82,7 @@ class Cluster:
                 command, stdout=stream, stderr=stream, cwd=self._place, env=self.environment, start_new_session=True
             )
         self._roots[name] = process.pid
-        self._started |= _tree(process.pid)
+        self._started |= tree(process.pid)
         deadline = time.monotonic() + 120
         while "--block" not in (text := re.sub(r"\x1b\[\d+m", "", log.read_text(encoding="utf-8"))):
             assert process.poll() is None, text
@@ -116,18 +94,25 @@ class Cluster:
         """Adds a node."""
         self._start(name, f"--address={self.address}", "--num-cpus=1")
 
-    def kill(self, name: str) -> None:
-        """Kills all processes of a node at once."""
-        for process in _tree(self._roots[name]):
+    def kill(self, name: str, only: str = "") -> None:
+        """Kills all processes of a node at once, or those of a program."""
+        for process in tree(self._roots[name]):
             self._started.add(process)
+            if only and not Path(f"/proc/{process.number}/comm").read_text(encoding="utf-8").startswith(only):
+                continue
             with suppress(ProcessLookupError):
                 os.kill(process.number, signal.SIGKILL)
+
+    def logs(self) -> str:
+        """What the processes of tasks wrote on the nodes."""
+        paths = self._place.glob("*/session_*/logs/worker-*.out")
+        return "".join(path.read_text(encoding="utf-8", errors="replace") for path in paths)
 
     def stop(self) -> None:
         """Ends whatever this cluster has started."""
         for process in list(self._started):
-            self._started |= _tree(process.number) if process in _processes() else set()
-        for process in self._started & _processes().keys():
+            self._started |= tree(process.number) if process in processes() else set()
+        for process in self._started & processes().keys():
             with suppress(ProcessLookupError):
                 os.kill(process.number, signal.SIGKILL)
 
@@ -182,7 +167,11 @@ def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recove
         assert "2 trials at once" in reference.stdout
     (cache / "stages").rename(tmp_path / "stages")
 
-    with cluster(1, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN) as two:
+    home = tmp_path / "home"  # with a token, as the README has it made
+    home.mkdir()
+    made = environment(HOME=str(home))
+    subprocess.run([*RAY, "get-auth-token", "--generate"], env=made, check=True, capture_output=True, timeout=60)
+    with cluster(1, RAY_AUTH_MODE="token", HOME=str(home)) as two:
         two.join("second")
         refused = command(two, *study(tmp_path / "refused", cache), RAY_AUTH_TOKEN=TOKEN[::-1])
         assert refused.returncode == 2
@@ -213,3 +202,51 @@ def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recove
     assert weights(tmp_path / "two") == weights(tmp_path / "one")
     assert records(tmp_path / "two").keys() == records(tmp_path / "one").keys()
     assert comparisons(tmp_path / "two" / "study" / "report") == comparisons(tmp_path / "one" / "study" / "report")
+
+
+def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
+        asked = [*study(tmp_path, tmp_path / "cache"), "--address", one.address]
+        with log.open("w", encoding="utf-8") as stream:
+            driver = subprocess.Popen(
+                [sys.executable, "-m", "study.run", *asked], stdout=stream, stderr=stream, env=one.environment
+            )
+        deadline = time.monotonic() + 300
+        while training(tmp_path / "cache") < 1:
+            assert driver.poll() is None, log.read_text(encoding="utf-8")
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        one.kill("head", only="gcs_server")
+        lost = time.monotonic()
+        assert driver.wait(timeout=100) == 1
+    assert time.monotonic() - lost < 60
+    *_, said = log.read_text(encoding="utf-8").splitlines()
+    safe = f"finished runs are safe in {tmp_path / 'study'}"
+    goes_on = "the same command goes on from there, once there is a cluster"
+    assert said == f"study.run: the head node of cluster {one.address} is lost; {safe}; {goes_on}"
+    assert "rpc_client" not in log.read_text(encoding="utf-8")
+
+
+def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: Encoders, tmp_path: Path) -> None:
+    asked = [*arguments(encoders, tmp_path), "--sizes", "8", "32"]
+    assert probe(asked) == 0
+    table = tmp_path / "probe" / "probe.csv"
+    here = table.read_bytes()
+    table.unlink()
+    with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
+        plan = command(one, *study(tmp_path / "plan", tmp_path / "cache"), "--plan", "--calibrate", "--json")
+        there = subprocess.run(
+            [sys.executable, "-m", "study.probe", *asked],
+            capture_output=True,
+            text=True,
+            env=one.environment | {"RAY_ADDRESS": one.address},
+            timeout=200,
+            check=False,
+        )
+        nodes = one.logs()
+    assert plan.returncode == 0, plan.stderr
+    assert json.loads(plan.stdout)["cost"]["source"] == "a calibration on the cluster"
+    assert there.returncode == 0, there.stderr
+    assert table.read_bytes() == here
+    assert {"rates", "embedded"} <= set(re.findall(r":task_name:(\w+)", nodes))  # as Ray's workers note

@@ -1,7 +1,9 @@
 """A study whose driver is interrupted and killed again and again ends as one that was left alone."""
 
 import json
+import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -12,16 +14,19 @@ from typing import Any, NamedTuple
 import optuna
 import pytest
 
+from tests.processes import Process, processes, tree
 from tests.study.command import command, comparisons, copy_cache, environment, records, run, table, weights
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-KILLS = 5
+KILLS = 3
+SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
 
 
 def _interruptible() -> None:
     """A shell's background jobs, and all that they start, ignore Ctrl-C otherwise."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for name in SIGNALS:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def started(place: Path, count: int) -> "subprocess.Popen[str]":
@@ -46,7 +51,8 @@ class Disturbed(NamedTuple):
 
     reference: Path
     place: Path
-    told: str
+    told: list[str]
+    left: set[Process]
     known: list[dict[str, int]]
     last: "subprocess.CompletedProcess[str]"
 
@@ -55,19 +61,27 @@ class Disturbed(NamedTuple):
 def disturbed(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
     reference, place, draw = finished_study[0], tmp_path_factory.mktemp("disturbed"), random.Random(0)
     copy_cache(reference, place)
-    interrupted = started(place, 1)
-    interrupted.send_signal(signal.SIGINT)
-    _, told = interrupted.communicate(timeout=100)
-    assert interrupted.returncode == 1
-    known = [records(place)]
-    for moment in sorted(draw.sample(range(2, len(records(reference)) - 3), KILLS)):
+    told, known, children = list[str](), list[dict[str, int]](), set[Process]()
+    for count, name in enumerate(SIGNALS, 1):
+        process = started(place, max(count, len(records(place))))
+        alone, *others = sorted(tree(process.pid), key=lambda one: one.number != process.pid)
+        for child in others if name == "SIGHUP" else []:  # a terminal that is closed tells all of them
+            os.kill(child.number, signal.SIGHUP)
+        process.send_signal(getattr(signal, name))
+        told.append(process.communicate(timeout=60)[1])
+        assert process.returncode == 1
+        known.append(records(place))
+        children |= {alone, *others}
+    time.sleep(5)
+    left = children & processes().keys()
+    for moment in sorted(draw.sample(range(len(known[-1]) + 1, len(records(reference)) - 3), KILLS)):
         process = started(place, max(moment, len(records(place))))
         time.sleep(draw.uniform(0, 1))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         known.append(records(place))
         assert len(known[-1]) < len(records(reference)), "it had ended before it was killed"
-    return Disturbed(reference, place, told, known, run(place))
+    return Disturbed(reference, place, told, left, known, run(place))
 
 
 def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> None:
@@ -79,9 +93,14 @@ def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> N
 
 
 def test_an_interrupted_study_says_what_is_safe_and_how_to_go_on(disturbed: Disturbed) -> None:
-    assert "finished runs are safe" in disturbed.told
-    assert "the same command goes on from there" in disturbed.told
-    assert "Traceback" not in disturbed.told
+    lines = zip(SIGNALS.values(), disturbed.told, strict=True)
+    for what, told in lines:
+        safe = rf"\d+ finished runs are safe in {re.escape(str(disturbed.place / 'study'))}"
+        assert re.fullmatch(rf"study\.run: {what}; {safe}; the same command goes on from there\n", told)
+
+
+def test_an_interrupted_study_leaves_no_process(disturbed: Disturbed) -> None:
+    assert disturbed.left == set()
 
 
 def test_no_finished_run_is_repeated(disturbed: Disturbed) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from study import joining, nodes
 from study.config import load
 from study.labels import run_name
 from study.watch import Watch
+from tests.study.command import called
 from trainables.common import Environment
 from trainables.errors import UserError
 
@@ -108,6 +111,38 @@ def test_a_closed_port_is_known_at_once() -> None:
             joining.join(load("quick"), place)
 
 
+def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that misses a knock; with real Ray: tests/faults/test_cluster.py."""
+    said: list[str] = []
+    monkeypatch.setattr(joining, "_BEAT", 0.05)
+    monkeypatch.setattr(joining, "_SILENCE", 0.5)
+    monkeypatch.setattr("trainables.interruption.end", said.append)
+    head = socket.create_server(("127.0.0.1", 0))
+    port = head.getsockname()[1]
+    asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path)
+    guard = threading.Thread(target=joining._guard, args=asked, daemon=True)
+    guard.start()
+    time.sleep(0.8)
+    head.close()
+    time.sleep(0.2)
+    with socket.create_server(("127.0.0.1", port)):
+        time.sleep(0.8)
+        assert said == []
+    guard.join(10)
+    safe = f"finished runs are safe in {tmp_path}; the same command goes on from there, once there is a cluster"
+    assert said == [f"the head node of cluster 127.0.0.1:{port} is lost; {safe}"]
+
+
+def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
+    code = (
+        "import os; before = dict(os.environ); import study.joining, study.execute\n"
+        "changed = {name for name, _ in before.items() ^ os.environ.items()}\n"
+        "print(sorted(name for name in changed if name.startswith(('RAY_', 'TUNE_'))))"
+    )
+    found = called(Path(), "-c", code)
+    assert found.stdout == "[]\n", found.stderr
+
+
 @pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.stages"])
 def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "job").mkdir()
@@ -135,7 +170,7 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     said: list[str] = []
     rooms: list[int] = []
     monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
-    monkeypatch.setattr("study.watch._answers", lambda found: found["NodeID"] == "a")
+    monkeypatch.setattr("study.watch._answers", lambda found, times: found["NodeID"] == "a")
     monkeypatch.setattr("study.watch._BEAT", 0.0)
     watch = Watch({"CPU": 1.0}, said.append, rooms.append)
     lost, own = FakeTrial("t1", 1), FakeTrial("t2", 2)
@@ -163,7 +198,7 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
     monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
-    monkeypatch.setattr("study.watch._answers", lambda found: found is not None and found["NodeID"] == "a")
+    monkeypatch.setattr("study.watch._answers", lambda found, times: found is not None and found["NodeID"] == "a")
     watch = Watch({"CPU": 1.0}, said.append, lambda room: None)
     trials = [FakeTrial("t1", 1), FakeTrial("t2", 2)]
     monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
@@ -184,6 +219,62 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     watch.on_trial_start(0, [], trials[0])
     watch.on_trial_complete(0, [], trials[0])
     assert [line.split("seed 1 ")[1].split(" ")[0] for line in said[3:]] == ["goes", "recovered:"]
+
+
+class Port:
+    """Where a node answers, unless its knocks are missed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.misses, self.knocks = 0, 0
+        monkeypatch.setattr("study.watch._PAUSE", 0.0)
+        monkeypatch.setattr("study.watch._BEAT", 0.0)
+        monkeypatch.setattr("study.watch._RETURN", 0.0)
+        monkeypatch.setattr("study.watch.socket.create_connection", self._connect)
+
+    def _connect(self, place: tuple[str, int], timeout: float) -> SimpleNamespace:
+        self.knocks += 1
+        if place[0] == "b" and self.misses:
+            self.misses -= 1
+            raise TimeoutError
+        return SimpleNamespace(close=lambda: None)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Watch, FakeTrial, list[str], list[int]]:
+    """The watch of two nodes, a trial on node b, what is said and what room there is."""
+    cluster = [node(n, CPU=2.0) | {"NodeManagerAddress": n, "NodeManagerPort": 1} for n in "ab"]
+    said, rooms = list[str](), list[int]()
+    monkeypatch.setattr(nodes, "fitting", lambda wanted: cluster)
+    watch = Watch({"CPU": 1.0}, said.append, rooms.append)
+    monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
+    return watch, FakeTrial("t1", 1), said, rooms
+
+
+@pytest.mark.parametrize("misses", [1, 2])
+def test_a_node_that_misses_a_knock_or_two_is_not_lost(misses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
+    port.misses = misses
+    assert not watch.lost(trial)  # type: ignore[arg-type]
+    watch.on_step_begin(0, [])
+    assert (port.knocks, said, rooms) == (misses + 1, [], [])
+
+
+def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
+    port.misses = 3
+    assert watch.lost(trial)  # type: ignore[arg-type]
+    port.misses = 1
+    watch.on_step_begin(0, [])
+    assert rooms == [2]
+    watch.on_step_begin(0, [])
+    assert rooms == [2, 4]
+    assert said[1:] == ["1 node joined, 2 in all"]
+    port.misses = 1
+    assert not watch.lost(trial)  # type: ignore[arg-type]
+    port.misses = 3
+    assert watch.lost(trial)  # type: ignore[arg-type]
+    knocks, port.misses = port.knocks, 9
+    assert watch.lost(trial)  # type: ignore[arg-type]
+    assert port.knocks == knocks + 1  # what is known to be lost is not waited for
 
 
 def test_a_run_is_named_by_what_it_has() -> None:

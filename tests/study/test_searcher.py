@@ -318,6 +318,21 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
     }
 
 
+def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many, the loss counts as any other fault of the machine."""
+    tune, lost = Tune(tmp_path, monkeypatch), list[bool]()
+    tune.searcher._lost = lambda trial: lost.append(True) or True
+    _, job, _ = tune.begin()
+    for _ in range(10 + TRIES - 1):
+        tune.fail(str(tune.count), "its node has died")
+        _, again, _ = tune.begin()
+        assert again.specification == job.specification
+    tune.fail(str(tune.count), "its node has died")
+    with pytest.raises(MachineError, match="the trial's node died, 3 times"):
+        tune.begin()
+    assert tune.told == []
+
+
 def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
     name, *_ = tune.begin()
     for result in ({"parts": 1, "total": 3}, {"parts": 3, "total": 3}, {"instances": 8}):

@@ -1,10 +1,7 @@
 """Indexes the pools and samples the candidates, in several processes, each piece kept as soon as it is done."""
 
 import multiprocessing
-import os
 import shutil
-import signal
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -21,7 +18,7 @@ from trainables.data.candidates import QUERIES_PER_PART, Index, Sampled, Wanted,
 from trainables.data.pools import Pool
 from trainables.data.samplers import PoolError, sampler
 from trainables.errors import UserError
-from trainables.processes import cores
+from trainables.processes import cores, deaf, end_with_parent
 from trainables.specification import SamplerSettings, TaskSettings
 
 Progress = Callable[[str], None]
@@ -122,27 +119,16 @@ def _everywhere(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], 
                 function(*job)
                 bar.update()
             return
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), end_with_parent) as pool:
             try:
-                for done in as_completed([pool.submit(function, *job) for job in jobs]):
+                with deaf():
+                    parts = [pool.submit(function, *job) for job in jobs]
+                for done in as_completed(parts):
                     done.result()
                     bar.update()
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent is killed would otherwise wait for ever; an interrupt is the parent's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _table(split: str, pool: Pool, wanted: list[Wanted], sampled: Sampled, settings: SamplerSettings) -> pd.DataFrame:

@@ -1,0 +1,251 @@
+"""What is used of libraries beyond what they promise: each has an upper bound in pyproject.toml, and is named here.
+
+A test that fails here says what a newer version has changed, and which file must follow.
+"""
+
+import inspect
+import json
+import tomllib
+from functools import reduce
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from trainables.weights import _ARCHITECTURES
+
+ROOT = Path(__file__).parents[1]
+BOUNDED = ("optuna", "ray", "transformers", "wandb", "wandb-workspaces")
+
+
+class Library:
+    """What it lacks, all of it in one message.
+
+    Args:
+        name: as it is installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._gone = name, list[str]()
+
+    def has(self, there: bool, what: str, where: str) -> None:
+        if not there:
+            self._gone.append(f"{what}, which {where} relies on")
+
+    def attributes(self, owner: Any, names: str, where: str) -> None:
+        """Each of `names`, which may be dotted."""
+        for name in names.split():
+            try:
+                reduce(getattr, name.split("."), owner)
+            except AttributeError:
+                self.has(False, f"{getattr(owner, '__name__', type(owner).__name__)}.{name}", where)
+
+    def mentions(self, module: str, texts: str, where: str) -> None:
+        """The source of a module holds each of `texts`: names of variables, or attributes that only instances have."""
+        try:
+            source = inspect.getsource(import_module(module))
+        except ImportError:
+            source = ""
+        for text in texts.split():
+            self.has(text in source, f"{text} in {module}", where)
+
+    def check(self) -> None:
+        assert not self._gone, f"{self._name} {version(self._name)} has no longer: {'; '.join(self._gone)}"
+
+
+def requirements() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [Requirement(line) for found in lists for line in found]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_library_of_which_more_is_used_than_it_promises_has_an_upper_bound(name: str) -> None:
+    asked = [requirement.specifier for requirement in requirements() if requirement.name == name]
+    assert asked
+    for specifier in asked:
+        assert any(one.operator in ("<", "==", "~=") for one in specifier), f"{name}{specifier}"
+
+
+def test_the_locked_versions_are_within_the_bounds() -> None:
+    lines = (line.split("==") for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()[1:])
+    locked = {canonicalize_name(name): found for name, found in lines}
+    asked = [(canonicalize_name(requirement.name), requirement.specifier) for requirement in requirements()]
+    outside = [f"{name} {locked[name]}" for name, bound in asked if name in locked and not bound.contains(locked[name])]
+    assert outside == []
+
+
+def test_a_library_without_it_is_told_in_one_line() -> None:
+    lacking = Library("optuna")
+    lacking.attributes(json, "dumps no_such.thing", "study/one.py")
+    lacking.mentions("json", "JSONEncoder _no_such_variable", "study/two.py")
+    with pytest.raises(AssertionError) as caught:
+        lacking.check()
+    first, second = "json.no_such.thing, which study/one.py", "_no_such_variable in json, which study/two.py"
+    found = str(caught.value).splitlines()[0]
+    assert found == f"optuna {version('optuna')} has no longer: {first} relies on; {second} relies on"
+
+
+def test_ray() -> None:
+    import ray
+    from ray.actor import ActorHandle
+    from ray.autoscaler._private import util
+    from ray.tune.experiment.trial import Trial, _TemporaryTrialState
+    from ray.tune.utils.object_cache import _ObjectCache
+
+    library = Library("ray")
+    library.attributes(ray._private.worker, "_worker_logs_enabled", "study/execute.py")
+    library.attributes(_ObjectCache, "increase_max", "study/execute.py")
+    library.has(
+        "by" in inspect.signature(_ObjectCache.increase_max).parameters, "increase_max(by=)", "study/execute.py"
+    )
+    library.mentions("ray.tune.execution.tune_controller", "self._actor_cache", "study/execute.py")
+    library.attributes(Trial, "error_file pickled_error_file", "study/ends.py")
+    own = "temporary_state placement_group_factory"
+    library.attributes(Trial("worker", stub=True), own, "study/watch.py, study/execute.py")
+    library.attributes(_TemporaryTrialState(), "ray_actor", "study/watch.py")
+    library.mentions("ray.actor", "__ray_call__", "study/watch.py")
+    library.attributes(ActorHandle, "_actor_method_call", "study/watch.py, for __ray_call__")
+    variables = {
+        "ray.tune.experimental.output": "RAY_AIR_NEW_OUTPUT",
+        "ray.tune.utils.callback": "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS",
+        "ray.tune.execution.tune_controller": "TUNE_DISABLE_STRICT_METRIC_CHECKING",
+        "ray.tune.tune": "TUNE_DISABLE_SIGINT_HANDLER",
+        "ray._private.accelerators.accelerator": "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO",
+        "ray._common.usage.usage_constants": "RAY_USAGE_STATS_ENABLED",
+        "ray._private.node": "RAY_gcs_server_port_wait_time_s",
+        "ray._private.runtime_env.constants": "RAY_JOB_CONFIG_JSON_ENV_VAR",
+    }
+    for module, name in variables.items():
+        library.mentions(module, name, "study/joining.py")
+    library.has("could not find any running" in inspect.getsource(ray._private.services).lower(), "words", "joining.py")
+    library.mentions("ray._private.worker", "set_sigterm_handler sys.exit(signum)", "trainables/interruption.py")
+    library.attributes(ray.exceptions, "AuthenticationError", "study/joining.py")
+    library.mentions("ray.exceptions", "self.cause", "study/ends.py, study/nodes.py")
+    programs = Path(ray.__file__).parent / "core" / "src" / "ray"
+    words = {
+        "gcs/gcs_server": b"its node has died",
+        "raylet/raylet": b"running low on memory",
+    }
+    for program, text in words.items():
+        library.has(text in (programs / program).read_bytes(), f"{text.decode()!r} in {program}", "study/causes.py")
+    library.attributes(util, "prepare_config validate_config", "tests/study/test_cluster_files.py")
+    packaging = import_module("ray._private.runtime_env.packaging")
+    library.attributes(packaging, "create_package", "tests/study/test_cluster_files.py")
+    library.check()
+
+
+def test_wandb() -> None:
+    import wandb
+    from wandb.apis.public import Run
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+    library = Library("wandb")
+    fields = {
+        "Record": "run config summary history artifact exit",
+        "RunRecord": "run_group job_type config",
+        "ConfigRecord": "update",
+        "SummaryRecord": "update remove",
+        "HistoryRecord": "item",
+        "ConfigItem": "key nested_key value_json",
+        "SummaryItem": "key nested_key value_json",
+        "HistoryItem": "key nested_key value_json",
+        "ArtifactRecord": "name manifest",
+        "ArtifactManifestEntry": "path local_path digest",
+    }
+    for message, names in fields.items():
+        found = wandb_internal_pb2.DESCRIPTOR.message_types_by_name[message].fields_by_name
+        for name in names.split():
+            library.has(name in found, f"{message}.{name} of its files", "analysis/wandb_files.py")
+    library.attributes(wandb.Run, "starting_step settings", "study/tracking/session.py")
+    library.attributes(wandb.Settings(), "sync_file base_url", "study/tracking/session.py, analysis/wandb_server.py")
+    private = (
+        "x_disable_machine_info x_disable_meta x_disable_stats x_save_requirements host init_timeout finish_timeout"
+    )
+    library.attributes(wandb.Settings(), private, "study/tracking/settings.py")
+    library.has(
+        "create_new" in str(wandb.Settings.model_fields["reinit"].annotation), "reinit=create_new", "session.py"
+    )
+    library.has(issubclass(WandbApiFailedError, Exception), "WandbApiFailedError", "analysis/wandb_server.py")
+    library.mentions(WandbApiFailedError.__module__, "response", "analysis/wandb_server.py")
+    library.attributes(wandb.env, "get_http_timeout", "analysis/wandb_server.py")
+    rows = "historyLineCount historyKeys lastHistoryStep summary_metrics heartbeat_at logged_artifacts scan_history"
+    library.mentions(Run.__module__, rows, "analysis/wandb_project.py, study/tracking/session.py")
+    library.has(
+        "use_cache" in inspect.signature(Run.scan_history).parameters, "scan_history(use_cache=)", "wandb_project"
+    )
+    library.mentions("wandb.sdk.sweeps.scheduler.optuna", "is_exhausted enqueue_trial", "study/sweep_scheduler.py")
+    library.mentions("wandb.env", "WANDB_SWEEP_ID WANDB_SWEEP_PARAM_PATH", "study/sweep_environment.py")
+    library.check()
+
+
+def test_wandb_workspaces() -> None:
+    import wandb_workspaces.workspaces as ws
+    from wandb_workspaces.reports.v2 import interface as wr
+
+    library = Library("wandb-workspaces")
+    private = "_internal_name _internal_runset_id _internal_id _to_model"
+    made = ws.Workspace(entity="", project="p", sections=[ws.Section("s", panels=[wr.LinePlot()])])
+    library.attributes(made, private, "study/workspace.py")
+    library.attributes(wr.LinePlot(), "_id", "study/workspace.py")
+    library.check()
+
+
+def test_optuna(tmp_path: Path) -> None:
+    import optuna
+    import sqlalchemy
+
+    from analysis.optuna_file import _ROWS
+
+    library = Library("optuna")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'optuna.db'}")
+    library.attributes(storage, "engine remove_session", "analysis/optuna_file.py")
+    tables = sqlalchemy.inspect(storage.engine)
+    for table, columns in _ROWS.items():
+        found = {column["name"] for column in tables.get_columns(table)}
+        for name in columns:
+            library.has(name in found, f"{table}.{name} in its database", "analysis/optuna_file.py")
+    storage.engine.dispose()
+    library.attributes(optuna.distributions, "distribution_to_json", "analysis/optuna_file.py")
+    parameters = inspect.signature(optuna.Study.__init__).parameters
+    library.has(list(parameters)[1:4] == ["study_name", "storage", "sampler"], "Study(...)", "study/sweep_scheduler.py")
+    experimental = {"TPESampler": "multivariate group constant_liar", "GPSampler": "deterministic_objective"}
+    for name, options in experimental.items():
+        known = inspect.signature(getattr(optuna.samplers, name)).parameters
+        for option in options.split():
+            library.has(option in known, f"{name}({option}=)", "search_spaces/samplers.py")
+    library.attributes(optuna.Study, "set_metric_names", "analysis/optuna_file.py")
+    library.check()
+
+
+@pytest.mark.parametrize("kind", _ARCHITECTURES)
+def test_transformers(kind: str) -> None:
+    """The layers of its models, whose arithmetic is done here."""
+    from transformers import AutoConfig, AutoModel
+
+    library = Library("transformers")
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 8}
+    model = AutoModel.from_config(AutoConfig.for_model(kind, **size))
+    library.attributes(model, "embeddings encoder.layer pooler resize_token_embeddings", "trainables/transformer.py")
+    library.attributes(
+        model.config, "type_vocab_size initializer_range hidden_size vocab_size", "trainables/transformer.py"
+    )
+    (layer,) = model.encoder.layer
+    attention = "query key value num_attention_heads scaling"
+    library.attributes(layer.attention.self, attention, "trainables/packed.py")
+    library.attributes(layer, "attention.output.dense attention.output.LayerNorm", "trainables/packed.py")
+    library.attributes(layer, "intermediate output.dense output.LayerNorm", "trainables/packed.py")
+    if kind != "bert":
+        library.attributes(model.embeddings, "padding_idx", "trainables/packed.py")
+    taken = inspect.signature(type(model.embeddings).forward).parameters
+    for name in ("input_ids", "token_type_ids", "position_ids"):
+        library.has(name in taken, f"{kind}'s embeddings({name}=)", "trainables/packed.py")
+    library.has(
+        "mean_resizing" in inspect.signature(model.resize_token_embeddings).parameters, "mean_resizing", "transformer"
+    )
+    library.check()
