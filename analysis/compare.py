@@ -8,7 +8,6 @@ Without --baseline every system is compared with every other one.
 """
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,7 +23,7 @@ from analysis.multiplicity import CORRECTIONS
 from analysis.significance import paired
 from analysis.tables import p_value
 from analysis.variance import Variance, deviations, variance
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -129,12 +128,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.json:
             write_json(asked.json, [comparison.as_dict() for comparison in compared.comparisons])
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain("", error)
         return 2
     except OSError as error:
-        print(f"--json: {asked.json}: {error.strerror}; expected a file that can be written", file=sys.stderr)
+        complain("", f"--json: {asked.json}: {error.strerror}; expected a file that can be written")
         return 2
-    print(text(compared))
+    show(text(compared))
     return 0
 
 
