@@ -13,7 +13,6 @@ if __name__ == "__main__":
     interruption.catch("analysis.compare")
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,7 +28,7 @@ from analysis.multiplicity import CORRECTIONS
 from analysis.significance import paired
 from analysis.tables import p_value
 from analysis.variance import Variance, deviations, variance
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -134,12 +133,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.json:
             write_json(asked.json, [comparison.as_dict() for comparison in compared.comparisons])
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain("", error)
         return 2
     except OSError as error:
-        print(f"--json: {asked.json}: {error.strerror}; expected a file that can be written", file=sys.stderr)
+        complain("", f"--json: {asked.json}: {error.strerror}; expected a file that can be written")
         return 2
-    print(text(compared))
+    show(text(compared))
     return 0
 
 

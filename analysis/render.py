@@ -11,6 +11,7 @@ from analysis.configurations import score_text
 from analysis.families import Comparison
 from analysis.plan import worded
 from analysis.tables import Row, Table, p_value
+from trainables.command_line import visible
 
 Bold = Collection[tuple[int, int]]
 """Places of cells, by row and column."""
@@ -114,9 +115,9 @@ def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 
 
     grid = RichTable(title=title, box=box.SIMPLE, title_justify="left", title_style="", collapse_padding=True)
     for name in header:
-        grid.add_column(name, overflow="fold")
+        grid.add_column(visible(name), overflow="fold")
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*map(visible, row))
     stream = io.StringIO()
     Console(file=stream, width=width, color_system=None, force_terminal=False, markup=False).print(grid)
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())

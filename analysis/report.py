@@ -30,7 +30,7 @@ from analysis.results import Results
 from analysis.sources import opened, output_folder
 from analysis.tables import Analysis, analyse
 from analysis.wandb_server import ServerError
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 
 _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
@@ -110,19 +110,19 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
     try:
         place = arguments.output or output_folder(arguments.source)
         chosen = arguments.source, arguments.study, arguments.records, arguments.cache
-        with opened(*chosen, say=lambda line: print(line, file=stream)) as results:
+        with opened(*chosen, say=lambda line: show(line, stream)) as results:
             report = write_report(results, place)
     except ServerError as error:
-        print(error, file=sys.stderr)
+        complain("", error)
         return 1
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain("", error)
         return 2
     except OSError as error:
-        print(f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to", file=sys.stderr)
+        complain("", f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to")
         return 2
-    print(f"{report.folder}: {', '.join(report.files)}\n", file=stream)
-    print(report.text, file=stream)
+    show(f"{report.folder}: {', '.join(report.files)}\n", stream)
+    show(report.text, stream)
     return 0
 
 

@@ -15,7 +15,6 @@ if __name__ == "__main__":
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from analysis import render
 from analysis.cube import Cube, cube, read
 from analysis.power import POWER, table
 from analysis.variance import Variance, deviations, variance
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 
 _LARGEST = 1e100
@@ -74,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             parts = Variance(0.0, asked.query_sd**2, asked.seed_sd**2, asked.rest_sd**2)
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain("", error)
         return 2
-    print(deviations(parts))
-    print(text(parts, asked.effect, asked.seeds, asked.comparisons, asked.alpha))
+    show(deviations(parts))
+    show(text(parts, asked.effect, asked.seeds, asked.comparisons, asked.alpha))
     return 0
 
 

@@ -19,7 +19,6 @@ from trainables.metrics import Measure, measure
 
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores: one row a candidate."""
-_CANDIDATE = COLUMNS[1:4]
 _PAIR = "pair_id"
 """Column of scores of sentence pairs: equal where two rows are the same two sentences; without it all differ."""
 _GRADED = "sentence pairs whose gold similarities differ"

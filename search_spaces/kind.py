@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from pydantic import ValidationError
+
 from search_spaces.settings import AnalysisSettings, SearchSettings, Values
 from trainables.common import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
-from trainables.schedules import Variant
+from trainables.errors import UserError
+from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES, Variant
 from trainables.trainable import Trainable, of
 
 KINDS = {
@@ -62,6 +65,9 @@ class Kind:
         misfits: what does not fit between settings of training and a task.
         disagreements: what else does not fit in a study.
         curricula: whether its training data can be put in order.
+
+    Raises:
+        UserError: a row of a table lacks something, such as a variant its number of proposals.
     """
 
     specification: type[Specification]
@@ -78,6 +84,29 @@ class Kind:
     misfits: Callable[[Any, Any], Iterator[Disagreement]] = _none
     disagreements: Callable[[Any], Iterator[Disagreement]] = _none
     curricula: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks the tables, which whoever adds a variant or a hyperparameter writes by hand."""
+        where = self.specification.trainable
+        for name, row in self.variants.items():
+            here = f"{where}, variant {name}"
+            if not isinstance(row, Variant):
+                raise UserError(here, repr(row), "Variant(distribution, schedule)")
+            if row.schedule not in SCHEDULES.keys() & SCHEDULE_SETTINGS.keys():
+                expected = f"one of {', '.join(SCHEDULES)}, each with a line in SCHEDULE_SETTINGS"
+                raise UserError(here, f"the schedule {row.schedule!r}", expected)
+            try:
+                self.smoothed(name, {})
+            except ValidationError as error:
+                expected = error.errors()[0]["msg"].removeprefix("Input should be ")
+                raise UserError(here, f"the distribution {row.distribution!r}", expected) from error
+            if not isinstance(self.proposals.get(name), int):
+                raise UserError(here, "no number of configurations", f"a line for {name} in proposals")
+        for name in self.sections.search.strengths:
+            fields = self.sections.search.model_fields.keys() & self.values.model_fields.keys()
+            if name not in fields or name not in self.untuned:
+                expected = "a field in the search's settings and in values, and an untuned value"
+                raise UserError(f"{where}, hyperparameter {name}", "incomplete", expected)
 
     @property
     def baseline(self) -> str:

@@ -102,10 +102,10 @@ def _disagreements(study: RankingStudy) -> Iterator[Disagreement]:
         if not _fits(other, task.candidates):
             yield "search.objectives", other, fitting, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
-        if negatives >= task.candidates_of("train"):
+        if search.negatives and negatives >= task.candidates_of("train"):
             expected = f"fewer than task.candidates = {task.candidates_of('train')}"
             yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
-        for size in search.batch_size or (study.training.batch_size,):
+        for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
             if size % (1 + negatives):
                 expected = f"multiples of 1 + negatives, {size} is none of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, Field, WrapValidator
 
 from trainables.schedules import SCHEDULE_SETTINGS
-from trainables.settings import Positive, Settings
+from trainables.settings import Plural, Positive, Settings
 
 EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -70,7 +70,6 @@ def some(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
-BatchSize = Annotated[int, Field(ge=2)]
 Above0 = Annotated[float, Field(gt=0, lt=math.inf)]
 Numbers = Annotated[
     tuple[Above0, ...],
@@ -99,8 +98,14 @@ class SearchSettings(Settings):
     depends on the machine's speed."""
     gpu_hours: Above0 | None = None
     """The same for the GPU time of all its runs."""
-    parallel: Positive = 2
-    """Configurations proposed in a round, for each variant; the proposals depend on it."""
+    parallel: Annotated[
+        Positive,
+        described(
+            "a whole number from 1 on: configurations proposed in a round. Results depend on it, and "
+            "resources.concurrent is how many trials run at once"
+        ),
+    ] = 2
+    """Configurations proposed in a round, for each variant. It is no matter of speed: the proposals depend on it."""
     sampler: Literal["tpe", "gp", "qmc", "grid"] = "tpe"
     """Tree-structured Parzen estimator, Gaussian process that takes results as noisy, quasi-Monte Carlo (Sobol), or
     every configuration of the grid."""
@@ -144,7 +149,7 @@ class SearchSettings(Settings):
     ] = ()
     """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
     batch_size: Annotated[
-        tuple[BatchSize, ...],
+        tuple[Plural, ...],
         AfterValidator(increasing),
         described("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
     ] = ()
@@ -178,7 +183,7 @@ class Values(Settings):
     a: Above0 | None = None
     b: Above0 | None = None
     learning_rate: Above0 | None = None
-    batch_size: BatchSize | None = None
+    batch_size: Plural | None = None
 
 
 class ConfirmSettings(Settings):

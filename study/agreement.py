@@ -8,18 +8,32 @@ from study.searches import size
 from study.settings import Study
 from study.systems import systems, trained_scores
 from trainables.common import CommonTraining
+from trainables.settings import LARGEST
 
 _LARGEST = 100_000
 """Configurations of a variant: all of them are enumerated."""
 
 
-def disagreements(study: Study) -> Iterator[Disagreement]:
-    """Key, value, what was expected, and the other keys that a user may have meant to change."""
+def disagreements(study: Study) -> list[Disagreement]:
+    """Key, value, what was expected, and the other keys that a user may have meant to change: of several that involve
+    the same key the first, since one value may be the cause of all."""
+    found, involved = list[Disagreement](), set[str]()
+    for one in _all(study):
+        keys = {one[0], *one[3]}
+        if not keys & involved:
+            found.append(one)
+        involved |= keys
+    return found
+
+
+def _all(study: Study) -> Iterator[Disagreement]:
     yield from of_training(study, study.training)
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
-    yield from _curricula(study)
+    if amiss := list(_curricula(study)):
+        yield from amiss
+        return  # the systems are then not known
     yield from _search(study)
     yield from study.kind.disagreements(study)
     yield from _optimisation(study)
@@ -40,6 +54,8 @@ def _length(training: CommonTraining) -> Iterator[Disagreement]:
             expected = f"none beside training.instances = {training.instances}: one of them says how long training is"
             yield "training.epochs", training.epochs, expected, ("training.instances",)
         return
+    if training.instances > LARGEST:
+        yield "training.instances", training.instances, f"at most {LARGEST}", ("training.epochs",)
     batches, rest = divmod(training.instances, training.batch_size)
     if rest or not batches:
         works = _nearest(training.instances, training.batch_size)

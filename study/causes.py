@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import ipaddress
 import os
 import platform
 import re
@@ -31,8 +32,19 @@ _RECORDED = re.compile(
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
+_V6 = re.compile(
+    r"(?<![\w.:])(\[)?([0-9a-f:]*:[0-9a-f:]*:(?:[0-9a-f:.]*[0-9a-f]|(?<=::)))(?:%[\w.-]*\w)?(?(1)\](?::\d+)?)(?!\w|:\w)",
+    re.IGNORECASE,
+)
+"""What may be an address of IPv6, with brackets, a zone and a port."""
+_ANSWER = re.compile(r"\{\s*\"(?:data|errors)\".*\}", re.DOTALL)
+_MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _OF_MEMORY = re.compile(r"allocate|bad_alloc|out of memory|could not create a (memory|primitive)", re.IGNORECASE)
 _RAY_KILLED = re.compile(r"running low on memory.*?was (\S+) used / (\S+) limit", re.DOTALL)
+
+
+HOSTS: set[str] = set()
+"""Names and addresses of other machines: who joins a cluster adds those of its nodes."""
 
 
 class IncompleteError(Exception):
@@ -85,8 +97,28 @@ def machine_at_fault(entry: dict[str, Any]) -> bool:
 def public(text: str) -> str:
     """`text` without what belongs to the machine."""
     text = _PATH.sub(lambda found: relative(found[0]), text.replace(str(Path.home()), "~"))
-    text = _ADDRESS.sub("(address)", text)
-    return re.sub(rf"\b{re.escape(platform.node())}\b", "(host)", text) if platform.node() else text
+    text = _ADDRESS.sub("(address)", _V6.sub(_without_address, text))
+    known = {platform.node(), *HOSTS} - {"", "localhost"}
+    names = sorted(known | {name.partition(".")[0] for name in known if not name[0].isdigit()}, key=len, reverse=True)
+    found = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<!\w)(?:{found})(?!\w)", "(host)", text, flags=re.IGNORECASE) if found else text
+
+
+def _without_address(found: re.Match[str]) -> str:
+    try:
+        ipaddress.IPv6Address(found[2])
+    except ValueError:
+        return found[0]  # such as a time of day
+    return "(address)" if found[2].strip(":") else found[0]
+
+
+def of_server(error: BaseException) -> str:
+    """What a W&B server said, without the form in which it answers."""
+    text = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    if re.search(r"\b(error|status|HTTP)\W{1,3}401\b|\b401 (Client Error|Unauthorized)", text, re.IGNORECASE):
+        return "the server does not accept the API key (401); set WANDB_API_KEY, or run wandb login"
+    told = _ANSWER.sub(lambda found: "; ".join(_MESSAGE.findall(found[0])) or "no reason given", text)
+    return f"{type(error).__name__}: {told}"
 
 
 def cause(error: BaseException, limits: Limits) -> str:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 from search_spaces.kind import DEFAULT
 from study.settings import Study, study_type
 from study.systems import CURRICULUM
-from trainables.errors import UserError
+from trainables.errors import UserError, refuse
 from trainables.settings import Settings
 
 __all__ = ["Study", "known_keys", "load", "shipped"]
@@ -29,6 +29,18 @@ __all__ = ["Study", "known_keys", "load", "shipped"]
 STUDIES = Path(__file__).parent / "studies"
 COMMAND_LINE = "command line"
 ENVIRONMENT = "environment variable WANDB_MODE"
+_WANDB_MODES = {
+    "offline": "offline",
+    "online": "online",
+    "disabled": "disabled",
+    "dryrun": "offline",
+    "run": "online",
+    "shared": "online",
+}
+"""What W&B's client takes for a mode -> the study's."""
+_OF_THE_KERNEL = ("/proc", "/sys")
+_LEVELS = 8
+"""Most tables and lists within each other; a study has four."""
 _LENGTHS = ("epochs", "instances")
 
 
@@ -48,32 +60,36 @@ def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
 
     Args:
         path: a file, the name of a shipped study, or None for the quick study.
-        overrides: "key.sub=value"; the value is read as TOML, else taken as text; the bare word none is no value.
-            A later override wins; WANDB_MODE in the environment wins over tracking.mode.
+        overrides: "key.sub=value"; the value is read as TOML, else taken as text; the bare word none is no value;
+            ${NAME} is a variable of the environment.
+            They win over the file; WANDB_MODE in the environment wins over tracking.mode.
 
     Raises:
-        UserError: the first mistake, in one line.
+        UserError: what is wrong, a line each.
     """
-    source = path or "quick"
+    source = _filled(path or "quick")
     data, places = _read(source), dict[str, str]()
-    given = [_parse(override) for override in overrides]
+    given = _parsed(overrides)
     model = _model([(source, data), *((COMMAND_LINE, override) for override in given)])
-    _refuse_unknown(model, source, data)
+    mistakes = [*_unknown(model, source, data), *_given_twice(given)]
     for override in given:
-        _refuse_unknown(model, COMMAND_LINE, override)
+        mistakes += _unknown(model, COMMAND_LINE, override)
         _merge(data, override, COMMAND_LINE, places)
     if mode := os.environ.get("WANDB_MODE"):
-        _merge(data, {"tracking": {"mode": mode}}, ENVIRONMENT, places)
+        if mode in _WANDB_MODES:
+            _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
+        else:
+            mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
     _keep_last_length(data, places)
     try:
         # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        key, found, expected, others = _explain(error.errors()[0])
-        where = next((places[k] for k in (key, *others) if k in places), source)
-        raise UserError(f"{where}: {key}", found, expected) from None
-    for key, found, expected in _unusable_paths(study):
-        raise UserError(f"{places.get(key, source)}: {key}", found, expected)
+        mistakes += _explained(error, source, places, alone=not mistakes)
+    else:
+        found = _unusable_paths(study)
+        mistakes += [UserError(f"{places.get(key, source)}: {key}", value, wanted) for key, value, wanted in found]
+    refuse(mistakes)
     return study
 
 
@@ -82,7 +98,7 @@ def _read(source: str) -> dict[str, Any]:
     file = STUDIES / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
     expected = f"a study file or one of {', '.join(names)}"
     try:
-        return tomllib.loads(file.read_text("utf-8-sig"), parse_float=_finite)
+        found = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_finite)
     except FileNotFoundError:
         close = difflib.get_close_matches(source, names, n=1)
         raise UserError(source, "no such file", expected + (f"; did you mean {close[0]}?" if close else "")) from None
@@ -92,6 +108,24 @@ def _read(source: str) -> dict[str, Any]:
         raise UserError(source, "not UTF-8 text", expected) from None
     except (ValueError, RecursionError) as error:
         raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
+    _refuse_deep(source, found)
+    return found
+
+
+def _refuse_deep(place: str, data: Mapping[str, Any]) -> None:
+    """Before anything walks through the data by calling itself."""
+    for name, value in data.items():
+        levels, inner = 0, [value]
+        while inner := [part for whole in inner for part in _parts(whole)]:
+            levels += 1
+        if levels > _LEVELS:
+            raise UserError(f"{place}: {_cut(name)}", f"{levels} levels of keys and lists", f"at most {_LEVELS}")
+
+
+def _parts(value: object) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _finite(text: str) -> float | str:
@@ -100,11 +134,33 @@ def _finite(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
+def _filled(text: str) -> str:
+    """`text` with the environment's values of the variables that it names as ${NAME}."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise UserError(COMMAND_LINE, f"{_show(text)}, and {found[1]} is not in the environment", "its value there")
+        return os.environ[found[1]]
+
+    return re.sub(r"\$\{(\w+)\}", value, text)
+
+
+def _parsed(overrides: Sequence[str]) -> list[dict[str, Any]]:
+    given, mistakes = [], []
+    for override in overrides:
+        try:
+            given.append(_parse(override))
+        except UserError as error:
+            mistakes.append(error)
+    refuse(mistakes)
+    return given
+
+
 def _parse(override: str) -> dict[str, Any]:
     """The nested tables that an override stands for."""
-    key, equals, text = (part.strip() for part in override.partition("="))
+    key, equals, text = (part.strip() for part in _filled(override).partition("="))
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
-        raise UserError(COMMAND_LINE, repr(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
+        raise UserError(COMMAND_LINE, _show(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
     value: Any = None if text.lower() == "none" else text
     try:
         read = tomllib.loads(f"value = {text}", parse_float=_finite)
@@ -115,7 +171,26 @@ def _parse(override: str) -> dict[str, Any]:
     for name in reversed(key.split(".")):
         value = {name: value}
     nested: dict[str, Any] = value
+    _refuse_deep(COMMAND_LINE, nested)
     return nested
+
+
+def _given_twice(overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
+    """Keys with two values: which one was meant, nobody knows."""
+    found: dict[str, Any] = {}
+    for key, value in (leaf for override in overrides for leaf in _leaves(override)):
+        earlier = found.setdefault(key, value)
+        if repr(earlier) != repr(value):
+            twice = f"given twice, as {_show(earlier)} and {_show(value)}"
+            yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
+
+
+def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dict[str, str], prefix: str = "") -> None:
@@ -159,14 +234,15 @@ def _known(model: type[Settings], prefix: str = "") -> Iterator[str]:
         yield from (f"search.trials.{variant}" for variant in variants)
 
 
-def _refuse_unknown(model: type[Study], place: str, data: Mapping[str, Any], prefix: str = "") -> None:
+def _unknown(model: type[Study], place: str, data: Mapping[str, Any], prefix: str = "") -> Iterator[UserError]:
+    """Keys that no study of this trainable has."""
     known = list(_known(model))
     for name, value in data.items():
         key = prefix + name
         if key not in known and not (prefix == "search.trials." and CURRICULUM.fullmatch(name)):
-            raise UserError(f"{place}: {key}", _show(value), f"a known key; {_hint(key, known)}")
-        if isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
-            _refuse_unknown(model, place, value, f"{key}.")
+            yield UserError(f"{place}: {_cut(key)}", _show(value), f"a known key; {_hint(key, known)}")
+        elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
+            yield from _unknown(model, place, value, f"{key}.")
 
 
 def _hint(key: str, known: Sequence[str]) -> str:
@@ -180,14 +256,35 @@ def _hint(key: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
 
 
-def _explain(error: ErrorDetails) -> tuple[str, str, str, tuple[str, ...]]:
-    """Key, value, what was expected, and other keys involved, of one of pydantic's errors."""
+def _explained(error: ValidationError, source: str, places: Mapping[str, str], alone: bool) -> Iterator[UserError]:
+    """The first of pydantic's errors for each key; unknown keys are told elsewhere.
+
+    Args:
+        error: of a study.
+        source: where the study comes from.
+        places: where keys were set that are not the source's.
+        alone: whether nothing else is wrong; else parts may disagree only because of that.
+    """
+    told = set[str]()
+    for found in error.errors():
+        if found["type"] == "disagreements":
+            own = [(key, _show(value), *rest) for key, value, *rest in found["ctx"]["found"]] if alone else []
+        else:
+            own = [] if found["type"] == "extra_forbidden" else [(*_explain(found), ())]
+        for key, shown, expected, others in own:
+            if key in told:
+                continue
+            told.add(key)
+            where = next((places[name] for name in (key, *others) if name in places), source)
+            yield UserError(f"{where}: {key}", shown, expected)
+
+
+def _explain(error: ErrorDetails) -> tuple[str, str, str]:
+    """Key, value and what was expected, of one of pydantic's errors."""
     context = error.get("ctx", {})
-    if error["type"] == "disagreement":
-        return context["key"], _show(context["value"]), context["expected"], context["others"]
     key = ".".join(part for part in error["loc"] if isinstance(part, str))
     if error["type"] == "missing":
-        return key, "missing", "a value", ()
+        return key, "missing", "a value"
     if error["type"] == "value_error":
         expected = str(context["error"])
     elif error["type"] in ("model_type", "dict_type"):
@@ -196,11 +293,14 @@ def _explain(error: ErrorDetails) -> tuple[str, str, str, tuple[str, ...]]:
         expected = 'a list in brackets, e.g. ["one", "two"]'
     else:
         expected = error["msg"].removeprefix("Input should be ")
-    return key, _show(error["input"]), expected, ()
+    return key, _show(error["input"]), expected
 
 
 def _show(value: object) -> str:
-    text = "none" if value is None else repr(value)
+    return _cut("none" if value is None else repr(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -223,10 +323,9 @@ def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         state = "has no config.json" if os.path.isdir(folder) else "does not exist"
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
     for key, path in (("output.folder", study.folder), ("cache.folder", study.cache)):
-        existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
-        if not os.path.isdir(existing):
-            yield key, repr(str(path)), f"a folder; {existing} is a file"
-    for key, place in (("cache.stages", study.stages), ("output.records", study.records)):
+        if fault := _unusable_folder(path):
+            yield key, repr(str(path)), fault
+    for key, place in (("cache.stages", study.caching.stages and study.stages), ("output.records", study.records)):
         if place and re.search("://.*:.*@", place):  # not shown either
             hidden = re.sub("://.*@", "://...@", place)
             yield key, repr(hidden), "no password in it; credentials are read from the environment"
@@ -234,11 +333,19 @@ def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
             yield key, repr(place), fault
 
 
+def _unusable_folder(path: Path) -> str | None:
+    """What is expected instead of a folder that can never hold files; whether it may be written to is not looked up."""
+    existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
+    if not os.path.isdir(existing):
+        return f"a folder; {existing} is a file"
+    system = next((own for own in _OF_THE_KERNEL if existing.resolve().is_relative_to(own)), None)
+    return f"a folder on a disk; {system} holds no files, only what the kernel shows" if system else None
+
+
 def _unusable_storage(place: str) -> str | None:
     """What is expected instead of a place that states cannot be kept at; whether it can be reached is not looked up."""
     if "://" not in place:
-        existing = next(parent for parent in (Path(place), *Path(place).parents) if os.path.exists(parent))
-        return None if os.path.isdir(existing) else f"a folder; {existing} is a file"
+        return _unusable_folder(Path(place))
     import fsspec  # only here, because it is not loaded in an instant
 
     try:

@@ -15,10 +15,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from study.causes import of_server
 from study.config import load
 from study.run import split
 from study.settings import Study
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 from trainables.files import write_json
 
@@ -30,20 +31,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         name, overrides = split(options.arguments)
         study = load(name, overrides)
         if options.json is None:
-            print(_save(study))
+            show(_save(study))
         else:
             _write(study, options.json)
         sys.stdout.flush()
         return 0
     except UserError as error:
-        print(f"study.dashboard: {error}", file=sys.stderr)
+        complain("study.dashboard", error)
         return 2
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        told = " ".join(str(error).split())[:300]
-        print(f"study.dashboard: {type(error).__name__}: {told}; --json FILE needs no server", file=sys.stderr)
+        complain("study.dashboard", f"{of_server(error)[:300]}; --json FILE needs no server")
         return 1
 
 
@@ -64,7 +64,7 @@ def _write(study: Study, file: str) -> None:
 
     made = as_json(workspace(study, study.tracking.entity or ""))
     if file == "-":
-        print(json.dumps(made, indent=1, sort_keys=True))
+        show(json.dumps(made, indent=1, sort_keys=True))
         return
     path = Path(file).expanduser()
     try:

@@ -134,5 +134,5 @@ def run(
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
-    if not campaign.finished:  # Tune takes the first Ctrl-C for itself and returns
+    if not campaign.finished:  # Tune takes SIGUSR1 for itself and returns
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from study.agreement import of_training
 from study.searches import family
 from study.settings import Study
 from study.systems import systems
-from trainables.errors import UserError
+from trainables.errors import UserError, refuse
 
 WHERE = "--sweep"
 _LISTED = 6
@@ -49,8 +49,8 @@ def read(study: Study, given: Mapping[str, str]) -> Named:
     Raises:
         UserError: a name or a value is none, a value is missing, or no run can have this combination.
     """
-    if unknown := [name for name in given if name not in names(study)]:
-        raise UserError(f"{WHERE} {unknown[0]}", repr(given[unknown[0]]), f"a name out of {', '.join(names(study))}")
+    expected = f"a name out of {', '.join(names(study))}"
+    refuse([UserError(f"{WHERE} {name}", repr(given[name]), expected) for name in given if name not in names(study)])
     variant = given.get("variant", "none")
     known = systems(study)
     if variant not in known:
@@ -75,9 +75,9 @@ def _values(study: Study, given: Mapping[str, str]) -> dict[str, Any]:
     try:
         parsed = study.kind.values.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise UserError(f"{WHERE} {name}", repr(given[name]), _expected(first)) from None
+        wrong = {str(one["loc"][0]): _expected(one) for one in reversed(error.errors())}
+        refuse([UserError(f"{WHERE} {name}", repr(given[name]), wrong[name]) for name in given if name in wrong])
+        raise
     grid = {**study.search.smoothing, **study.search.optimisation, **study.curriculum.grid}
     found = parsed.model_dump(exclude_none=True)
     return {name: _snapped(value, grid.get(name, ())) for name, value in found.items()}

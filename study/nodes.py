@@ -15,6 +15,7 @@ from uuid import uuid4
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from study import causes
 from study.config import Study
 from trainables.common import CommonTraining, Environment
 from trainables.environment import Device, current, resolved
@@ -61,7 +62,14 @@ def held(node: Node, wanted: Mapping[str, float]) -> int:
 def fitting(wanted: Mapping[str, float]) -> list[Node]:
     """The living nodes that hold at least one trial."""
     nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
+    learn_hosts(nodes)
     return [node for node in nodes if node["Alive"] and held(node, wanted)]
+
+
+def learn_hosts(nodes: Iterable[Node]) -> None:
+    """Notes what nodes are called, so that nothing that is published names them."""
+    facts = ("NodeName", "NodeManagerHostname", "NodeManagerAddress")
+    causes.HOSTS.update(str(node[name]) for node in nodes for name in facts if node.get(name))
 
 
 def room(wanted: Mapping[str, float], nodes: Iterable[Node]) -> int:

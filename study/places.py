@@ -44,17 +44,30 @@ def places(study: Study) -> int:
     """Trials at once, at least one.
 
     Raises:
-        UserError: more trials are asked for than the cores hold: threads that wait for each other's core are many times
-            slower than trials that wait for their turn.
+        UserError: the cores hold fewer threads or trials: threads that wait for each other's core are many times slower
+            than trials that wait for their turn.
     """
-    threads, share, wanted = study.training.threads, study.resources.gpu, study.resources.concurrent
-    room = max(1, cores() // threads)
+    room, share = check_cores(study), study.resources.gpu
+    if share:
+        room = max(1, min(room, int(_gpus() / share)))
+    return study.resources.concurrent or room
+
+
+def check_cores(study: Study) -> int:
+    """Trials at once that the cores of this machine hold, at least one.
+
+    Raises:
+        UserError: a trial, or as many as are asked for, takes more cores than there are.
+    """
+    threads, wanted = study.training.threads, study.resources.concurrent
+    if threads > cores():
+        expected = f"at most {cores()}, the cores of this machine; or resources.address of a cluster that has more"
+        raise UserError("training.threads", threads, expected)
+    room = cores() // threads
     if wanted is not None and wanted > room:
         where = f"{cores()} cores of this machine with training.threads = {threads}"
         raise UserError("resources.concurrent", wanted, f"at most {room}, what the {where} hold")
-    if share:
-        room = max(1, min(room, int(_gpus() / share)))
-    return wanted or room
+    return room
 
 
 def _gpus() -> int:

@@ -26,7 +26,7 @@ def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None
     Args:
         study: what was asked for, its task without paths.
         model_digest: of the model's files.
-        data: `study.preparation.described`; none: not known yet.
+        data: what the trainable's `described` says of it; none: not known yet.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
     named, kind = systems(study), study.kind

@@ -1,9 +1,8 @@
 """Data made ready without a study being run."""
 
-import functools
-
 from study.housekeeping import clean
 from study.length import settled, told
+from study.progress import say
 from study.settings import Study
 from trainables import weights
 
@@ -18,9 +17,9 @@ def summarise(study: Study) -> None:
     weights.check(path, study.model)
     clean(study)
     data = study.kind.trainable.data
-    prepared = data.prepare(study.task, study.cache, functools.partial(print, flush=True))
+    prepared = data.prepare(study.task, study.cache, say)
     data.check(settled(study, prepared), prepared)
     for line in data.summary(study, prepared):
-        print(line)
+        say(line)
     if study.training.epochs is not None:
-        print(told(study, prepared))
+        say(told(study, prepared))

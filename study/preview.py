@@ -11,12 +11,13 @@ from study.estimate import Cost, calibrated, recorded
 from study.joining import address
 from study.ledger import Ledger
 from study.length import settled
-from study.places import places
+from study.places import check_cores, places
 from study.record import Split
 from study.searches import searched, size
 from study.settings import Study
 from study.sharing import shared, unshared
 from study.systems import trained_scores
+from trainables import command_line, weights
 from trainables.overlaps import describe_overlap
 
 Row = dict[str, Any]
@@ -32,9 +33,14 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         calibrate: whether to train for a minute to learn the cost.
 
     Raises:
-        UserError: training is too short for its evaluations, or the study cannot be run on its data, as far as that is
+        UserError: the model's files, as far as they are here, cannot be trained; this machine has too few cores;
+            training is too short for its evaluations, or the study cannot be run on its data, as far as that is
             prepared; with `calibrate`, the task or the model is not what the study says.
     """
+    if (path := weights.at_hand(study.model.name)) is not None:
+        weights.check(path, study.model)
+    if address(study) is None:
+        check_cores(study)
     if calibrate:
         from study.calibration import calibrate as measure
 
@@ -61,6 +67,7 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "training": {"epochs": epochs, "instances": study.training.instances if known else None},
         "instances": bounds,
         "sampler": study.search.sampler,
+        "parallel": study.search.parallel,
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
@@ -75,7 +82,7 @@ def preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
 def show(study: Study, calibrate: bool, as_json: bool) -> None:
     """Prints it, for people or for machines."""
     found = preview(study, calibrate)
-    print(json.dumps(found, indent=1) if as_json else "\n".join(_lines(found)))
+    command_line.show(json.dumps(found, indent=1) if as_json else "\n".join(_lines(found)))
 
 
 def _rows(study: Study, each: int | None) -> list[Row]:
@@ -163,6 +170,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
     else:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {found['sampler']}", *(["raced"] if found["pruning"] else [])]
+    if found["sampler"] != "grid" or found["pruning"]:
+        rules.append(f"search.parallel = {found['parallel']} configurations a round, on which results depend")
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in found["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if any(found["budgets"].values()):

@@ -11,7 +11,6 @@ if __name__ == "__main__":
     interruption.catch("study.probe")
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from study.config import load
 from study.joining import address
 from study.run import split
 from study.settings import Study
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import UserError
 
 _SENTENCES = 20_000
@@ -38,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _probe(load(name, overrides), options.sizes, Path(options.output).expanduser())
         return 0
     except UserError as error:
-        print(f"study.probe: {error}", file=sys.stderr)
+        complain("study.probe", error)
         return 2
 
 
@@ -96,7 +95,7 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
     with whole_file(folder / "probe.csv") as draft:
         table.to_csv(draft, index=False)
     draw(table, folder)
-    print(table.to_string(index=False, float_format="{:.4g}".format))
+    show(table.to_string(index=False, float_format="{:.4g}".format))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from study import record
 from study.configuration import Errand
 from study.labels import run_name
 from study.work import Work
+from trainables.command_line import show
 
 
 def say(line: str) -> None:
     """One line of progress."""
-    print(line, flush=True)
+    show(line, flush=True)
 
 
 class Progress:

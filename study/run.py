@@ -11,6 +11,7 @@ if __name__ == "__main__":
 import argparse
 import errno
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from pathlib import Path
 from study.causes import IncompleteError, story, unwritable
 from study.config import Study, known_keys, load, shipped
 from trainables.checksums import DamagedError
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain, show
 from trainables.errors import MachineError, UserError
 from trainables.files import read_json
 
@@ -50,9 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif options.trec is not None:
             _trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
-            from study.preview import show
+            from study.preview import show as show_plan
 
-            show(study, options.calibrate, options.json)
+            show_plan(study, options.calibrate, options.json)
         elif options.prepare:
             from study.preparation import summarise
 
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return 0
     except UserError as error:
-        print(f"study.run: {error}", file=sys.stderr)
+        complain("study.run", error)
         return 2
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, Exception) or interruption.asked():
             interruption.report("study.run", f"{_safe(folder)}; the same command goes on from there")
             return 1
-        print(f"study.run: {_told(error, folder)}", file=sys.stderr)
+        complain("study.run", _told(error, folder))
         return 1
 
 
@@ -148,13 +149,13 @@ def split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _configuration(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The overrides, and the values of one configuration: keys without a dot that are no key of a study."""
-    overrides, given = [], {}
+    overrides, given = list[str](), dict[str, str]()
     for argument in arguments:
         key, _, value = (part.strip() for part in argument.partition("="))
         if "." in key or key in known_keys():
             overrides.append(argument)
-        else:
-            given[key] = value
+        elif given.setdefault(key, value) != value:
+            raise UserError(f"command line: {key}", f"given twice, as {given[key]!r} and {value!r}", "one value")
     return overrides, given
 
 
@@ -166,8 +167,11 @@ def _export(study: Study, name: str | None, overrides: Sequence[str], folder: st
     proposes: Engine | None = None
     if engine == "optuna":
         from study.sweep_scheduler import engine as proposes  # it loads optuna
-    for path in export(study, Source(name or "quick", overrides), Path(folder).expanduser(), proposes):
-        print(path)
+    source = Source(name or "quick", overrides)
+    for path in export(study, source, Path(folder).expanduser(), proposes):
+        show(path)
+    for variable, value in source.variables.items():
+        show(f"for the agents: export {variable}={shlex.quote(value)}")
 
 
 def _trec(results: Path, folder: Path) -> None:
@@ -178,7 +182,7 @@ def _trec(results: Path, folder: Path) -> None:
         raise UserError("--trec", f"no results in {results}", "a study that has been run")
     written = export(read_records(results), folder)
     runs = sum(path.suffix == ".run" for path in written)
-    print(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
+    show(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
 
 
 def _list() -> None:
@@ -189,9 +193,9 @@ def _list() -> None:
     from trainables.pacing import PACING
 
     def told(title: str, rows: Iterable[tuple[str, str]]) -> None:
-        print(title)
+        show(title)
         for name, line in rows:
-            print(f"  {name:20} {line}".rstrip())
+            show(f"  {name:20} {line}".rstrip())
 
     told("studies", shipped())
     told("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))

@@ -160,8 +160,7 @@ def settle(scribe: Scribe) -> None:
         return
     if not scribe.live:
         raise RuntimeError(f"W&B's files cannot be written: {scribe.reason}")
-    what = f"W&B lacks {scribe.lacking} ({scribe.reason})"
-    say(f"{what}; python -m study.sync {scribe.tracking.folder} uploads them")
+    say(f"W&B lacks {scribe.lacking}; python -m study.sync {scribe.tracking.folder} uploads them")
 
 
 def _analyse(study: Study) -> None:

@@ -30,14 +30,20 @@ from trainables.settings import Positive, Settings, Share
 TrackingMode = Literal["offline", "online", "disabled"]
 
 
+_MOST_BYTES = 2.0**60
+"""What no machine has, and a system's own counters still hold."""
+
+
 def _bytes(text: str) -> int:
     """Bytes of a size, 1 kB = 1000 B and 1 KiB = 1024 B; ValueError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B", text.strip().upper())
     if found is None:
         raise ValueError
     number, prefix, binary = found.groups()
-    power = " KMGT".index(prefix or " ")
-    return round(float(number) * float(1024 if binary else 1000) ** power)
+    found_bytes = float(number) * float(1024 if binary else 1000) ** " KMGT".index(prefix or " ")
+    if found_bytes > _MOST_BYTES:
+        raise ValueError
+    return round(found_bytes)
 
 
 def _size(text: str | None) -> str | None:
@@ -77,7 +83,7 @@ class ResourceSettings(Settings):
 class TrialSettings(Settings):
     """What a trial may take; one that takes more fails, is recorded with the cause, and the study goes on."""
 
-    minutes: Above0 | None = None
+    minutes: Annotated[float, Field(gt=0, le=10**6)] | None = None
     """Of one step of a trial, from one evaluation or remembered state to the next; none: no limit."""
     memory: Annotated[str | None, AfterValidator(_size), described('a size as text, e.g. "4GB", or none')] = None
     """Of the trial's process, files that it maps left out; none: no limit."""
@@ -187,9 +193,9 @@ class Study(Settings):
     def _parts_agree(self) -> "Study":
         from study.agreement import disagreements  # it reads a study
 
-        for key, value, expected, others in disagreements(self):
-            context = {"key": key, "value": value, "expected": expected, "others": others}
-            raise PydanticCustomError("disagreement", "{key}: {value}; expected {expected}", context)
+        if found := disagreements(self):
+            lines = [f"{key}: {value}; expected {expected}" for key, value, expected, _ in found]
+            raise PydanticCustomError("disagreements", "{lines}", {"lines": "; ".join(lines), "found": found})
         return self
 
 

@@ -21,6 +21,10 @@ METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
 """The study's sampler -> what W&B's server has that is most like it."""
 
 
+_OF_A_MACHINE = re.compile(r"(^|[=\s'\"\[{,])(file:/*)?(/|~\w)|^resources\.address\s*=(?!\s*\W?auto\W?$)")
+"""An argument with an absolute path, the home of a named user, or an address."""
+
+
 class Source(NamedTuple):
     """The study as the command line named it."""
 
@@ -29,9 +33,42 @@ class Source(NamedTuple):
 
     @property
     def arguments(self) -> list[str]:
-        """What names it on any machine: W&B's server will show it, so that the home folder is written ~."""
-        home = re.compile(rf"{re.escape(str(Path.home()))}(?=/|$)")
-        return [home.sub("~", part) for part in (self.name, *self.overrides)]
+        """What names it on any machine, since W&B's server will show it: paths are relative to the folder in which the
+        study is run or to ~, and what else belongs to this machine comes from variables of the environment."""
+        variables = self.variables
+        named = [f"${{{_STUDY_FILE}}}" if _STUDY_FILE in variables else _portable(self.name)]
+        for override in self.overrides:
+            key = override.partition("=")[0].strip()
+            known = _variable(key) in variables
+            named.append(f"{key}=${{{_variable(key)}}}" if known else _portable(override))
+        return named
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those variables, with their values here."""
+        found = {}
+        if _OF_A_MACHINE.search(_portable(self.name)):
+            found[_STUDY_FILE] = self.name
+        for override in self.overrides:
+            key, _, value = (part.strip() for part in override.partition("="))
+            if _OF_A_MACHINE.search(_portable(override)):
+                found[_variable(key)] = value
+        return found
+
+
+_STUDY_FILE = "STUDY_FILE"
+
+
+def _variable(key: str) -> str:
+    return "STUDY_" + re.sub(r"\W", "_", key).upper()
+
+
+def _portable(argument: str) -> str:
+    """With what lies below the working folder and the home named relative to these."""
+    for folder, name in ((Path.cwd(), "."), (Path.home(), "~")):
+        if folder != Path(folder.anchor):
+            argument = re.sub(rf"(?<![\w.~-]){re.escape(str(folder))}(?=/|$|['\"])", name, argument)
+    return argument
 
 
 class Proposer(NamedTuple):
@@ -81,8 +118,8 @@ def export(study: Study, source: Source, folder: Path, engine: Engine | None = N
         raise UserError("--export-sweep", "a study that searches nothing", "variants beside the baseline")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise UserError("--export-sweep", repr(str(folder)), "a folder") from None
+    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError):
+        raise UserError("--export-sweep", repr(str(folder)), "a folder that can be written") from None
     written = []
     for part in parts:
         chosen = engine(source, part.variant, folder) if engine else None
@@ -115,7 +152,9 @@ def _yaml(study: Study, source: Source, part: _Part, proposer: Proposer | None) 
     import yaml
 
     name, *overrides = source.arguments
-    command = ["${env}", "${interpreter}", "-m", "study.run", name, "tracking.mode=online", *overrides]
+    said = any(re.match(r"tracking(\.mode\s*=|\s*=.*\bmode\b)", override) for override in overrides)
+    mode = [] if said else ["tracking.mode=online"]
+    command = ["${env}", "${interpreter}", "-m", "study.run", name, *mode, *overrides]
     goals = [
         {"name": f"objective/{objective}", "goal": direction}
         for objective, direction in zip(objectives(study), directions(objectives(study)), strict=True)
@@ -154,6 +193,7 @@ def _comment(study: Study, source: Source, part: _Part, proposer: Proposer | Non
         f"    wandb sweep {part.file}",
         f"    wandb agent ENTITY/{study.project}/ID",
         *([f"    wandb sweep-scheduler ENTITY/{study.project}/ID        # one, beside the agents"] if proposer else []),
+        *([f"Agents need {', '.join(source.variables)} in their environment."] if source.variables else []),
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
     drawn = values(part.points)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from study.causes import public
+from study.causes import of_server, public
 from study.sweep_environment import Place
 from study.tracking.settings import PRIVATE
 
@@ -81,8 +81,8 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
             settings=wandb.Settings(finish_timeout=_TIMEOUT, init_timeout=_TIMEOUT, sweep_id=where.sweep, **PRIVATE),
         )
     except wandb.errors.Error as error:
-        cause = public(" ".join(str(error).split()))
-        say(f"the sweep's own run cannot be opened ({type(error).__name__}: {cause}); the configuration runs without")
+        cause = public(of_server(error))
+        say(f"the sweep's own run cannot be opened ({cause}); the configuration runs without")
         return None
 
 

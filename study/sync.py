@@ -10,7 +10,6 @@ if __name__ == "__main__":
     interruption.catch("study.sync")
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +19,7 @@ from study.progress import say
 from study.tracking import Scribe, Tracking
 from study.tracking.content import DOCUMENTS, project_of
 from study.tracking.missing import write_missing
-from trainables.command_line import Parser
+from trainables.command_line import Parser, complain
 from trainables.errors import UserError
 
 
@@ -34,11 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return sync(arguments.folder.absolute(), arguments.project, arguments.entity)
     except UserError as error:
-        print(f"study.sync: {error}", file=sys.stderr)
+        complain("study.sync", error)
         return 2
     except OSError as error:  # a full disk, or one that must not be written to
         told = os.strerror(error.errno or 0).lower()
-        print(f"study.sync: {told}; the same command goes on", file=sys.stderr)
+        complain("study.sync", f"{told}; the same command goes on")
         return 1
 
 
@@ -65,7 +64,7 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
         write_missing(scribe, ledger, runs)
         done = scribe.settle()
     if not done:
-        print(f"study.sync: W&B lacks {scribe.lacking} ({scribe.reason}); the same command goes on", file=sys.stderr)
+        complain("study.sync", f"W&B lacks {scribe.lacking}; the same command goes on")
         return 1
     say(f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.written} evaluations of them new")
     return 0

@@ -10,8 +10,10 @@ from study import record
 from study.archive import keep
 from study.causes import cause, of_machine, story
 from study.labels import run_name
+from study.nodes import learn_hosts
 from study.provenance import hardware, versions
 from study.tracking import Tracking
+from trainables.command_line import show
 from trainables.job import Job, Outcome
 from trainables.trainable import of
 from trainables.worker import Worker
@@ -28,8 +30,10 @@ class Trial(Worker):
         self._tracking = Tracking.model_validate_json(config["tracking"])
         self._commit: str | None = json.loads(config.get("commit", "null"))
         shown = config.get("shown") or f"W&B {self._tracking.mode}, project {self._tracking.project}"
-        print(f"{self.job.action} {self.job.specification.id} {run_name(self._labels)}: {shown}", flush=True)
+        show(f"{self.job.action} {self.job.specification.id} {run_name(self._labels)}: {shown}", flush=True)
         self._sent = 0
+        if ray.is_initialized():
+            learn_hosts(ray.nodes())  # type: ignore[no-untyped-call]
 
     def step(self) -> dict[str, Any]:
         """As the worker's; where runs are shown while they train, with the rows that have come to the curve since the

@@ -16,9 +16,12 @@ from pydantic import AfterValidator, Field, SerializeAsAny
 
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
-from trainables.settings import Positive, Settings, Share
+from trainables.settings import LARGEST, Count, Plural, Positive, Settings, Share
 
 ScheduleName = Literal["constant", "two_stage", "linear", "exponential", "cosine", "beta"]
+
+
+Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
 
 
 def unset(value: object) -> bool:
@@ -49,9 +52,9 @@ class CommonModel(Settings):
     """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package carries."""
     layers: Positive | None = None
     """Keep the first n layers; none: all."""
-    frozen_layers: Annotated[int, Field(ge=0)] = 0
+    frozen_layers: Count = 0
     """The embeddings and the first n layers are a fixed feature extractor: no gradient, no dropout."""
-    max_length: Annotated[int, Field(ge=8)] = 512
+    max_length: Annotated[int, Field(ge=8, le=LARGEST)] = 512
     """Tokens of a text, the special ones included."""
 
 
@@ -79,12 +82,12 @@ class CommonTraining(Settings):
     sizes: ClassVar[tuple[str, ...]] = ("batch_size",)
     """Settings on which it depends how many instances an epoch is."""
 
-    instances: Annotated[int, Field(ge=0)] = 50_000
+    instances: Count = 50_000
     """Instances seen in training; 0 is the untrained model."""
-    epochs: Annotated[Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, Field(exclude_if=unset)] = None
+    epochs: Annotated[Epochs | None, Field(exclude_if=unset)] = None
     """The same in passes over the training data, to the nearest whole batch; resolved to `instances` once, when a study
     starts. None: `instances` says it."""
-    batch_size: Annotated[int, Field(ge=2)] = 32
+    batch_size: Plural = 32
     """Instances a batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6
     weight_decay: Annotated[float, Field(ge=0)] = 0.0

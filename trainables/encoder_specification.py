@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import AfterValidator, Field
 
 from trainables.common import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
-from trainables.settings import Positive
+from trainables.settings import LARGEST, Count, Plural, Positive
 
 SetName = Literal["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 SETS: tuple[SetName, ...] = get_args(SetName)
@@ -38,9 +38,9 @@ class EncoderSettings(CommonModel):
     pooling: Literal["cls", "mean"] = "cls"
     """The embedding of a sentence: the last layer's [CLS], which in training alone goes through a fresh dense layer and
     tanh (Gao et al. 2021, section 6.3), or the mean of the last layer's tokens."""
-    fresh_layers: Annotated[int, Field(ge=0)] = 0
+    fresh_layers: Count = 0
     """The last n layers begin with random weights, drawn by the run's seed, instead of the model's."""
-    max_length: Annotated[int, Field(ge=8)] = 32
+    max_length: Annotated[int, Field(ge=8, le=LARGEST)] = 32
     """Tokens of a training sentence, the special ones included; what is too long loses its end. An evaluation takes
     sentences as long as the model can."""
 
@@ -51,9 +51,9 @@ class EncoderTraining(CommonTraining):
     An instance is a sentence, seen in two views; an epoch is each training sentence once.
     """
 
-    instances: Annotated[int, Field(ge=0)] = 1_000_000
+    instances: Count = 1_000_000
     """Sentences seen in training; 0 is the untrained model."""
-    batch_size: Annotated[int, Field(ge=2)] = 64
+    batch_size: Plural = 64
     """Sentences a batch; the others of a batch are a sentence's negatives."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-5
     """Of the encoder and of the dense layer; 1e-5 for the large models."""

@@ -1,5 +1,10 @@
 """Exceptions that say whose fault it was: the user's, or the machine's; any other is the configuration's own."""
 
+from collections.abc import Sequence
+
+_NAMED = 10
+"""Most mistakes that are named at once."""
+
 
 class UserError(Exception):
     """Raised for bad input; command lines print it on one line and exit with status 2.
@@ -13,11 +18,39 @@ class UserError(Exception):
     def __init__(self, where: str, found: object, expected: str) -> None:
         super().__init__(" ".join(f"{where}: {found}; expected {expected}".split()))
 
-    def __reduce__(self) -> tuple[type["UserError"], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type["UserError"], tuple[object, ...]]:
         message = str(self)
         where, _, rest = message.partition(": ")
         found, _, expected = rest.rpartition("; expected ")
         return UserError, (where, found, expected)
+
+
+class CollectedUserError(UserError):
+    """Several mistakes of one input: a line each for the first ten, then the number of the others.
+
+    Args:
+        errors: the mistakes, in the order in which they are named.
+    """
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        self.errors = tuple(errors)
+        lines = [str(error) for error in self.errors[:_NAMED]]
+        if (further := len(self.errors) - _NAMED) > 0:
+            lines.append(f"and {further} more mistake{'s' * (further > 1)}")
+        Exception.__init__(self, "\n".join(lines))
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[object, ...]]:
+        return CollectedUserError, (self.errors,)
+
+
+def refuse(errors: Sequence[UserError]) -> None:
+    """Raises what is wrong, if anything is.
+
+    Raises:
+        UserError: the one mistake, or all of them.
+    """
+    if errors:
+        raise errors[0] if len(errors) == 1 else CollectedUserError(errors)
 
 
 class MachineError(Exception):

@@ -75,9 +75,11 @@ def asked() -> str:
 
 def report(command: str, rest: str) -> None:
     """Says that a command was interrupted, and the rest."""
+    from trainables.command_line import show  # signals are answered before anything else is imported
+
     _state.told = True
     with suppress(OSError):  # the terminal is gone
-        print(f"{_start(sys.stderr.isatty())}{command}: {_words()}; {rest}", file=sys.stderr, flush=True)
+        show(f"{_start(sys.stderr.isatty())}{command}: {_words()}; {rest}", sys.stderr, flush=True)
 
 
 def end(line: str) -> NoReturn:

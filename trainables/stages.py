@@ -51,11 +51,11 @@ class Stage(NamedTuple):
 def segments(variant: Smoothing, total: int, batch_size: int) -> list[Segment]:
     """The stretches of training over which the settings in force do not change."""
     variant = variant.normalised()
-    if variant.schedule != "two_stage":
-        return [Segment(0, total, variant)]
-    assert variant.switch is not None
-    cut = min(switch_instances(variant.switch, total, batch_size), total)
-    parts = [Segment(0, cut, variant.constant()), Segment(cut, total, type(variant)())]
+    parts = [Segment(0, total, variant)]
+    if variant.schedule == "two_stage":
+        assert variant.switch is not None
+        cut = min(switch_instances(variant.switch, total, batch_size), total)
+        parts = [Segment(0, cut, variant.constant()), Segment(cut, total, type(variant)())]
     return [part for part in parts if part.start < part.stop]
 
 
@@ -63,11 +63,7 @@ def run_segments(specification: Specification) -> list[Segment]:
     """The segments of a run that trains; none without instances."""
     training = specification.training
     assert training is not None
-    return [
-        part
-        for part in segments(specification.variant, training.instances, training.batch_size)
-        if part.start < part.stop
-    ]
+    return segments(specification.variant, training.instances, training.batch_size)
 
 
 def stage_key(specification: Specification, instances: int) -> str:

@@ -37,6 +37,8 @@ _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Model types whose position numbers start after the padding's."""
 _ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
 """Model types whose layers are those that `packed` computes."""
+SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
+"""Classes of tokenizers that models of these types come with, and of which there is no fast one."""
 
 
 def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES + _OTHERS) -> Path:
@@ -60,7 +62,7 @@ def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES +
         if spec is None or spec.origin is None:
             raise UserError(key, f"package {module!r} is not installed", f"`pip install` of it, for {name}")
         return _checked(Path(spec.origin).parent / inside, name, key)
-    if name.startswith((".", "/", "~")) or Path(name).is_dir():
+    if not _of_the_hub(name):
         return _checked(Path(os.path.expanduser(name)).resolve(), name, key)
     return _from_hub(name, key, files)
 
@@ -80,17 +82,46 @@ def _checked(path: Path, name: str, key: str) -> Path:
     return path
 
 
+def at_hand(name: str) -> Path | None:
+    """The same folder, if its weights are on this machine; None: the hub would have to be asked.
+
+    Raises:
+        UserError: no such package or folder.
+    """
+    if not _of_the_hub(name):
+        return folder(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        found = Path(snapshot_download(name, allow_patterns=[*_FILES, *_OTHERS], local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    return found if (found / "model.safetensors").is_file() else None
+
+
+def _of_the_hub(name: str) -> bool:
+    return not (name.startswith(("package:", ".", "/", "~")) or Path(name).is_dir())
+
+
 def _from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import errors, snapshot_download
 
     try:
         return _checked(Path(snapshot_download(name, allow_patterns=list(files))), name, key)
     except UserError:
         raise
-    except Exception as error:
-        reason = type(error).__name__
-        raise UserError(key, f"{name!r} is not to be had ({reason})", "a hub id, or a local folder") from error
+    except errors.GatedRepoError as error:
+        raise UserError(key, f"the hub gives {name!r} only to who asked for it", "a token in HF_TOKEN") from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise UserError(key, f"the hub has no {name!r}", "a hub id; HF_TOKEN for a private one; or a folder") from error
+    except Exception as error:  # no network, a server that is down, a file that does not come
+        cause = error.__cause__ or error
+        offline = isinstance(cause, errors.OfflineModeIsEnabled)
+        why = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        found = f"the hub was not reached for {name!r} ({why})"
+        raise UserError(key, found, "the network, a model in the hub's own cache, or a local folder") from error
 
 
 def longest(path: Path) -> int:
@@ -110,7 +141,7 @@ def check(path: Path, model: CommonModel) -> None:
     Raises:
         UserError: another architecture, more layers or tokens than the model has, or no layer left to train.
     """
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config = _settings(path / "config.json")
     check_architecture(config.get("model_type"))
     layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
     if length is not None:
@@ -128,9 +159,37 @@ def check(path: Path, model: CommonModel) -> None:
     if (path / "adapter_config.json").is_file():  # read only where another package is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
+    given = _settings(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
+    tokenizer = given.get("tokenizer_class") or config.get("tokenizer_class")
+    if tokenizer in SLOW_TOKENIZERS:
+        raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
     for name in _weights(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
+        if name.endswith(".safetensors") and not _whole(path / name):
+            raise UserError("model.name", f"{name} in {path.name!r} is not whole", "the file that was published")
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UserError("model.name", f"{file.name} in {file.parent.name!r} is no JSON object", "the model's own file")
+    return found
+
+
+def _whole(weights: Path) -> bool:
+    """Whether the file is as long as its header says: 8 bytes with the header's length, the header, the tensors."""
+    with weights.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        try:
+            header = json.loads(stream.read(length) if length < weights.stat().st_size else b"")
+            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+    return 8 + length + max(ends, default=0) == weights.stat().st_size
 
 
 def check_architecture(model_type: str | None) -> None:

@@ -35,6 +35,15 @@ def remove(run_id: str) -> None:
         shutil.rmtree(part)
 
 
+def make_links_relative(folder: Path) -> None:
+    """The client links its log by an absolute path, which says who works where and breaks when the study is moved."""
+    for link in folder.rglob("*"):
+        if link.is_symlink() and os.path.isabs(target := os.readlink(link)):
+            draft = link.with_name(f".{link.name}.link")
+            draft.symlink_to(os.path.relpath(target, link.parent.absolute()))
+            draft.replace(link)
+
+
 def mark_synced(run_id: str) -> None:
     """Tells `wandb sync` that a server has what the files of a run hold, as it does itself."""
     for part in _parts(run_id):

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from study.causes import public, story, unwritable
+from study.causes import of_server, public, story, unwritable
 from study.tracking.session import prepare
 from study.tracking.settings import Tracking
 from study.tracking.writer import Writer
@@ -92,11 +92,10 @@ class _Worker(threading.Thread):
 
 def _fail(error: BaseException) -> NoReturn:
     """Says why, and ends the process with whatever else it does."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = public(_SERVER.sub("the server", ": ".join(lines)))
+    reason = public(_SERVER.sub("the server", of_server(error)))
     with suppress(OSError):  # a full disk, which the reason names
         _LOG.write_text(_SERVER.sub("the server", "".join(story(error))), encoding="utf-8")
-    _say({"failed": f"{type(error).__name__}: {reason}"[:300], "full": unwritable(error)})
+    _say({"failed": reason[:300], "full": unwritable(error)})
     os._exit(3)
 
 

@@ -58,10 +58,15 @@ class Session:
                 resume="allow" if self._online else None,
                 settings=settings,
             )
+        offline_files.make_links_relative(self._folder)
         self.logged = self._run.starting_step
         """Rows that W&B has."""
         self._run.define_metric("instances")
         self._run.define_metric("*", step_metric="instances")
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._run.settings.sync_dir)
 
     @property
     def url(self) -> str | None:
@@ -99,6 +104,7 @@ class Session:
             del run.summary[name]  # type: ignore[no-untyped-call]
         run.summary.update(content.summary)
         run.finish(exit_code=1 if content.failed else 0)
+        offline_files.make_links_relative(self._folder)
         if self._online:
             self._confirm(content)
         else:

@@ -92,7 +92,7 @@ def test_a_sweep_of_six_configurations_is_in_the_report_of_its_project(
     study += [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}"]
     study += ['variants=["BERT", "T-LS"]', "search.epsilon=[0.1, 0.2]", "search.sampler=grid", "search.trials.T-LS=6"]
     export = [sys.executable, "-m", "study.run", "quick", *study, "--export-sweep", str(tmp_path / "sweeps")]
-    subprocess.run(export, env=environment(), cwd=ROOT, check=True, timeout=120)
+    subprocess.run(export, env=environment(PYTHONPATH=str(ROOT)), cwd=tmp_path, check=True, timeout=120)
     with Server(tmp_path / "server") as server:
         begun = client(server, "sweep", str(tmp_path / "sweeps" / "t-ls.yaml"), folder=tmp_path)
         told, _ = begun.communicate(timeout=120)

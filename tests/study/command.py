@@ -21,10 +21,15 @@ SMALL = (
 )
 
 
+def merged(*overrides: str) -> list[str]:
+    """The overrides, of those of one key the last."""
+    return list({override.partition("=")[0]: override for override in overrides}.values())
+
+
 def command(place: Path, *arguments: str) -> list[str]:
     """A small study whose results and cache lie under `place`."""
     output = (f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}")
-    return [sys.executable, "-m", "study.run", "quick", *SMALL, *output, *arguments]
+    return [sys.executable, "-m", "study.run", "quick", *merged(*SMALL, *output, *arguments)]
 
 
 def environment(**changes: str) -> dict[str, str]:

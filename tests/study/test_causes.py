@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from study.causes import cause, death, public, story, unwritable
+from study.causes import cause, death, of_server, public, story, unwritable
+from study.nodes import learn_hosts
+from tests.study.command import called
 from trainables.last_words import LastWords
 from trainables.limits import Limits
 
@@ -30,11 +32,56 @@ LOW = (
         ("connect to 10.1.2.3:6379 failed", "connect to (address) failed"),
         (f"lost {platform.node()}", "lost (host)"),
         ("s3://bucket/records is not there", "s3://bucket/records is not there"),
+        ("connect to [2001:db8::7]:6379 failed", "connect to (address) failed"),
+        ("at fe80::1c2:3ff%eth0, not ::1", "at (address), not (address)"),
+        ("2001:0db8:0:0:0:0:0:7: no answer", "(address): no answer"),
+        ("from ::ffff:192.0.2.2.", "from (address)."),
+        ("at 12:34:56 std::bad_alloc, a:b:c, x::y", "at 12:34:56 std::bad_alloc, a:b:c, x::y"),
         ("1/3 of all and/or none", "1/3 of all and/or none"),
     ],
 )
 def test_what_belongs_to_the_machine_is_left_out(text: str, expected: str) -> None:
     assert public(text) == expected
+
+
+def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("study.causes.HOSTS", set())
+    text = "lost gpu-07.lab.example at gpu-07 (GPU-07), not gpu-071 or login.lab; also xnode"
+    assert public(text) == text
+    node = {"NodeName": "gpu-07.lab.example", "NodeManagerAddress": "192.0.2.7"}
+    learn_hosts([node, {"NodeManagerHostname": "login"}])
+    assert public(text) == "lost (host) at (host) ((host)), not gpu-071 or (host).lab; also xnode"
+
+
+@pytest.mark.slow  # it starts Ray
+def test_joining_a_cluster_makes_its_nodes_known() -> None:
+    code = (
+        "import ray; from study import nodes; from study.causes import public\n"
+        "ray.init('local', num_cpus=1, include_dashboard=False, log_to_driver=False, _node_name='gpu-07.lab')\n"
+        "text = 'lost gpu-07.lab, 2001:db8::7 and ' + ray.nodes()[0]['NodeManagerHostname']\n"
+        "nodes.fitting({'CPU': 1.0}); ray.shutdown(); print(public(text))"
+    )
+    done = called(Path.cwd(), "-c", code)
+    assert done.stdout.splitlines()[-1:] == ["lost (host), (address) and (host)"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (
+            'Failed to get status: returned error 401: {"data":null,"errors":[{"message":"user is not logged in"}]}',
+            "the server does not accept the API key (401); set WANDB_API_KEY, or run wandb login",
+        ),
+        (
+            'returned error 403: {"errors":[{"message":"\\"x\\" denied","path":["x"]}],"data":{"a":null}}\nmore',
+            'RuntimeError: returned error 403: \\"x\\" denied: more',
+        ),
+        ('returned error 500: {"data":null}', "RuntimeError: returned error 500: no reason given"),
+        ("connection refused", "RuntimeError: connection refused"),
+    ],
+)
+def test_what_a_server_says_is_told_without_its_form(told: str, expected: str) -> None:
+    assert of_server(RuntimeError(told)) == expected
 
 
 def test_a_traceback_names_modules_and_no_folders() -> None:

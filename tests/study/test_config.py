@@ -1,11 +1,15 @@
 """Every mistake in a study is one line that names the place, the key, the value and what was expected."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
+from wandb import Settings
 
 from study.config import STUDIES, load, shipped
 from study.searches import searched
@@ -87,8 +91,8 @@ def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
     assert searched(load(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 
 
-def test_an_override_changes_nothing_else_and_the_last_wins() -> None:
-    study = load(None, ["search.trials.LS=1", "search.trials.LS=3"])
+def test_an_override_changes_nothing_else() -> None:
+    study = load(None, ["search.trials.LS=3"])
     assert study.search.trials == load().search.trials | {"LS": 3}
     assert study.model_copy(update={"search": load().search}) == load()
 
@@ -124,10 +128,12 @@ MISTAKES = [
     ("confirm.seeds=[1, 11]", "confirm.seeds: [1, 11]", "fresh seeds; [1] are among seeds"),
     ("trial.minutes=0", "trial.minutes: 0", "greater than 0"),
     ("trial.memory=much", "trial.memory: 'much'", 'e.g. "4GB"'),
+    ("trial.memory=9999999999TB", "trial.memory: '9999999999TB'", 'e.g. "4GB"'),
+    ("trial.minutes=1e300", "trial.minutes: 1e+300", "less than or equal to 1000000"),
     ("resources.custom={amx=0}", "resources.custom.amx: 0", "greater than 0"),
     ("search.trials=3", "search.trials: 3", "a table"),
     ("search.sampler=random", "search.sampler: 'random'", "'tpe'"),
-    ("search.parallel=0", "search.parallel: 0", "greater than or equal to 1"),
+    ("search.parallel=0", "search.parallel: 0", "Results depend on it, and resources.concurrent is how many"),
     ("variants=[BERT]", "variants: '[BERT]'", "a list of distinct names out of BERT, LS, T-LS, WSLS, T-WSLS"),
     ('variants=["BERT", "SLS"]', "variants: ['BERT', 'SLS']", "out of BERT, LS, T-LS, WSLS, T-WSLS"),
     ('variants=["LS"]', "variants: ['LS']", "the baseline BERT"),
@@ -150,6 +156,11 @@ MISTAKES = [
     ("training.negatives=15", "training.negatives: 15", "fewer than task.candidates = 10"),
     ("training.instances=1000", "training.instances: 1000", "training.batch_size = 16; 1008 works"),
     ("training.instances=0", "training.instances: 0", "16 works"),
+    (f"training.instances={10**21}", f"training.instances: {10**21}", "less than or equal to 1000000000000"),
+    (f"training.instances={16 * 10**21}", f"training.instances: {16 * 10**21}", "less than or equal to 1000000000000"),
+    ("training.epochs=1e300", "training.epochs: 1e+300", "less than or equal to 1000000"),
+    (f"training.threads={10**21}", f"training.threads: {10**21}", "less than or equal to 1000000000000"),
+    (f"task.train_queries={10**21}", f"task.train_queries: {10**21}", "less than or equal to 1000000000000"),
     ("training.evaluations=65", "training.evaluations: 65", "64 batches"),
     ("model.layers=5", "model.frozen_layers: 5", "fewer than model.layers = 5"),
     ("model.name=./nowhere", "model.name: './nowhere'", "nowhere does not exist"),
@@ -186,6 +197,9 @@ MISTAKES = [
     ("cache.stages=", "cache.stages: ''", "at least one character"),
     (f"cache.stages={__file__}/x", f"cache.stages: '{__file__}/x'", "is a file"),
     (f"output.folder={__file__}/x", f"output.folder: '{__file__}/x'", "is a file"),
+    ("output.folder=/proc/x", "output.folder: '/proc/x'", "a folder on a disk; /proc holds no files"),
+    ("cache.folder=/sys", "cache.folder: '/sys'", "a folder on a disk; /sys holds no files"),
+    ("cache.stages=/proc/self/x", "cache.stages: '/proc/self/x'", "a folder on a disk"),
     ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
     ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
@@ -203,6 +217,10 @@ MISTAKES = [
     ("foo", "'foo'", "KEY=VALUE"),
     ("=3", "'=3'", "KEY=VALUE"),
     ("a..b=3", "'a..b=3'", "KEY=VALUE"),
+    (".".join("a" * 3000) + "=1", "a: 2999 levels of keys and lists", "at most 8"),
+    ("training={" + ".".join("a" * 3000) + "=1}", "training: 3000 levels of keys and lists", "at most 8"),
+    ("seeds=" + "[" * 10 + "]" * 10, "seeds: 9 levels of keys and lists", "at most 8"),
+    ("a" * 500 + "=1", f"{'a' * 77}...: 1", "a known key"),
 ]
 
 
@@ -223,6 +241,8 @@ def test_mistake_on_the_command_line(override: str, found: str, expected: str) -
         (SMALL + "[model]\nname = 3\n", "model.name: 3", "a valid string"),
         (SMALL.replace("64", "65"), "training.instances: 65", "64 works"),
         ('name = "a"\n', "training.batch_size: 32", "a multiple of 1 + training.negatives = 10"),
+        ('name = "a"\n' + ".".join("b" * 3000) + " = 1\n", "b: 2999 levels", "at most 8"),
+        ('name = "a"\n[' + ".".join("b" * 3000) + "]\n", "b: 2999 levels", "at most 8"),
     ],
 )
 def test_mistake_in_a_file(tmp_path: Path, text: str, found: str, expected: str) -> None:
@@ -263,11 +283,73 @@ def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pyt
 
 
 def test_as_many_negatives_as_candidates_are_too_many() -> None:
-    assert "training.negatives: 10; expected fewer" in message(None, "training.negatives=10", "training.batch_size=33")
+    given = ("training.negatives=10", "training.batch_size=33", "training.instances=1023")
+    assert "training.negatives: 10; expected fewer" in message(None, *given)
 
 
-def test_the_first_of_several_mistakes_is_told() -> None:
-    assert message(None, "seeds=[]", "training.decay=cosine").startswith("command line: seeds: []")
+def mistakes(path: str | None, *overrides: str) -> list[str]:
+    """The start of each line, up to what was expected."""
+    with pytest.raises(UserError) as caught:
+        load(path, overrides)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
+
+
+def test_every_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(SMALL + 'evaluatoins = 3\ndecay = "cosine"\n')
+    assert mistakes(str(file), "seeds=[]", "trial.hours=1") == [
+        f"{file}: training.evaluatoins: 3",
+        "command line: trial.hours: 1",
+        "command line: seeds: []",
+        f"{file}: training.decay: 'cosine'",
+    ]
+    assert mistakes(None, "foo", "a..b=1", "seeds=[]") == ["command line: 'foo'", "command line: 'a..b=1'"]
+    assert mistakes(None, "model.name=./nowhere", "output.folder=/proc/x") == [
+        "command line: model.name: './nowhere'",
+        "command line: output.folder: '/proc/x'",
+    ]
+
+
+def test_parts_that_disagree_are_told_once_for_each_cause() -> None:
+    assert mistakes(None, "search.epsilon=[0.2]", "confirm.seeds=[1]", "search.gpu_hours=1") == [
+        "command line: search.gpu_hours: 1.0",
+        "command line: confirm.seeds: [1]",
+        "command line: search.trials.LS: 2",
+    ]
+    assert mistakes(None, 'curriculum.variants=["none"]', "search.trials.none-CL=2", "confirm.seeds=[1]") == [
+        "command line: curriculum.variants: ['none']"
+    ]
+    assert mistakes(None, "training.evaluations=65", "trial.hours=1") == ["command line: trial.hours: 1"]
+
+
+def test_ten_mistakes_are_named_and_the_others_counted() -> None:
+    for count, last in ((10, "command line: k9: 1"), (11, "and 1 more mistake"), (13, "and 3 more mistakes")):
+        told = mistakes(None, *(f"k{number}=1" for number in range(count)))
+        assert told[:10] == [f"command line: k{number}: 1" for number in range(10)]
+        assert told[-1] == last
+        assert len(told) == min(count, 11)
+
+
+def test_mistakes_together_are_told_as_they_are_alone() -> None:
+    """One mistake may hide another, but together they end in no other way."""
+    draw = Random(17)
+    for _ in range(60):
+        chosen = draw.sample([override for override, *_ in MISTAKES], 3)
+        assert all(line.startswith("command line: ") for line in mistakes(None, *chosen) if " more mistake" not in line)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (("seeds=[1]", "seeds=[2, 3]"), "seeds: given twice, as [1] and [2, 3]"),
+        (("training={threads=1}", "training.threads=2"), "training.threads: given twice, as 1 and 2"),
+        (("task.sample=none", "task.sample=1"), "task.sample: given twice, as none and 1"),
+    ],
+)
+def test_one_key_with_two_values_is_refused(overrides: tuple[str, str], told: str) -> None:
+    assert mistakes(None, *overrides) == [f"command line: {told}"]
+    assert load(None, [overrides[0], overrides[0]]) == load(None, [overrides[0]])
 
 
 def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,8 +364,20 @@ def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_environment_overrides_the_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "disabled")
     assert load(None, ["tracking.mode=online"]).tracking.mode == "disabled"
-    monkeypatch.setenv("WANDB_MODE", "dryrun")
-    assert message(None).startswith("environment variable WANDB_MODE: tracking.mode: 'dryrun'; expected 'offline'")
+    monkeypatch.setenv("WANDB_MODE", "on")
+    expected = "expected one of offline, online, disabled, dryrun, run, shared"
+    assert message(None) == f"environment variable WANDB_MODE: 'on'; {expected}"
+
+
+def test_every_mode_of_the_wandb_client_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = get_args(Settings.model_fields["mode"].annotation)
+    assert {"online", "offline", "disabled"} < set(named)
+    found = {}
+    for mode in named:
+        monkeypatch.setenv("WANDB_MODE", mode)
+        found[mode] = load(None).tracking.mode
+    same = {"online": "online", "offline": "offline", "disabled": "disabled"}
+    assert found == {**same, "dryrun": "offline", "run": "online", "shared": "online"}
 
 
 def test_a_study_is_frozen_and_checks_itself() -> None:

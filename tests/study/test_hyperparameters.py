@@ -89,6 +89,16 @@ def test_a_mistake_is_one_line(given: dict[str, str], line: str) -> None:
     assert str(raised.value).startswith(line)
 
 
+def test_every_value_that_is_wrong_is_named() -> None:
+    with pytest.raises(UserError) as raised:
+        read(STUDY, {"variant": "LS", "epsilon": "2", "switch": "many", "rate": "1"})
+    assert [line.partition(";")[0] for line in str(raised.value).split("\n")] == [
+        "--sweep epsilon: '2'", "--sweep switch: 'many'",
+    ]  # fmt: skip
+    with pytest.raises(UserError, match=r"(?s)--sweep warmth: '3'.*\n--sweep cold: '4'"):
+        read(STUDY, {"variant": "LS", "warmth": "3", "cold": "4"})
+
+
 def test_a_variant_that_the_study_does_not_have_is_refused() -> None:
     with pytest.raises(UserError, match="expected one of the study's variants: BERT, LS"):
         read(STUDY.model_copy(update={"variants": ("BERT", "LS")}), {"variant": "T-LS", "epsilon": "0.2"})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from study.session import settle
 from study.tracking import Scribe, Tracking
 from study.tracking.markers import mirrored
 from tests.study.mirrors import CURVE, LABELS, SPLITS, recorded, scribed, whole
@@ -145,13 +146,24 @@ def test_a_server_that_takes_nothing_is_given_up(
 
 @pytest.mark.parametrize(("key", "told"), [("f" * 40, "401"), ("short", "API key must"), ("", "No API key")])
 def test_a_key_that_is_wrong_stops_no_study(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, key: str, told: str, tmp_path: Path
+    server: Server,
+    tracking: Tracking,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     recorded(tracking.folder, "dev")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("WANDB_API_KEY", key)
     refused = scribed(tracking, ("abc", "dev"))
     assert told in refused.reason
+    assert "{" not in refused.reason
+    settle(refused)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if told in line] == [f"W&B cannot be written now ({refused.reason})"]
+    assert said[-1].startswith("W&B lacks 1 evaluation; python -m study.sync ")
     monkeypatch.setenv("WANDB_API_KEY", server.key)
     assert not scribed(tracking, ("abc", "dev")).missing
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

@@ -1,11 +1,13 @@
 """Cores are never shared between trials."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from study.config import load
 from study.places import places
+from study.preview import preview
 from trainables.errors import UserError
 
 
@@ -20,7 +22,7 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], 4),
         (["training.threads=2"], 2),
         (["training.threads=3"], 1),
-        (["training.threads=8"], 1),
+        (["training.threads=4"], 1),
         (["resources.concurrent=3"], 3),
     ],
 )
@@ -32,3 +34,12 @@ def test_as_many_trials_as_the_cores_hold(settings: list[str], expected: int) ->
 def test_more_are_refused_in_one_line(settings: list[str]) -> None:
     with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
         places(load("quick", settings))
+
+
+def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"training\.threads: 5; expected at most 4, the cores of this machine; or res"):
+        places(load("quick", ["training.threads=5"]))
+    folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
+    with pytest.raises(UserError, match=r"training\.threads: 5"):
+        preview(load("quick", ["training.threads=5", *folders]))
+    assert preview(load("quick", ["training.threads=5", "resources.address=head:6379", *folders]))["runs"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import environment, light
+from tests.study.command import called, environment, light
 
 
 def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -46,6 +46,15 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["--list", "quick"], ["command line", "'quick'", "nothing beside --list"]),
         (["--list", "--prepare"], ["command line", "--list and --prepare", "one of them"]),
         ([f"output.folder={Path(__file__).parent}"], ["other things"]),
+        (["output.folder=/proc/study"], ["command line: output.folder: '/proc/study'", "a folder on a disk"]),
+        (["cache.folder=/sys/cache"], ["command line: cache.folder: '/sys/cache'", "a folder on a disk"]),
+        (["--plan", "output.folder=/proc/study"], ["output.folder: '/proc/study'"]),
+        (["--plan", "training.threads=1000"], ["training.threads: 1000", "the cores of this machine"]),
+        (["training.threads=1000"], ["training.threads: 1000", "the cores of this machine"]),
+        (["--plan", "model.layers=9"], ["model.layers", "at most the model's 6"]),
+        (["--plan", f"training.instances={16 * 10**21}"], ["training.instances", "less than or equal to"]),
+        (["--plan", ".".join("a" * 3000) + "=1"], ["command line: a: 2999 levels of keys", "at most 8"]),
+        (["seeds=[1]", "seeds=[2]"], ["command line: seeds: given twice, as [1] and [2]", "one value"]),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments, parts, tmp_path):
@@ -61,6 +70,47 @@ def test_a_mistake_is_one_line_and_status_2(arguments, parts, tmp_path):
         assert part in result.stderr
 
 
+def test_several_mistakes_are_a_line_each(tmp_path):
+    result = run("seeds=3", "training.treads=2", "search.parallel=0", folder=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert [line.split("; expected ")[0] for line in result.stderr.splitlines()] == [
+        "study.run: command line: training.treads: 2",
+        "study.run: command line: seeds: 3",
+        "study.run: command line: search.parallel: 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "proposals", "told"),
+    [
+        ('Variant("uniform", "linear")', "", "no number of configurations; expected a line for X-LS in proposals"),
+        ('("uniform", "linear")', "", "('uniform', 'linear'); expected Variant(distribution, schedule)"),
+        ('Variant("uniform", None)', "", "the schedule None; expected one of constant, two_stage, linear"),
+        ('Variant("triangular", "linear")', "", "the distribution 'triangular'; expected 'none', 'uniform'"),
+        ("None", "", "None; expected Variant(distribution, schedule)"),
+        ('Variant("uniform", "linear")', "own['proposals']['X-LS'] = 2", ""),
+    ],
+)
+@pytest.mark.parametrize("option", ["--plan", "--list"])
+def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals, told, option):
+    code = (
+        "import sys, trainables.schedules as s\nfrom trainables.schedules import Variant\n"
+        f"s.VARIANTS['X-LS'] = {row}\n"
+        "import search_spaces.kind as k\nmade = k.Kind.__init__\n"
+        f"def init(self, **own):\n  if 'BERT' in own['proposals']: {proposals or 'pass'}\n  made(self, **own)\n"
+        "k.Kind.__init__ = init\nfrom study.run import main\nsys.exit(main())"
+    )
+    study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--plan" else []
+    result = called(tmp_path, "-c", code, *study, option)
+    if told:
+        assert result.returncode == 2, result.stderr
+        assert result.stderr.startswith(f"study.run: trainables.ranker, variant X-LS: {told}")
+        assert result.stderr.count("\n") == 1
+    else:
+        assert result.returncode == 0, result.stderr
+        assert "X-LS" in result.stdout
+
+
 def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
     result = run(folder=tmp_path, WANDB_MODE="sometimes")
     assert result.returncode == 2
@@ -69,7 +119,13 @@ def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "part"), [("--help", "usage"), ("--list", "T-WSLS"), ("--plan", "unknown until"), ("--list", "quick")]
+    ("option", "part"),
+    [
+        ("--help", "usage"),
+        ("--list", "T-WSLS"),
+        ("--plan", "unknown until"),
+        ("--plan", "a round, on which results depend"),
+    ],
 )
 def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
     result = light(tmp_path, option)

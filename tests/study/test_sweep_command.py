@@ -24,7 +24,12 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
         (("--export-sweep", "--prepare"), "command line: --prepare and --export-sweep; expected one of them"),
         (("--engine", "optuna"), "command line: --engine; expected --export-sweep beside it"),
         (("--export-sweep", "quick"), "--export-sweep: 'quick'; expected a folder; the study and its settings come"),
+        (("--export-sweep", "/proc/x"), "--export-sweep: '/proc/x'; expected a folder that can be written"),
         (("--export-sweep", "seeds=[1]"), "--export-sweep: 'seeds=[1]'; expected a folder; the study and its"),
+        (
+            ("--sweep", "variant=LS", "variant=T-LS"),
+            "command line: variant: given twice, as 'LS' and 'T-LS'; expected one",
+        ),
         (("epsilon=0.2",), "command line: epsilon: 0.2; expected a known key; did you mean search.epsilon?"),
     ],
 )

@@ -1,5 +1,6 @@
 """The sweeps of a study are its own search: every file leads to the runs that the study itself would make."""
 
+import runpy
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ from study.config import STUDIES, load
 from study.configuration import Maker
 from study.searches import searched
 from study.sweep_files import Source, export
+from study.sweep_scheduler import engine
 from tests.study.driving import RESOLVED, campaign
 from trainables.errors import UserError
 
@@ -123,13 +125,48 @@ def test_a_sweep_says_which_settings_a_schedule_takes(tmp_path: Path) -> None:
 
 def test_the_home_folder_is_in_no_file(tmp_path: Path) -> None:
     home = Path.home()
-    overrides = (f"output.folder={home}/mine", f"cache.folder={home}", f"task.path={home}x/y")
-    export(load("quick", overrides[:2]), Source(f"{home}/mine.toml", overrides), tmp_path)
+    overrides = (f"output.folder={home}/mine", f"cache.folder={home}")
+    export(load("quick", overrides), Source(f"{home}/mine.toml", overrides), tmp_path)
     content = yaml.safe_load((tmp_path / "ls.yaml").read_text("utf-8"))
-    assert content["command"][4:9] == [
-        "~/mine.toml", "tracking.mode=online", "output.folder=~/mine", "cache.folder=~", f"task.path={home}x/y",
-    ]  # fmt: skip
+    assert content["command"][4:8] == ["~/mine.toml", "tracking.mode=online", "output.folder=~/mine", "cache.folder=~"]
     assert f"{home}/" not in (tmp_path / "ls.yaml").read_text("utf-8")
+
+
+def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path.parent / "data"
+    file = data / "mine.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((STUDIES / "quick.toml").read_text("utf-8"), "utf-8")
+    overrides = (
+        f"task.path={data}/x y",
+        f"output.folder={tmp_path}/results",
+        f'cache.stages="file://{data}"',
+        "curriculum.vectors=~jane/v.vec",
+        f"output={{records={str(data)!r}}}",
+        "resources.address=192.0.2.7:6379",
+        "training.decay=linear",
+    )
+    asked, source = load(str(file), overrides), Source(str(file), overrides)
+    paths = export(asked, source, Path("sweeps"), engine)
+    texts = [path.read_text("utf-8") for path in Path("sweeps").iterdir()]
+    assert len(texts) == 2 * len(paths)
+    for text in texts:
+        assert not [own for own in (str(tmp_path.parent), "jane", "192.0.2.7") if own in text]
+        assert "${STUDY_TASK_PATH}" in text
+    command = yaml.safe_load(paths[0].read_text("utf-8"))["command"]
+    with pytest.raises(UserError, match="STUDY_FILE is not in the environment"):
+        load(command[4], command[5:-2])
+    for name, value in source.variables.items():
+        monkeypatch.setenv(name, value)
+    assert len(source.variables) == 6
+    again = load(command[4], command[5:-2])
+    assert (again.folder, again.tracking.mode) == (asked.folder, "online")
+    own = {"tracking", "output"}
+    assert again.model_dump(exclude=own) == asked.model_dump(exclude=own)
+    assert runpy.run_path(str(next(Path("sweeps").glob("ls_space.py"))))["optimizer"]
 
 
 def test_a_study_without_a_search_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from study.config import load
 from study.searches import family
 from study.sweep_files import Source, export
 from study.sweep_scheduler import engine, scheduled
+from tests.study.command import merged
 from trainables.errors import UserError
 
 optuna = pytest.importorskip("optuna")
@@ -30,7 +31,7 @@ class Client:
     """Asks for a run, and tells what became of it, as `wandb sweep-scheduler` does; `runs` is what the server knows."""
 
     def __init__(self, *overrides: str, runs: tuple[dict[str, Any], ...] = ()) -> None:
-        self.space, optimizer = scheduled("T-LS", "quick", *STUDY, *overrides)
+        self.space, optimizer = scheduled("T-LS", "quick", *merged(*STUDY, *overrides))
         self.study = optimizer(None)
         self.adopted = []
         for config in runs:

@@ -58,6 +58,14 @@ def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
     assert all(done(tracking, split) for split in SPLITS)
 
 
+def test_a_link_among_the_files_names_no_folder_of_this_machine(tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev")
+    write(tracking, "dev")
+    links = [path for path in tracking.folder.rglob("*") if path.is_symlink()]
+    assert any(link.name == "debug-core.log" and link.is_file() for link in links)
+    assert [link for link in links if link.readlink().is_absolute()] == []
+
+
 def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking: Tracking) -> None:
     for split in SPLITS:
         recorded(tracking.folder, split)

@@ -7,6 +7,7 @@ import pytest
 from study.config import load
 from study.settings import Study
 from tests.sts import write_settings
+from tests.study.command import merged
 from tests.trainables.encoders import Encoders
 from trainables import weights
 from trainables.data.sentences import PreparedSentences, prepare
@@ -18,7 +19,8 @@ SMALL = ("training.instances=128", "training.batch_size=64", "training.epochs=no
 
 def made(encoders: Encoders, place: Path, *overrides: str) -> tuple[Study, PreparedSentences]:
     settings = write_settings(place)
-    study = load("gs-infonce", [*SMALL, f"model.name={encoders.bert}", f"cache.folder={place / 'cache'}", *overrides])
+    own = (f"model.name={encoders.bert}", f"cache.folder={place / 'cache'}")
+    study = load("gs-infonce", merged(*SMALL, *own, *overrides))
     return study, prepare(settings, place / "cache")
 
 

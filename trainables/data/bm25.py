@@ -41,7 +41,10 @@ def plain(text: str) -> list[str]:
 
 
 def stemmed(text: str) -> list[str]:
-    """Porter's stems of the lower-case words that are no stop words."""
+    """Stems of the lower-case words that are no stop words, by the algorithm of Porter (1980).
+
+    Snowball, which the package comes from, also has Porter's later one under the name "english"; its stems differ.
+    """
     stems: list[str] = _stemmer().stemWords([word for word in plain(text) if word not in STOP_WORDS])
     return stems
 
