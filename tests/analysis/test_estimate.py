@@ -30,7 +30,7 @@ levels = st.one_of(st.floats(1e-4, 0.6), st.sampled_from([0.05 / 7, 0.01, 0.05, 
 
 
 def degrees_of_freedom(found: Estimate, level: float) -> float:
-    """The definition: Satterthwaite's, with the worst-known share as it is and as if its mean square had come out low."""
+    """The definition: Satterthwaite's, with the worst-known share as it is and as if its mean square came out low."""
     if found.share == 1:
         return found.df
     if found.share == 0:

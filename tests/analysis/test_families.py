@@ -29,7 +29,9 @@ tenths = st.integers(-3, 3)
 @st.composite
 def differences(draw: st.DrawFn) -> list[list[int]] | None:
     """(seeds, queries) in tenths; None where a side is incomplete."""
-    seeds, queries = draw(st.sampled_from([(1, 7), (2, 7), (3, 7), (9, 7), (3, 2), (1, 2), (8, 1), (2, 1), (1, 1), (0, 0)]))
+    seeds, queries = draw(
+        st.sampled_from([(1, 7), (2, 7), (3, 7), (9, 7), (3, 2), (1, 2), (8, 1), (2, 1), (1, 1), (0, 0)])
+    )
     shift = draw(st.sampled_from([0, 0, 2, -4]))
     row = st.lists(tenths, min_size=queries, max_size=queries)
     found = draw(st.lists(row, min_size=seeds, max_size=seeds))
@@ -78,7 +80,10 @@ def units_of(table: list[list[int]]) -> list[Fraction]:
 
 def signs_of(values: list[int]) -> float:
     """Two-sided p-value of the sign-flip test of a sum, by all signs."""
-    every = [sum(s * v for s, v in zip(signs, values, strict=True)) for signs in itertools.product((1, -1), repeat=len(values))]
+    every = [
+        sum(s * v for s, v in zip(signs, values, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(values))
+    ]
     return sum(abs(one) >= abs(sum(values)) for one in every) / len(every)
 
 

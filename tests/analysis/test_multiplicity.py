@@ -29,7 +29,8 @@ def holm(p: list[Fraction]) -> list[Fraction]:
     """Closed testing: a hypothesis falls if every set of hypotheses that it belongs to falls by Bonferroni's test."""
     everyone = range(len(p))
     sets = [own for size in everyone for own in itertools.combinations(everyone, size + 1)]
-    return [max(min(Fraction(1), len(own) * min(p[k] for k in own)) for own in sets if place in own) for place in everyone]
+    passed = {own: min(Fraction(1), len(own) * min(p[k] for k in own)) for own in sets}
+    return [max(level for own, level in passed.items() if place in own) for place in everyone]
 
 
 def benjamini_hochberg(p: list[Fraction]) -> list[Fraction]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+
 from search_spaces.family import Family
 from search_spaces.ranking import KIND
 from search_spaces.replicates import Search

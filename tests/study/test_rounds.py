@@ -87,7 +87,9 @@ class Replay:
         for start in range(0, len(items), PARALLEL):
             batch = items[start : start + PARALLEL]
             self._look(batch, complete, hunt.wanted - 1)
-            complete += [item for item in batch if item.id not in self.dropped and self._values(item, SEEDS) is not None]
+            complete += [
+                item for item in batch if item.id not in self.dropped and self._values(item, SEEDS) is not None
+            ]
             for item in batch:
                 self.told[item.id] = self._telling(item, complete)
 
@@ -170,7 +172,9 @@ def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_i
     for case in range(4):
         folder, seeds = tmp_path / str(case), 3 + case % 2
         chosen = [items[place] for place in rng.permutation(len(items))[: others + 1]]
-        made = [finished(item, folder, rng.normal(0, 1, (SEEDS, 7, 6)) + rng.normal(0, 1, (SEEDS, 1, 1))) for item in chosen]
+        made = [
+            finished(item, folder, rng.normal(0, 1, (SEEDS, 7, 6)) + rng.normal(0, 1, (SEEDS, 1, 1))) for item in chosen
+        ]
         own = sum(made[0][seed].mean() for seed in range(seeds)) / seeds
         shifts = [sum(one[seed].mean() for seed in range(SEEDS)) / SEEDS - one[:seeds].mean() for one in made[1:]]
         expected = own + (sum(shifts) / others if others else 0.0)
