@@ -3,6 +3,7 @@
 No model is trained: scores are written by hand, and some runs fail.
 """
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from study import record
+from study import record, searchlog
 from study.campaign import Campaign
 from study.configuration import Configuration
 from study.hunt import Hunt
@@ -19,7 +20,7 @@ from study.ledger import Ledger
 from study.race import FIRST, behind
 from study.rounds import standing
 from study.settings import Study
-from tests.study.driving import Labels
+from tests.study.driving import STUDY, Labels, decisions, drive, quality
 from tests.study.test_phases import CANDIDATES, QUERIES, campaign, draw, study, trained, write
 
 METRICS = {"MAP": 1, "position": -1}
@@ -179,3 +180,31 @@ def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_i
         shifts = [sum(one[seed].mean() for seed in range(SEEDS)) / SEEDS - one[:seeds].mean() for one in made[1:]]
         expected = own + (sum(shifts) / others if others else 0.0)
         assert standing(chosen[0], seeds, chosen[1:], Ledger(folder), "MAP") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 3])
+@pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])
+def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
+    sampler: str, parallel: int, tmp_path: Path
+) -> None:
+    """After a stop at any point, and where what failed at first is told otherwise later."""
+    search = STUDY.search.model_copy(update={"sampler": sampler, "parallel": parallel})
+    made = STUDY.model_copy(update={"search": search})
+
+    def start(folder: Path) -> Campaign:
+        return campaign(made, folder, before=searchlog.read(folder))
+
+    def moody(labels: Labels) -> float | None:
+        return None if draw("moody", labels["specification_id"]).random() < 0.2 else quality(labels)
+
+    whole = start(tmp_path / "whole")
+    drive(whole)
+    for case in range(4):
+        folder, rng = tmp_path / str(case), random.Random(case)
+        stopped = start(folder)
+        drive(stopped, metric=moody if case % 2 else quality, order=rng, stop_after=rng.randrange(2, 25))
+        searchlog.write(folder, stopped.log())
+        last = start(folder)
+        drive(last, order=rng)
+        assert decisions(last) == decisions(whole)
+        assert last.log() == whole.log()
