@@ -144,7 +144,7 @@ def one_of_them(point: Point) -> list[float] | None:
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3, 4])
-@pytest.mark.parametrize("family", ["T-LS", "T-WSLS", "T-LS, optimisation"])
+@pytest.mark.parametrize("family", ["T-WSLS", "T-LS, optimisation"])
 @pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])
 def test_a_search_that_is_told_again_what_it_proposed_goes_on_as_if_it_had_been_asked(
     sampler: str, family: str, parallel: int
@@ -267,12 +267,12 @@ def test_of_a_sampler_that_looks_at_no_results_the_size_of_a_round_changes_nothi
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "grid"])
 def test_what_is_known_is_not_asked_for_again(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To ask for thousands of proposals takes minutes."""
-    whole = run(search("T-LS", 7, sampler))
+    """To ask for thousands of proposals takes minutes. An earlier start may have proposed more than are wanted now."""
+    whole = run(search("T-LS", 8, sampler))
     asked: list[None] = []
     ask = optuna.Study.ask
     monkeypatch.setattr(optuna.Study, "ask", lambda self: asked.append(None) or ask(self))
-    assert run(search("T-LS", 7, sampler), known=whole) == whole
+    assert run(search("T-LS", 7, sampler), known=whole) == whole[:7]
     assert not asked
 
 

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -80,6 +80,7 @@ eighths = st.one_of(st.just(math.nan), st.integers(-80, 80).map(lambda value: va
 
 
 @given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=eighths))
+@example(np.array([[-1.0, -3.0]]))  # one above its largest is nothing
 def test_global_max_divides_by_one_more_than_the_largest_of_the_set(scores: np.ndarray) -> None:
     """Negative scores count as 0, absent ones stay absent, and a set without a positive score has labels of 0."""
     largest = max([0.0, *(score for score in scores.ravel() if not math.isnan(score))])
