@@ -280,35 +280,42 @@ def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> 
         drive(made, order=random.Random(case), concurrent=2 + case)
     assert seen["waits"] > 20
     assert seen["goes before what would wait"] > 100
+    assert seen["has less to train itself"] > 100
 
 
 def begins_next_to_what_it_waits_for(made: Campaign, seen: Counter[str]) -> None:
-    """Watches what is started: whoever waits for a running run goes last, and the longest way goes first otherwise."""
+    """Watches what is started: what waits for a running run goes last, and otherwise the longest way goes first."""
     following = made.next
 
-    def beginning(errand: Errand) -> str | None:
+    def first_stage(errand: Errand) -> str | None:
         keys = made.stages(errand.job.specification)
         return keys[0] if keys and errand.job.action == "train" else None
 
     def watched() -> Errand | None:
         queued = [entry.errand for entry in made._agenda._queue.values()]
-        running = {beginning(entry.errand) for entry in made._agenda._running.values()} - {None}
+        running = {first_stage(entry.errand) for entry in made._agenda._running.values()} - {None}
         if (started := following()) is not None:
-            waiting = [beginning(errand) in running for errand in queued]
-            seen["waits"] += beginning(started) in running
-            seen["goes before what would wait"] += beginning(started) not in running and any(waiting)
-            assert all(waiting) or beginning(started) not in running
-            level = [errand for errand in queued if (beginning(errand) in running) == (beginning(started) in running)]
-            assert rounds_after(made, started) == max(rounds_after(made, errand) for errand in level)
+            waits = first_stage(started) in running
+            others = [first_stage(errand) in running for errand in queued]
+            seen["waits"] += waits
+            seen["goes before what would wait"] += not waits and any(others)
+            assert all(others) or not waits
+            level = [errand for errand, other in zip(queued, others, strict=True) if other == waits]
+            ways = [way(made, errand) for errand in level]
+            assert way(made, started) == max(ways)
+            seen["has less to train itself"] += len({instances for _, instances in ways}) > 1
         return started
 
     made.next = watched  # type: ignore[method-assign]
 
 
-def rounds_after(made: Campaign, errand: Errand) -> int:
-    """Rounds that its search still has to go."""
-    name = errand.labels["variant"]
-    if errand.job.action == "test" or name not in made.hunts:
-        return 0
-    left = TRIALS[name] - len(made.hunts[name].configurations)
-    return math.ceil(left / STUDY.search.parallel)
+def way(made: Campaign, errand: Errand) -> tuple[int, int]:
+    """Rounds that its search still has to go, and instances that it has to train itself."""
+    name, stops = errand.labels["variant"], made._stops(errand.job.specification)
+    if errand.job.action == "test" or not stops:
+        return 0, 0
+    left = TRIALS[name] - len(made.hunts[name].configurations) if name in made.hunts else 0
+    ended = (run for item in made.configurations for run in item.runs if made.ledger.finished(run.id))
+    kept = {key for run in ended for key in made.stages(run)}
+    reused = max((stop for stop, key in stops if key in kept), default=0)
+    return math.ceil(left / STUDY.search.parallel), stops[-1][0] - reused
