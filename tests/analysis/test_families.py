@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from analysis.distribution_free import sign_flip
 from analysis.equivalence import tost
 from analysis.families import Comparison, Family, Record, Settings, judge
 from analysis.multiplicity import FROM_P, MaxT, adjust, max_t
@@ -291,3 +292,14 @@ def one_alone(table: list[list[int]]) -> Any:
 
     found = estimates(np.array(table) / PARTS)
     return found["both"] or found["queries"] or found["seeds"]
+
+
+def test_draws_are_named_by_the_seed_of_the_settings() -> None:
+    """There are too many signs of forty queries to go through all."""
+    d = np.random.default_rng(1).normal(0.1, 1, (1, 40))
+    found = {}
+    for seed in (0, 1):
+        (one,) = judge(Family("name", "task", "MAP", [("new", "old", d)]), Settings(tests=("sign-flip",), seed=seed))
+        found[seed] = one.free["sign-flip"]
+        assert found[seed] == sign_flip(np.round(d[0], 12), seed)
+    assert found[0] != found[1]
