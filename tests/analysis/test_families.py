@@ -49,7 +49,7 @@ def families(draw: st.DrawFn) -> tuple[Family, list[list[list[int]] | None]]:
     pairs = [(f"new {n}", "old", None if d is None else np.array(d) / PARTS) for n, d in enumerate(tables)]
     several = draw(st.lists(st.sampled_from(list(METRICS)), min_size=len(pairs), max_size=len(pairs)))
     metrics = draw(st.sampled_from([(), tuple(several)]))
-    return Family("name", "task", several[0], pairs, metrics, draw(st.booleans())), tables
+    return Family("name", "task", "" if metrics else several[0], pairs, metrics, draw(st.booleans())), tables
 
 
 every_setting = st.builds(

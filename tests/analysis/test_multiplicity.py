@@ -177,12 +177,11 @@ def test_the_interval_of_a_family_holds_zero_where_its_p_value_is_above_the_leve
         assert reached(found.maxima, math.inf, found.exact) > Fraction(alpha)
         return
     assert level <= alpha
-    for t in {0.05, *found.maxima}:
-        for near in (t * (1 - 1e-6), t * (1 + 1e-6)):
-            p = float(2 * stats.t.sf(near, found.df))
-            (adjusted,) = found.adjust([p])
-            assert adjusted is not None
-            assert (p < level) == (adjusted <= alpha), (near, p, level, adjusted)
+    beside = np.outer([0.05, *found.maxima], [1 - 1e-6, 1 + 1e-6]).ravel()
+    p = 2 * stats.t.sf(beside, found.df)
+    for value, adjusted in zip(p, found.adjust(list(p)), strict=True):
+        assert adjusted is not None
+        assert (value < level) == (adjusted <= alpha), (value, level, adjusted)
 
 
 def test_all_permutations_are_made_where_there_are_as_many_as_may_be() -> None:
