@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from trainables.randomness import generator
 
 RESAMPLES = 10_000
+_DECIMALS = 8
+"""Of a mean, as a share of the largest difference."""
 
 
 def smallest(count: int, name: str = "wilcoxon") -> float:
@@ -23,15 +25,18 @@ def smallest(count: int, name: str = "wilcoxon") -> float:
 def sign_flip(values: NDArray[np.float64], seed: int = 0) -> float:
     """Two-sided p-value of the mean: exact where there are no more than RESAMPLES signs, drawn ones otherwise.
 
+    Means that differ by rounding alone tie.
+
     Args:
         values: (n,) differences, of seeds or of queries.
         seed: names the draws.
     """
     from scipy import stats
 
+    largest = np.abs(values).max() or 1.0
     found = stats.permutation_test(
-        (values,),
-        lambda signed, axis: signed.mean(axis=axis),
+        (values / largest,),
+        lambda signed, axis: np.round(signed.mean(axis=axis), _DECIMALS),
         permutation_type="samples",
         vectorized=True,
         n_resamples=RESAMPLES,

@@ -80,7 +80,8 @@ class MaxT:
 
         if self.smallest > alpha:
             return 0.0
-        place = int(np.ceil((1 - alpha) * len(self.maxima))) - 1
+        count = len(self.maxima) + (not self.exact)  # as `_share` counts, lest interval and p-value disagree
+        place = int(np.ceil(round((1 - alpha) * count, 9))) - 1
         return min(alpha, float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df)))
 
     def _share(self, below: int) -> float:

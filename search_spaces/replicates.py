@@ -7,6 +7,7 @@ the search's seed and of earlier results: the same on one core, on a cluster and
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_spaces.family import Family
@@ -158,13 +159,16 @@ class Search:
     def _places(self, point: Point) -> dict[str, Any]:
         return places(point, self._grid)
 
-    def _distance(self, one: dict[str, Any], other: dict[str, Any]) -> float:
-        """Sum over the hyperparameters of how far apart they are in their range; 1 where only one has it."""
-        total = 0.0
+    def _distance(self, one: dict[str, Any], other: dict[str, Any]) -> Fraction:
+        """Sum over the hyperparameters of how far apart they are in their range; 1 where only one has it.
+
+        It is exact: a rounded sum follows the order of the names, which differs from process to process.
+        """
+        total = Fraction()
         for name in one.keys() | other.keys():
             first, second = one.get(name), other.get(name)
             if isinstance(first, int) and isinstance(second, int):
-                total += abs(first - second) / (len(self._grid[name]) - 1)
+                total += Fraction(abs(first - second), len(self._grid[name]) - 1)
             else:
                 total += first != second
         return total

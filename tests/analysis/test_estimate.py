@@ -26,6 +26,40 @@ def test_an_interval_holds_zero_where_p_is_not_below_its_level(found: Estimate, 
     assert inside == (test.p >= 1 - confidence) or test.p == pytest.approx(1 - confidence, rel=1e-6)
 
 
+levels = st.one_of(st.floats(1e-4, 0.6), st.sampled_from([0.05 / 7, 0.01, 0.05, 0.1]))
+
+
+def degrees_of_freedom(found: Estimate, level: float) -> float:
+    """The definition: Satterthwaite's, with the worst-known share as it is and as if its mean square came out low."""
+    if found.share == 1:
+        return found.df
+    if found.share == 0:
+        return found.df_more
+    quantile = 0.3 * (min(level, 0.05) / 0.05) ** 0.6
+    low = stats.chi2.ppf(quantile, found.df) / found.df
+    variances = [(found.share, 1 - found.share), (found.share / low, 1 - found.share)]
+    parts = [((a / (a + b)) ** 2 / found.df, (b / (a + b)) ** 2 / found.df_more) for a, b in variances]
+    return float(min(1 / (few + more) for few, more in parts))
+
+
+@given(
+    found=st.one_of(estimates, estimates.map(lambda one: one._replace(share=round(one.share)))),
+    level=levels,
+)
+def test_an_interval_has_the_degrees_of_freedom_of_its_own_level(found: Estimate, level: float) -> None:
+    test, df = found.test(1 - level), degrees_of_freedom(found, level)
+    assert test.df == pytest.approx(df)
+    assert (test.low, test.high) == pytest.approx(stats.t.interval(1 - level, df, found.mean, found.error))
+    assert found.interval(1 - level) == (test.low, test.high)
+
+
+@given(found=estimates, level=levels)
+def test_a_difference_that_its_interval_just_excludes_has_the_level_as_its_p(found: Estimate, level: float) -> None:
+    low, high = found.interval(1 - level)
+    for mean in (high - found.mean, low - found.mean):
+        assert found._replace(mean=mean).test().p == pytest.approx(level, rel=1e-6)
+
+
 @given(mean=st.floats(-1, 1), error=st.floats(1e-2, 1), df=st.integers(1, 100))
 def test_of_one_part_it_is_students_test(mean: float, error: float, df: int) -> None:
     test = Estimate(mean, error, df).test(0.9)

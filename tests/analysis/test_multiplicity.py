@@ -1,27 +1,59 @@
-"""Corrections: statsmodels, all permutations by plain loops, and the share of families with a false finding."""
+"""Corrections: their definitions, all permutations by plain loops, and the share of families with a false finding."""
 
 import itertools
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from analysis.multiplicity import CORRECTIONS, FROM_P, MaxT, adjust, max_t
 from analysis.significance import over_both
 
 p_values = st.lists(st.floats(1e-12, 1), min_size=1, max_size=12)
+thousandths = st.lists(st.one_of(st.none(), st.integers(1, 60), st.integers(1, 1000)), min_size=1, max_size=6)
+"""p-values in thousandths, with ties; None where a comparison was not made."""
 few = settings(max_examples=25, deadline=None)
 
 
-@pytest.mark.parametrize("name", FROM_P)
-@given(p=p_values)
-@few
-def test_corrections_are_statsmodels(name: str, p: list[float]) -> None:
-    assert adjust(p, name) == pytest.approx(multipletests(p, method=FROM_P[name])[1], abs=1e-10)
+def bonferroni(p: list[Fraction]) -> list[Fraction]:
+    """Each is multiplied by their number."""
+    return [min(Fraction(1), len(p) * own) for own in p]
+
+
+def holm(p: list[Fraction]) -> list[Fraction]:
+    """Closed testing: a hypothesis falls if every set of hypotheses that it belongs to falls by Bonferroni's test."""
+    everyone = range(len(p))
+    sets = [own for size in everyone for own in itertools.combinations(everyone, size + 1)]
+    passed = {own: min(Fraction(1), len(own) * min(p[k] for k in own)) for own in sets}
+    return [max(level for own, level in passed.items() if place in own) for place in everyone]
+
+
+def benjamini_hochberg(p: list[Fraction]) -> list[Fraction]:
+    """The lowest of all levels at which the step-up procedure rejects a hypothesis; 1 where there is none below."""
+
+    def rejected(level: Fraction) -> set[int]:
+        steps = [k for k in range(1, len(p) + 1) if sorted(p)[k - 1] <= level * k / len(p)]
+        return {place for place, own in enumerate(p) if steps and own <= sorted(p)[max(steps) - 1]}
+
+    levels = sorted({min(Fraction(1), own * len(p) / k) for own in p for k in range(1, len(p) + 1)})
+    return [next(level for level in levels if place in rejected(level)) for place in range(len(p))]
+
+
+@pytest.mark.parametrize(("name", "oracle"), [("bonferroni", bonferroni), ("holm", holm), ("bh", benjamini_hochberg)])
+@given(p=thousandths)
+def test_corrections_are_what_their_papers_define(
+    name: str, oracle: Callable[[list[Fraction]], list[Fraction]], p: list[int | None]
+) -> None:
+    """A comparison that was not made counts as if its p were 1."""
+    raised = oracle([Fraction(1000 if value is None else value, 1000) for value in p])
+    expected = [None if value is None else pytest.approx(float(new)) for value, new in zip(p, raised, strict=True)]
+    assert adjust([None if value is None else value / 1000 for value in p], name) == expected
+    assert set(FROM_P) == {"bonferroni", "holm", "bh"}
 
 
 def test_bonferroni_and_holm_by_hand() -> None:
@@ -32,10 +64,7 @@ def test_bonferroni_and_holm_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", FROM_P)
-def test_a_comparison_that_was_not_made_counts(name: str) -> None:
-    with_gap = adjust([0.01, None, 0.02], name)
-    oracle = multipletests([0.01, 1.0, 0.02], method=FROM_P[name])[1]
-    assert with_gap == [pytest.approx(oracle[0]), None, pytest.approx(oracle[2])]
+def test_a_family_of_none_has_nothing_to_correct(name: str) -> None:
     assert adjust([], name) == []
 
 
@@ -108,13 +137,57 @@ def test_equal_comparisons_cost_no_more_than_one_and_unrelated_ones_what_bonferr
     assert apart.level(0.05) == pytest.approx(0.05 / 5, rel=0.15)
 
 
-@given(alpha=st.floats(0.01, 0.5))
-@settings(max_examples=20)
-def test_level_and_p_value_agree(alpha: float) -> None:
-    found = MaxT(np.sort(np.abs(np.random.default_rng(8).standard_t(30, 999))), 30, exact=False)
+def reached(maxima: np.ndarray, t: float, exact: bool) -> Fraction:
+    """The corrected p-value of a |t| by counting permutations: the data is one of them, drawn or not."""
+    as_large = sum(bool(one >= t * (1 - 1e-9)) for one in maxima)
+    return Fraction(max(as_large, 2), len(maxima)) if exact else Fraction(as_large + 1, len(maxima) + 1)
+
+
+@st.composite
+def permutations_of(draw: st.DrawFn) -> MaxT:
+    """Maxima of all permutations, in pairs of mirror images, or of some drawn ones; with ties and without."""
+    exact, df = draw(st.booleans()), draw(st.integers(1, 40))
+    count = 2 ** draw(st.integers(1, 7)) if exact else draw(st.integers(1, 130))
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))
+    maxima = np.abs(rng.standard_t(30, count // 2 if exact else count)) + 0.1
+    if draw(st.booleans()):
+        maxima = np.ceil(2 * maxima) / 2
+    return MaxT(np.sort(np.repeat(maxima, 2) if exact else maxima), df, exact)
+
+
+@settings(max_examples=300)
+@given(found=permutations_of(), t=st.floats(0.05, 6))
+def test_a_corrected_p_value_is_the_share_of_permutations_that_reach_it(found: MaxT, t: float) -> None:
+    for own in (t, *found.maxima[:: max(1, len(found.maxima) // 5)]):
+        p = float(2 * stats.t.sf(own, found.df))
+        assert found.adjust([None, p]) == [None, pytest.approx(max(p, float(reached(found.maxima, own, found.exact))))]
+    assert found.smallest == pytest.approx(float(reached(found.maxima, math.inf, found.exact)))
+
+
+@settings(max_examples=300)
+@given(found=permutations_of(), share=st.sampled_from([0.01, 0.05, 0.1, 0.25, 0.5, None]), steps=st.integers(1, 8))
+def test_the_interval_of_a_family_holds_zero_where_its_p_value_is_above_the_level(
+    found: MaxT, share: float | None, steps: int
+) -> None:
+    """Of a comparison just short of each maximum, and just beyond it; also at levels that are reached exactly."""
+    own = 0 if found.exact else 1
+    alpha = share or min(0.75, steps * (2 - own) / (len(found.maxima) + own))
     level = found.level(alpha)
-    assert found.adjust([level * 0.999]) <= [alpha + 2e-3]
-    assert found.adjust([level * 1.001]) >= [alpha - 2e-3]
+    if level == 0:
+        assert reached(found.maxima, math.inf, found.exact) > Fraction(alpha)
+        return
+    assert level <= alpha
+    beside = np.outer([0.05, *found.maxima], [1 - 1e-6, 1 + 1e-6]).ravel()
+    p = 2 * stats.t.sf(beside, found.df)
+    for value, adjusted in zip(p, found.adjust(list(p)), strict=True):
+        assert adjusted is not None
+        assert (value < level) == (adjusted <= alpha), (value, level, adjusted)
+
+
+def test_all_permutations_are_made_where_there_are_as_many_as_may_be() -> None:
+    units = np.random.default_rng(13).normal(0, 1, (2, 6))
+    for permutations, exact in ((63, False), (64, True), (65, True)):
+        assert max_t(units, permutations=permutations).exact == exact
 
 
 def test_families_with_a_false_finding_are_no_more_than_the_level_says() -> None:

@@ -142,17 +142,54 @@ def test_seeds_and_queries_change_places() -> None:
     assert crossed(two_way(d)) == pytest.approx(crossed(two_way(d.T)))
 
 
-def test_nothing_that_varies() -> None:
-    for found in (crossed, floored):
-        assert found(two_way(np.full((2, 3), 0.5)))[:3] == (0.5, 0.0, 1.0)
-
-
 def test_parts_of_the_variance_are_unbiased() -> None:
     cell = (5, 200, LARGE, SMALL, LARGE)
     parts = np.array(
         [[(o.ms_seed - o.ms_residual) / 200, (o.ms_query - o.ms_residual) / 5] for o in simulated(cell, 9000)]
     )
     assert parts.mean(axis=0) == pytest.approx([SEED[LARGE] ** 2, QUERY[SMALL] ** 2], rel=0.05)
+
+
+def by_statsmodels(d: np.ndarray) -> tuple[float, float, float]:
+    """The mean, its error and Satterthwaite's degrees of freedom, from the table of an analysis of variance."""
+    seeds, queries = d.shape
+    frame = pd.DataFrame([(s, q, d[s, q]) for s in range(seeds) for q in range(queries)], columns=["s", "q", "d"])
+    table = anova_lm(ols("d ~ C(s) + C(q)", frame).fit())
+    total = table["mean_sq"]["C(s)"] + table["mean_sq"]["C(q)"] - table["mean_sq"]["Residual"]
+    total = max(total, table["mean_sq"]["Residual"])
+    df = total**2 / (table["mean_sq"] ** 2 / table["df"]).sum()
+    return frame["d"].mean(), math.sqrt(total / d.size), df
+
+
+@given(
+    shape=st.tuples(st.integers(2, 5), st.integers(2, 9)),
+    spread=st.tuples(*[st.sampled_from([0.0, 0.3, 1.0, 3.0])] * 2),
+    seed=st.integers(0, 9999),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_racing_decides_with_is_satterthwaites_approximation(
+    shape: tuple[int, int], spread: tuple[float, float], seed: int
+) -> None:
+    """Seeds, queries or the rest may vary most, or not at all; which of the two is called which does not matter."""
+    rng = np.random.default_rng(seed)
+    d = rng.normal(0.1, 1, shape) + spread[0] * rng.normal(0, 1, (shape[0], 1)) + spread[1] * rng.normal(0, 1, shape[1])
+    mean, error, df = by_statsmodels(d)
+    assert floored(two_way(d)) == pytest.approx((mean, error, df, 1.0, math.inf))
+    assert floored(two_way(d.T)) == pytest.approx((mean, error, df, 1.0, math.inf))
+    assert floored(two_way(5 * d)) == pytest.approx((5 * mean, 5 * error, df, 1.0, math.inf))
+
+
+@pytest.mark.parametrize(("a", "b", "rest"), [(2.0, 3.0, 0.0), (2.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 1.0)])
+def test_of_one_source_of_variance_racing_takes_its_degrees_of_freedom(a: float, b: float, rest: float) -> None:
+    found = floored(TwoWay(4, 50, 0.3, a, b, rest))
+    expected = (a + b + rest) ** 2 / (a**2 / 3 + b**2 / 49 + rest**2 / (3 * 49))
+    assert (found.error, found.df) == pytest.approx((math.sqrt((a + b + rest) / 200), expected))
+
+
+@pytest.mark.parametrize(("shape", "df"), [((3, 8), 2.0), ((8, 3), 2.0), ((2, 9), 1.0), ((5, 5), 4.0)])
+def test_where_nothing_varies_the_fewest_degrees_of_freedom_are_left(shape: tuple[int, int], df: float) -> None:
+    for found in (crossed, floored):
+        assert found(two_way(np.full(shape, 0.5)))[:3] == (0.5, 0.0, df)
 
 
 def test_a_floored_variance_never_falls_below_the_residual() -> None:

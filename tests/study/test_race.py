@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from benchmarks.race import race
 from study.race import FIRST, LEVEL, behind, looks
@@ -41,6 +42,32 @@ def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
     better, worse = sorted((values[0, :3], values[1, :3]), key=lambda one: -float(one.mean()))
     assert not behind(better, worse, SEEDS, rivals)
     assert not behind(better, better, SEEDS, rivals)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    seeds=st.integers(4, 10),
+    got=st.integers(3, 9),
+    rivals=st.integers(0, 20),
+    odds=st.sampled_from([0.3, 0.6, 0.95, 1.05, 1.7, 5.0]),
+)
+def test_behind_is_a_one_sided_test_at_the_level_of_each_look_at_each_rival(
+    seed: int, seeds: int, got: int, rivals: int, odds: float
+) -> None:
+    """A configuration is put so far behind that its p-value is `odds` times what a look at a rival may have."""
+    rng, got = np.random.default_rng(seed), min(got, seeds - 1)
+    noise = rng.normal(0, 0.1, (got, 1)) + rng.normal(0, 0.2, (got, 30)) + rng.normal(0, 0.1, 30)
+    noise -= noise.mean()
+    rows, columns = noise.mean(axis=1), noise.mean(axis=0)
+    rest = ((noise - rows[:, None] - columns) ** 2).sum() / ((got - 1) * 29)
+    squares = {got - 1: 30 * (rows**2).sum() / (got - 1), 29: got * (columns**2).sum() / 29}
+    total = max(sum(squares.values()) - rest, rest)
+    df = total**2 / (sum(ms**2 / own for own, ms in squares.items()) + rest**2 / ((got - 1) * 29))
+    allowed = LEVEL / ((seeds - FIRST) * max(1, rivals))
+    gap = stats.t.isf(odds * allowed, df) * np.sqrt(total / noise.size)
+    best = rng.random((got, 30))
+    assert behind(best + noise - gap, best, seeds, rivals) == (odds < 1)
 
 
 def test_more_looks_and_more_rivals_ask_for_more_evidence() -> None:

@@ -1,7 +1,10 @@
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from trainables.data.negatives import global_max, min_max, nearest, sample
 from trainables.data.samplers import PoolError
@@ -73,6 +76,41 @@ def test_weak_labels_do_not_depend_on_scale_or_shift(values: list[int], scale: f
     assert labels.max() <= 0.99
 
 
-def test_global_max_divides_by_one_more_than_the_largest_of_the_set() -> None:
+eighths = st.one_of(st.just(math.nan), st.integers(-80, 80).map(lambda value: value / 8))
+
+
+@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=5), elements=eighths))
+@example(np.array([[-1.0, -3.0]]))  # one above its largest is nothing
+def test_global_max_divides_by_one_more_than_the_largest_of_the_set(scores: np.ndarray) -> None:
+    """Negative scores count as 0, absent ones stay absent, and a set without a positive score has labels of 0."""
+    largest = max([0.0, *(score for score in scores.ravel() if not math.isnan(score))])
+    expected = [score if math.isnan(score) else max(score, 0.0) / (largest + 1) for score in scores.ravel()]
+    np.testing.assert_array_equal(global_max(scores), np.array(expected).reshape(scores.shape))
+
+
+def test_global_max_by_hand() -> None:
     labels = global_max(np.array([[4.0, 1.0], [np.nan, 3.0]]))
     np.testing.assert_allclose(labels, [[0.8, 0.2], [np.nan, 0.6]])
+
+
+@given(st.lists(st.integers(-40, 40), min_size=1, max_size=12))
+def test_weak_labels_are_the_place_of_a_score_in_its_range(values: list[int]) -> None:
+    low, high = min(values), max(values)
+    expected = [0.01 + 0.98 * ((v - low) / (high - low) if high > low else 0.0) for v in values]
+    np.testing.assert_allclose(min_max(np.array(values, dtype=float)), expected)
+
+
+@given(orders, st.data())
+def test_as_the_authors_the_nearest_of_all_are_taken_and_the_relevant_ones_among_them_drawn_anew(
+    order: np.ndarray, data: st.DataObject
+) -> None:
+    excluded = positions(*data.draw(st.sets(st.integers(0, len(order) - 1), max_size=3)))
+    left = len(order) - len(excluded)
+    n = data.draw(st.integers(1, left))
+    found = sample("q", order, excluded, n, replace=True)
+    best = sorted((i for i in range(len(order)) if order[i] > 0), key=lambda i: -order[i])[:n]
+    assert found.positions[: found.found].tolist() == [i for i in best if i not in excluded]
+    assert len(set(found.positions.tolist()) - set(excluded.tolist())) == n
+    for replace in (False, True):
+        with pytest.raises(PoolError, match=f"{left} documents are left for {left + 1} negatives"):
+            sample("q", order, excluded, left + 1, replace)

@@ -1,0 +1,305 @@
+"""A whole family of comparisons against an oracle of plain loops, scipy's tests and the definitions of each column."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.distribution_free import sign_flip
+from analysis.equivalence import tost
+from analysis.families import Comparison, Family, Record, Settings, judge
+from analysis.multiplicity import FROM_P, MaxT, adjust, max_t
+from analysis.power import detectable
+from analysis.significance import over_both
+from analysis.twoway import two_way
+
+METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
+"""Name -> 1 where more is better."""
+PERMUTATIONS, SEED = 100, 3
+
+PARTS = 700
+"""Of one, in which differences are given: no binary fraction, so that sums that are equal are so but for rounding."""
+
+few_parts = st.integers(-3, 3)
+"""Few values, so that many units tie."""
+
+
+@st.composite
+def differences(draw: st.DrawFn) -> list[list[int]] | None:
+    """(seeds, queries) in parts; None where a side is incomplete."""
+    seeds, queries = draw(
+        st.sampled_from([(1, 7), (2, 7), (3, 7), (9, 7), (3, 2), (1, 2), (8, 1), (2, 1), (1, 1), (0, 0)])
+    )
+    shift = draw(st.sampled_from([0, 0, 2, -4]))
+    row = st.lists(few_parts, min_size=queries, max_size=queries)
+    found = draw(st.lists(row, min_size=seeds, max_size=seeds))
+    return [[value + shift for value in own] for own in found] or None
+
+
+@st.composite
+def families(draw: st.DrawFn) -> tuple[Family, list[list[list[int]] | None]]:
+    """A family, and its differences in parts."""
+    tables = draw(st.lists(differences(), min_size=1, max_size=3))
+    pairs = [(f"new {n}", "old", None if d is None else np.array(d) / PARTS) for n, d in enumerate(tables)]
+    several = draw(st.lists(st.sampled_from(list(METRICS)), min_size=len(pairs), max_size=len(pairs)))
+    metrics = draw(st.sampled_from([(), tuple(several)]))
+    return Family("name", "task", "" if metrics else several[0], pairs, metrics, draw(st.booleans())), tables
+
+
+every_setting = st.builds(
+    Settings,
+    alpha=st.sampled_from([0.05, 0.2]),
+    correction=st.sampled_from(["bonferroni", "holm", "bh", "maxt"]),
+    margin=st.sampled_from([None, 1 / PARTS, 4 / PARTS]),
+    tests=st.sampled_from([(), ("wilcoxon",), ("sign-flip", "wilcoxon")]),
+    less_is_better=st.booleans(),
+    permutations=st.just(PERMUTATIONS),
+    seed=st.just(SEED),
+)
+
+
+def near(value: float | None) -> Any:
+    """Equal but for rounding; None is None."""
+    return None if value is None else pytest.approx(value, rel=1e-6)
+
+
+def sums(table: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Of each query over its seeds, and of each seed over its queries; in parts."""
+    return [sum(row[query] for row in table) for query in range(len(table[0]))], [sum(row) for row in table]
+
+
+def units_of(table: list[list[int]]) -> list[Fraction]:
+    """Queries averaged over seeds, or seeds where there is one query."""
+    by_query, by_seed = sums(table)
+    if len(by_query) > 1:
+        return [Fraction(total, PARTS * len(table)) for total in by_query]
+    return [Fraction(total, PARTS) for total in by_seed]
+
+
+def signs_of(values: list[int]) -> float:
+    """Two-sided p-value of the sign-flip test of a sum, by all signs."""
+    every = [
+        sum(s * v for s, v in zip(signs, values, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(values))
+    ]
+    return sum(abs(one) >= abs(sum(values)) for one in every) / len(every)
+
+
+def student(values: list[Fraction] | list[float], level: float) -> tuple[float, float, float]:
+    """p, low and high, scipy's."""
+    sample = np.array([float(value) for value in values])
+    if len(set(values)) == 1:
+        return (float(sample[0] == 0), sample[0], sample[0])
+    found = stats.ttest_1samp(sample, 0)
+    return (found.pvalue, *found.confidence_interval(1 - level))
+
+
+def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
+    """What the headline asks about, and a function from a level to its p, low and high."""
+    if table is None or len(table) == len(table[0]) == 1:
+        return None, None
+    by_query, by_seed = sums(table)
+    if len(table) == 1:
+        return "queries", lambda level: student([Fraction(v, PARTS) for v in by_query], level)
+    if len(by_query) == 1:
+        return "seeds", lambda level: student([Fraction(v, PARTS) for v in by_seed], level)
+
+    def both(level: float) -> tuple[float, float, float]:
+        test = over_both(np.array(table) / PARTS).test(1 - level)
+        return test.p, test.low, test.high
+
+    return "both", both
+
+
+def permuted(tables: list[list[list[int]] | None]) -> MaxT | None:
+    """Max-T of the comparisons that have the most units; the others count as unrelated ones."""
+    known = [table for table in tables if head_of(table)[0]]
+    most = max((len(units_of(table)) for table in known if table), default=0)
+    largest = [table for table in known if table and len(units_of(table)) == most]
+    if not largest:
+        return None
+    shares = []
+    for table in largest:
+        if min(len(table), len(table[0])) == 1:
+            shares.append(1.0)
+            continue
+        ms = two_way(np.array(table) / PARTS)
+        few, more = (ms.ms_seed, ms.ms_query) if len(table) <= len(table[0]) else (ms.ms_query, ms.ms_seed)
+        few, more = max(few, 0.01 * ms.ms_residual), max(more - ms.ms_residual, 0)
+        of_few = few / (few + more) if few + more else 1.0
+        shares.append(1 - of_few if len(table) <= len(table[0]) else of_few)
+    units = np.array([[float(v) for v in units_of(table)] for table in largest])
+    return max_t(np.round(units, 12), shares, len(tables) - len(largest), PERMUTATIONS, SEED)
+
+
+@settings(max_examples=25, phases=[Phase.generate])  # to shrink an example would take minutes
+@given(families(), every_setting)
+def test_every_column_is_what_its_definition_says(
+    made: tuple[Family, list[list[list[int]] | None]], how: Settings
+) -> None:
+    family, tables = made
+    found, heads = judge(family, how), [head_of(table) for table in tables]
+    raw = [head(how.alpha)[0] if head else None for _, head in heads]
+    adjusted: dict[str, list[float | None]] = {name: adjust(raw, name) for name in FROM_P}
+    families_own = permuted(tables)
+    adjusted["maxt"] = families_own.adjust(raw) if families_own else raw
+    single = how.alpha / len(tables)
+    if how.correction == "maxt" and families_own:
+        single = families_own.level(how.alpha)
+    assert len(found) == len(tables)
+    for place, (one, table) in enumerate(zip(found, tables, strict=True)):
+        metric = family.metrics[place] if family.metrics else family.metric
+        assert (one.family, one.task, one.metric) == ("name", "task", metric)
+        assert (one.system, one.baseline, one.comparisons) == (f"new {place}", "old", len(tables))
+        target, head = heads[place]
+        assert one.target == target
+        assert list(one.adjusted) == [*FROM_P, "maxt"]
+        for name, values in adjusted.items():
+            assert one.adjusted[name] == near(values[place]), name
+        if table is None:
+            assert (one.difference, one.effect, one.record, one.interval, one.free) == (None, None, None, None, {})
+            assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "undecided")
+            continue
+        gain = -1 if how.less_is_better else METRICS[metric]
+        check_numbers(one, table, gain, family.correlation)
+        check_free(one, table, single, how)
+        check_headline(one, head, single, gain, how, len(tables))
+        check_targets(one, table, how.alpha)
+
+
+def check_numbers(one: Comparison, table: list[list[int]], gain: int, correlation: bool) -> None:
+    units = units_of(table)
+    mean = sum(units, Fraction()) / len(units)
+    assert one.difference == pytest.approx(float(mean), abs=1e-12)
+    counted = tuple(sum((gain * value > 0) - (gain * value < 0) == sign for value in units) for sign in (1, 0, -1))
+    if correlation:
+        assert one.record is None
+    else:
+        assert one.record == counted
+        better = sum((Fraction((gain * v > 0) * 2 + (v == 0), 2) for v in units), Fraction()) / len(units)
+        assert one.record is not None
+        assert one.record.superiority == pytest.approx(float(better))
+    deviation = np.std([float(v) for v in units], ddof=1) if len(set(units)) > 1 else 0
+    expected = 0.0 if mean == 0 else float(mean) / deviation if deviation else None
+    assert one.effect == near(expected)
+
+
+def check_free(one: Comparison, table: list[list[int]], single: float, how: Settings) -> None:
+    """Over seeds where there are several, over queries otherwise; refused where so few can never reach the level."""
+    by_query, by_seed = sums(table)
+    totals = by_seed if len(by_seed) > 1 else by_query
+    assert list(one.free) == list(how.tests)
+    for name, p in one.free.items():
+        if 2.0 ** (1 - len(totals)) > single:
+            assert str(p).startswith(f"{name} over {len(totals)} cannot have a p-value below ")
+        elif name == "sign-flip":
+            assert p == pytest.approx(signs_of(totals))
+        else:
+            expected = stats.wilcoxon(totals, zero_method="pratt").pvalue if any(totals) else 1.0
+            assert p == pytest.approx(expected)
+
+
+def check_headline(one: Comparison, head: Any, single: float, gain: int, how: Settings, count: int) -> None:
+    if not head:
+        assert (one.interval, one.detectable, one.alike, one.verdict) == (None, None, None, "undecided")
+        return
+    if single > 0:
+        assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
+    else:
+        assert one.interval is None
+    assert one.difference is not None
+    p, own = one.adjusted[how.correction], one.targets[str(one.target)]
+    assert p is not None
+    assert own is not None
+    if how.margin is None:
+        assert one.alike is None
+    else:
+        assert one.alike is not None
+    clear = p < how.alpha and one.difference != 0
+    alike = one.alike is not None and one.alike < how.alpha
+    better = gain * one.difference > 0
+    assert one.verdict == (("better" if better else "worse") if clear else "equivalent" if alike else "undecided")
+
+
+def check_targets(one: Comparison, table: list[list[int]], alpha: float) -> None:
+    by_query, by_seed = sums(table)
+    samples = {
+        "queries": [Fraction(v, PARTS * len(table)) for v in by_query] if len(by_query) > 1 else None,
+        "seeds": [Fraction(v, PARTS * len(by_query)) for v in by_seed] if len(by_seed) > 1 else None,
+    }
+    for name, sample in samples.items():
+        test = one.targets[name]
+        assert (test is None) == (sample is None)
+        if test is not None and sample is not None:
+            assert (test.p, test.low, test.high) == pytest.approx(student(sample, alpha), abs=1e-9)
+    assert (one.targets["both"] is None) == (None in samples.values())
+    several = len(by_query) > 1 and len(by_seed) > 1
+    alone = [student([Fraction(v, PARTS) for v in row], alpha)[0] for row in table] if several else []
+    assert one.each_seed == pytest.approx(alone, abs=1e-9)
+
+
+@st.composite
+def large_enough(draw: st.DrawFn) -> list[list[int]]:
+    """Seven or eight seeds, or one seed and as many queries: no distribution-free test is in vain."""
+    seeds, queries = draw(st.sampled_from([(7, 5), (8, 3), (8, 1), (1, 8)]))
+    row = st.lists(few_parts, min_size=queries, max_size=queries)
+    return draw(st.lists(row, min_size=seeds, max_size=seeds))
+
+
+@given(large_enough())
+@settings(max_examples=20, phases=[Phase.generate])
+def test_distribution_free_tests_are_over_the_means_of_seeds(table: list[list[int]]) -> None:
+    how = Settings(tests=("sign-flip", "wilcoxon"))
+    (one,) = judge(Family("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
+    assert all(isinstance(p, float) for p in one.free.values())
+    check_free(one, table, how.alpha, how)
+
+
+@given(values=st.lists(st.integers(-2, 2), min_size=1, max_size=30))
+def test_the_chance_of_being_better_counts_a_tie_half_and_belongs_to_either_side_as_much(values: list[int]) -> None:
+    own, other = Record.of(np.array(values) / 3), Record.of(np.array(values) / -3)
+    assert own == (other.losses, other.ties, other.wins)
+    assert own.superiority + other.superiority == pytest.approx(1)
+    assert own.superiority == pytest.approx(float(np.mean((np.sign(values) + 1) / 2)))
+    assert sum(own) == len(values)
+
+
+@given(families(), st.sampled_from([0.05, 0.2]), st.sampled_from([1 / PARTS, 4 / PARTS]))
+@settings(max_examples=12, phases=[Phase.generate])
+def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
+    made: tuple[Family, list[list[list[int]] | None]], alpha: float, margin: float
+) -> None:
+    """Also for the comparisons that could not be made: they were declared."""
+    family, tables = made
+    for one, table in zip(judge(family, Settings(alpha=alpha, margin=margin)), tables, strict=True):
+        if one.target is None or table is None:
+            continue
+        head = one_alone(table)
+        assert one.alike == pytest.approx(min(1, len(tables) * tost(head, margin)))
+        assert one.detectable == near(detectable(head, alpha / len(tables)))
+        assert math.isclose(head.mean, one.difference or 0.0, abs_tol=1e-12)
+
+
+def one_alone(table: list[list[int]]) -> Any:
+    """The estimate of a headline."""
+    from analysis.significance import estimates
+
+    found = estimates(np.array(table) / PARTS)
+    return found["both"] or found["queries"] or found["seeds"]
+
+
+def test_draws_are_named_by_the_seed_of_the_settings() -> None:
+    """There are too many signs of forty queries to go through all."""
+    d = np.random.default_rng(1).normal(0.1, 1, (1, 40))
+    found = {}
+    for seed in (0, 1):
+        (one,) = judge(Family("name", "task", "MAP", [("new", "old", d)]), Settings(tests=("sign-flip",), seed=seed))
+        found[seed] = one.free["sign-flip"]
+        assert found[seed] == sign_flip(np.round(d[0], 12), seed)
+    assert found[0] != found[1]
