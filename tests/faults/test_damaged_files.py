@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -60,7 +59,8 @@ STUDY = (
     "report/table.md",
     "report/optuna.db",
 )
-NOBODY = 65534
+SOMEBODY = 12345
+ALLOWED = shutil.which("unshare") and subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode == 0
 
 
 def check(place: Path, reference: Path, ended: "subprocess.CompletedProcess[str]") -> None:
@@ -119,7 +119,7 @@ def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
     ended = run(copy)
     check(copy, finished_study[0], ended)
     for path in damaged:
-        if path.name in ("record.json", "test.json", "history.json") and damage != "missing":
+        if path.name in ("record.json", "test.json") and damage != "missing":
             assert f"{path}: " in ended.stdout
 
 
@@ -161,39 +161,32 @@ def test_a_damaged_plan_is_refused_and_never_declared_anew(
     check(copy, finished_study[0], run(copy))
 
 
-def as_nobody(place: Path) -> dict[str, Any]:
-    """For root, whom no file's mode keeps from reading it: the study runs as nobody, whose files these become."""
-    if os.geteuid() != 0:
-        return {}
-    for path in (place, *place.rglob("*")):
-        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-    for folder in (place, *place.parents):
-        if folder.stat().st_uid == 0 and str(folder).startswith(str(Path(place.anchor, "tmp") / "")):
-            folder.chmod(folder.stat().st_mode | 0o711)
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-
-
+@pytest.mark.skipif(os.geteuid() == 0 and not ALLOWED, reason="root reads everything, and may have no namespace here")
 @pytest.mark.parametrize("kinds", [CACHE, STUDY], ids=["cache", "study"])
 def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
     finished_study: tuple[Path, str], copy: Path, kinds: tuple[str, ...]
 ) -> None:
+    """States of another user's, or records. Root of a namespace of its own may not read the files of others."""
     folder = copy / ("cache" if kinds is CACHE else "study")
-    shutil.rmtree(copy / "study" / "runs") if kinds is CACHE else None
-    who, found = as_nobody(copy), some(folder, [kind for kind in kinds if kind.startswith(("runs", "stages"))], every=1)
+    if kinds is CACHE:
+        shutil.rmtree(copy / "study" / "runs")
+    found = some(folder, [kind for kind in kinds if kind.startswith(("runs", "stages"))], every=1)
     for path in found:
-        path.chmod(0)
-        os.chown(path, 0, 0) if who else None
-    home = copy / "home"
-    home.mkdir(mode=0o777)
-    home.chmod(0o777)
-    limits = {"capture_output": True, "text": True, "timeout": 800, "check": False}
-    ended = subprocess.run(command(copy), env=environment(HOME=str(home)), **limits, **who)
-    assert "no permission" in one_line(ended)
-    assert "failed" not in states(copy)
+        path.chmod(0o600 if os.geteuid() == 0 else 0)
+        if os.geteuid() == 0:
+            os.chown(path, SOMEBODY, SOMEBODY)
+    alone = ["unshare", "-r"] if os.geteuid() == 0 else []
+    first = subprocess.run(
+        [*alone, *command(copy)], capture_output=True, text=True, env=environment(), timeout=800, check=False
+    )
+    assert "no permission" in one_line(first)
+    assert "FAILED" not in first.stdout
     for path in found:
-        os.chown(path, NOBODY, NOBODY) if who else None
+        if os.geteuid() == 0:
+            os.chown(path, 0, 0)
         path.chmod(0o644)
-    check(copy, finished_study[0], subprocess.run(command(copy), env=environment(HOME=str(home)), **limits, **who))
+    assert "failed" not in states(copy)
+    check(copy, finished_study[0], run(copy))
 
 
 def running(place: Path, count: int) -> "subprocess.Popen[str]":
