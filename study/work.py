@@ -43,6 +43,7 @@ class Work(ABC):
         self._known_stops: dict[str, Stops] = {}
         self._agenda = Agenda(self._stops, rounds_left)
         self._asked: set[str] = set()  # actions of the scorer
+        self._failed: set[tuple[str, record.Split]] = set()  # evaluations that have had their tries in this start
 
     @property
     def scorer(self) -> Configuration:
@@ -83,6 +84,8 @@ class Work(ABC):
         self._agenda.end(run.id)
         if self.ledger.refresh(run.id, errand.split) == "finished":
             self._agenda.finish(run)
+        else:
+            self._failed.add((run.id, errand.split))
 
     def labels(self, configuration: Configuration, run: Specification) -> dict[str, Any]:
         """The W&B config of a run."""
@@ -106,7 +109,7 @@ class Work(ABC):
         for item, run in runs:
             if self.ledger.finished(run.id, split):
                 self._agenda.finish(run)
-            elif run.id not in self._agenda and not self._settled(item, run):
+            elif not (run.id in self._agenda or (run.id, split) in self._failed or self._settled(item, run)):
                 if run.curriculum and run.curriculum.scorer:
                     self._ask_scorer("train")
                 self._agenda.add(self._make.errand(item, run, action))

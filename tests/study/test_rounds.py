@@ -5,6 +5,7 @@ No model is trained: scores are written by hand, and some runs fail.
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from study.configuration import Configuration
 from study.hunt import Hunt
 from study.ledger import Ledger
 from study.race import FIRST, behind
-from study.rounds import standing
+from study.rounds import Round, standing
 from study.settings import Study
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
 from tests.study.test_phases import CANDIDATES, QUERIES, campaign, draw, study, trained, write
@@ -209,3 +210,37 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
         drive(last, order=rng)
         assert decisions(last) == decisions(whole)
         assert last.log() == whole.log()
+
+
+def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
+    made, asked, advance = campaign(racing("MAP"), tmp_path), list[tuple[str, set[str], set[str], int]](), Round.advance
+
+    def watched(self: Round, complete: Sequence[Configuration], ledger: Ledger, metric: str, rivals: int) -> bool:
+        hunt = made.hunts[self.configurations[0].name]
+        every = {item.id: item for item in [*(entry.configuration for entry in hunt.entries), *self.configurations]}
+        whole = {
+            key
+            for key, item in every.items()
+            if key not in hunt.dropped and all(ledger.finished(run.id) for run in item.runs)
+        }
+        asked.append((self.configurations[0].name, {item.id for item in complete}, whole, rivals))
+        return advance(self, complete, ledger, metric, rivals)
+
+    monkeypatch.setattr(Round, "advance", watched)
+    conduct(made, 0)
+    assert all(found == whole for _, found, whole, _ in asked)
+    assert {(name, rivals) for name, _, _, rivals in asked} == {("LS", 3), ("T-LS", 7)}
+    assert any(len(whole) > PARALLEL for _, _, whole, _ in asked)
+
+
+def test_of_a_race_no_run_is_started_twice(tmp_path: Path) -> None:
+    """One that fails has had its tries; the next look asks for other seeds."""
+    for salt in range(4):
+        made = campaign(racing("MAP"), tmp_path / str(salt))
+        found = [
+            run for seeds in conduct(made, salt).values() for runs in seeds.values() for run in Counter(runs).values()
+        ]
+        assert set(found) == {1}
