@@ -23,6 +23,7 @@ from tests.trainables.small import (
 )
 from trainables.curriculum_settings import CurriculumSettings
 from trainables.difficulty import kept
+from trainables.errors import NoDifficultiesError
 from trainables.groundwork import groundwork
 from trainables.job import Job
 from trainables.ranker_run import Data, RankerRun
@@ -189,11 +190,11 @@ def conducted(errand: Job) -> tuple[dict[str, Any], int]:
 
 def difficulties(cache: Path) -> dict[Path, int]:
     """When each table was written."""
-    return {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*")}
+    return {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")}
 
 
 def test_without_its_scorer_a_run_says_what_is_missing(world: World, place: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"no difficulties by BERT_loss: .* failed"):
+    with pytest.raises(NoDifficultiesError, match="no difficulties by BERT_loss of the run that makes them"):
         ready(curricular(world, place, score="BERT_loss"))
 
 
