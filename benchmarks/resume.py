@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from study.configuration import Errand, Resolved
 from study.ledger import Ledger
 from study.preview import show
 from study.searches import searched
+from trainables.checksums import sha256
 from trainables.common import Environment
 
 _QUERIES, _CANDIDATES = 200, 10
@@ -68,12 +70,18 @@ def _record(folder: Path, errand: Errand, scores: Path) -> None:
     value = int(hashlib.sha256(run_id.encode()).hexdigest()[:8], 16) / 2**32
     summary: dict[str, Any] = {"state": "finished", f"{split}/{_METRIC}": value, "instances_trained": 1024}
     summary |= {"seconds" if split == "dev" else "test/seconds": 30.5, f"{split}/states_damaged": 0}
+    summary[f"{split}/scores_sha256"] = _digest(scores)
     versions = dict.fromkeys(("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy"), "1.2.3")
     about = {"config": errand.labels, "versions": versions, "damaged": []}
     place = record.scores_file(folder, run_id, split)
     place.parent.mkdir(parents=True, exist_ok=True)
     os.link(scores, place)
     record.write(folder, split, {"id": run_id, "state": "finished", "summary": summary} | about, None)
+
+
+@lru_cache(maxsize=1)
+def _digest(scores: Path) -> str:
+    return sha256(scores)
 
 
 def _conduct(study: Study, scores: Path) -> Campaign:
@@ -111,6 +119,7 @@ def main(configurations: int) -> None:
         print(f"  {'to decide them all, with records written':60} {time.perf_counter() - started:8.2f} s")
         before = searchlog.read(study.folder)
         for _ in range(3):
+            _timed("resume: records and scores checked", lambda: record.set_aside_damaged(study.folder, print))
             _timed("ledger", lambda: Ledger(study.folder))
             _timed("--plan", lambda: _quietly(lambda: show(study, False, False)))
             _timed(

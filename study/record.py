@@ -147,16 +147,17 @@ def _damages(study_folder: Path, run_id: str) -> dict[Split, str]:
             record = read(study_folder, run_id, split)
             if record is None or record["state"] != "finished":  # another process may be making it good
                 continue
-            _check_scores(scores_file(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
-            if split == "dev":
-                history(study_folder, run_id)
+            scores, curve = scores_file(study_folder, run_id, split), folder(study_folder, run_id) / _HISTORY
+            _check(scores, record["summary"].get(f"{split}/scores_sha256"))
+            if split == "dev" and "history_sha256" in record:
+                _check(curve, record["history_sha256"])
         except UserError as error:
             found[split] = str(error).partition("; expected")[0]
     return found
 
 
-def _check_scores(path: Path, known: str | None) -> None:
-    """Scores of before their digests were noted need only be there."""
+def _check(path: Path, known: str | None) -> None:
+    """A file of before its digest was noted need only be there."""
     try:
         found = sha256(path) if known else path.stat() and None
     except FileNotFoundError:
