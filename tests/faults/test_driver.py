@@ -62,8 +62,8 @@ def disturbed(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPat
     reference, place, draw = finished_study[0], tmp_path_factory.mktemp("disturbed"), random.Random(0)
     copy_cache(reference, place)
     told, known, children = list[str](), list[dict[str, int]](), set[Process]()
-    for count, name in enumerate(SIGNALS, 1):
-        process = started(place, max(count, len(records(place))))
+    for name in SIGNALS:
+        process = started(place, len(records(place)) + 1)  # a record of its own: it hears signals
         alone, *others = sorted(tree(process.pid), key=lambda one: one.number != process.pid)
         for child in others if name == "SIGHUP" else []:  # a terminal that is closed tells all of them
             os.kill(child.number, signal.SIGHUP)
