@@ -16,6 +16,7 @@ from trainables.files import read_json, write_json
 
 NAME = "plan.json"
 """In the study's folder."""
+_ANOTHER_COPY = "the plan as the study wrote it; W&B's run of job type plan has a copy, as has any backup"
 
 
 def declared(study: Study, model_digest: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -83,12 +84,14 @@ def check_folder(study: Study, folder: Path) -> None:
     """Refuses, before anything is spent, to mix this study's results with other things.
 
     Raises:
-        UserError: the folder holds another study's results, or something else.
+        UserError: the folder holds another study's results, results without a plan, or something else.
     """
     if (folder / NAME).is_file():
         earlier = read(folder / NAME)
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
+    elif any(folder.glob("runs/*/record.json")):
+        raise UserError(str(folder / NAME), f"missing beside the results of a study in {folder}", _ANOTHER_COPY)
     elif folder.is_dir() and any(not _own(path, study) for path in folder.iterdir()):
         raise UserError(str(folder), "a folder with other things in it", "an empty folder or this study's results")
 
@@ -113,12 +116,12 @@ def read(path: Path, where: str = "") -> dict[str, Any]:
         stored = read_json(path)
         plan: dict[str, Any] = stored["plan"]
         _ = plan["study"], plan["version"], plan["families"]
-        if stored.get("hash", known := digest(plan)) != known:
+        known = digest(plan)
+        if stored.get("hash", known) != known:
             raise ValueError("its hash is not the plan's")
     except (ValueError, KeyError, TypeError) as error:
         found = str(error) if type(error) is ValueError else "not a plan"
-        expected = "the plan as the study wrote it; W&B's run of job type plan has a copy, as has any backup"
-        raise UserError(where or str(path), found, expected) from error
+        raise UserError(where or str(path), found, _ANOTHER_COPY) from error
     return plan
 
 

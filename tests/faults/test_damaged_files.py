@@ -149,7 +149,7 @@ def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_withou
     check(copy, finished_study[0], ended)
 
 
-@pytest.mark.parametrize("damage", [name for name in DAMAGES if name != "missing"])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_plan_is_refused_and_never_declared_anew(
     finished_study: tuple[Path, str], copy: Path, damage: str
 ) -> None:

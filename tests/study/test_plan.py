@@ -28,6 +28,16 @@ def comparisons(plan: dict[str, Any]) -> list[list[str]]:
     return [pair for family in plan["families"] for pair in family["comparisons"]]
 
 
+def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> None:
+    """What was declared before them is not known any more."""
+    settle(study(), MODEL, tmp_path / "results")
+    (tmp_path / "results/runs/a").mkdir(parents=True)
+    (tmp_path / "results/runs/a/record.json").write_text("{}")
+    (tmp_path / "results/plan.json").unlink()
+    with pytest.raises(UserError, match=r"plan\.json: missing beside the results of a study in .*; expected the plan"):
+        settle(study(), MODEL, tmp_path / "results")
+
+
 def test_all_comparisons_are_declared() -> None:
     plan = declared(study(), MODEL)
     assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
