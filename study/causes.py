@@ -80,10 +80,13 @@ def of_machine(error: BaseException, limits: Limits) -> bool:
         error: what was raised.
         limits: that were in force.
     """
+    if isinstance(error, MachineError | DamagedError) or unwritable(error):
+        return True
+    if isinstance(error, OSError) and error.errno != errno.ENOMEM:  # before its words: a path may say anything
+        return True
     if _of_memory(error):
         return limits.memory is None and "cuda" not in str(error).lower()
-    known = isinstance(error, OSError | MachineError | DamagedError)
-    return known or type(error).__module__.partition(".")[0] in _FOREIGN or unwritable(error)
+    return type(error).__module__.partition(".")[0] in _FOREIGN
 
 
 def machine_at_fault(entry: dict[str, Any]) -> bool:

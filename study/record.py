@@ -159,10 +159,11 @@ def _damages(study_folder: Path, run_id: str) -> dict[Split, str]:
 def _check(path: Path, known: str | None) -> None:
     """A file of before its digest was noted need only be there."""
     try:
-        found = sha256(path) if known else path.stat() and None
+        path.stat()
+        whole = known is None or sha256(path) == known
     except FileNotFoundError:
         raise _damaged(path, "no such file") from None
-    if known != found:
+    if not whole:
         raise _damaged(path, "it does not have its checksum")
 
 

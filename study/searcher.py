@@ -152,7 +152,8 @@ class CampaignSearcher(Searcher):
         self._report(errand, entry)
 
     def _stop_or_repeat(self, tried: _Try, end: End) -> None:
-        """
+        """Tries an errand that the machine ended once more.
+
         Raises:
             Exception: the machine has ended too many tries: what the trial raised where that names a file, else a
                 MachineError.

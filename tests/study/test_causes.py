@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from study.causes import cause, death, of_server, public, story, unwritable
+from study.causes import cause, death, of_machine, of_server, public, story, unwritable
 from study.nodes import learn_hosts
 from tests.study.command import called
 from trainables.last_words import LastWords
@@ -149,3 +149,20 @@ class ForeignError(Exception):
 )
 def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bool) -> None:
     assert unwritable(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "unlimited", "limited"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file", "/data/allocate/x"), True, True),
+        (OSError(errno.ENOSPC, "cannot allocate space"), True, True),
+        (ForeignError("could not allocate: No space left on device (os error 28)"), True, True),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True, False),
+        (MemoryError(), True, False),
+        (RuntimeError("CUDA out of memory"), False, False),
+        (ValueError("boom"), False, False),
+        (FloatingPointError("not finite"), False, False),
+    ],
+)
+def test_whose_fault_it_is_is_not_told_by_a_word_in_a_path(error: Exception, unlimited: bool, limited: bool) -> None:
+    assert (of_machine(error, NONE), of_machine(error, LIMITS)) == (unlimited, limited)
