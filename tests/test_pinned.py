@@ -1,0 +1,151 @@
+"""Ids, keys and draws that results on disk depend on: pinned, so that no change of names or places moves one.
+
+`pinned.json` was written once. A value in it changes only where old results are meant to lose their meaning, and then
+a version number of the product says so.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from search_spaces.space import Point
+from study.config import load
+from study.configuration import UNTRAINED, Configuration, Maker, Resolved
+from study.plan import declared
+from study.searches import family
+from study.settings import Study
+from study.systems import systems
+from trainables import encoder_training
+from trainables.batches import Sampler
+from trainables.common import Environment, digest
+from trainables.contrastive import noise
+from trainables.curriculum import Curriculum
+from trainables.curriculum_settings import CurriculumSettings
+from trainables.dropout import Dropout
+from trainables.specification import TrainingSettings
+from trainables.stages import stage_key
+
+PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
+STUDIES = {
+    "quick": [],
+    "wsls-docstrings": [],
+    "curriculum-pacing": ["task.path=data"],
+    "curriculum-scoring": ["task.path=data"],
+    "gs-infonce": [],
+    "gs-infonce-noise": [],
+}
+ENVIRONMENT = Environment(device="cpu", instruction_set="pinned", torch="2.13.0", transformers="5.0.0", numpy="2.1.0")
+DATA = {"splits": {"dev": {"queries": 200}, "test": {"queries": 1000}}}
+
+
+def shipped(name: str) -> Study:
+    """A shipped study whose length of training is known."""
+    study = load(name, STUDIES[name])
+    training = study.training.model_copy(update={"epochs": None, "instances": 100 * study.training.batch_size})
+    return study.model_copy(update={"training": training})
+
+
+def configurations(study: Study) -> Iterator[Configuration]:
+    """Every configuration that the study may have."""
+    resolved = Resolved("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT, None, "sha256:1")
+    made = Maker(study, resolved, "plan-hash")
+    yield from made.controls()
+    for name in systems(study):
+        if name == study.kind.baseline:
+            yield made.system(name, Point(), study.seeds, "baseline")
+        else:
+            yield from (made.system(name, point, study.seeds, "search") for point in family(study, name).points())
+
+
+def sha256(values: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+
+
+def ids(name: str) -> dict[str, Any]:
+    """Of each system of a study the ids of its first configuration, and the digest of those of all."""
+    found: dict[str, list[Configuration]] = {}
+    for item in configurations(shipped(name)):
+        found.setdefault(item.name, []).append(item)
+    return {
+        system: {
+            "configuration": items[0].id,
+            "run": items[0].runs[0].id,
+            "all": digest([[item.id, [run.id for run in item.runs]] for item in items]),
+        }
+        for system, items in found.items()
+    }
+
+
+def keys(name: str) -> dict[str, str]:
+    """Of each system of a study the keys of the states of its first run, in the middle and at the end."""
+    found: dict[str, str] = {}
+    for item in configurations(shipped(name)):
+        run = item.runs[0]
+        if run.training is not None and item.name != UNTRAINED and item.name not in found:
+            total = run.training.instances
+            found[item.name] = f"{stage_key(run, total // 2)} {stage_key(run, total)}"
+    return found
+
+
+def draws() -> dict[str, str]:
+    """The SHA-256 of what training draws."""
+    found = {
+        f"dropout {rate} {dtype}": sha256(Dropout(rate, 12345).masked(torch.ones(7, 33, dtype=dtype)).float().numpy())
+        for rate, dtype in ((0.1, torch.float32), (0.5, torch.bfloat16))
+    }
+    generator = np.random.default_rng(0)
+    relevant, lengths = generator.integers(1, 3, 40), generator.integers(8, 64, 400)
+    curriculum = Curriculum(CurriculumSettings(), generator.random(40))
+    for sampling, batching, paced in (
+        ("epochs", "random", None),
+        ("uniform", "random", None),
+        ("epochs", "bucketed", None),
+        ("epochs", "random", curriculum),
+    ):
+        settings = TrainingSettings(
+            instances=1024,
+            batch_size=16,
+            negatives=3,
+            sampling=sampling,
+            batching=batching,  # type: ignore[arg-type]
+        )
+        rows = Sampler(7, settings, relevant, lengths, paced)
+        name = f"batch {sampling} {batching}{' paced' if paced else ''}"
+        found[name] = sha256(np.stack([rows.rows(step) for step in (0, 17, 63)]))
+    found["sentences"] = sha256(np.stack([encoder_training.batch(7, step, 100, 16) for step in (0, 5, 6)]))
+    found["noise"] = sha256(noise(7, 3, 5, 24, 0.1, 2.0).numpy())
+    return found
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_ids_of_runs_and_configurations(name: str) -> None:
+    assert ids(name) == PINNED["ids"][name]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_hashes_of_plans(name: str) -> None:
+    assert digest(declared(shipped(name), "sha256:0", DATA)) == PINNED["plans"][name]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_keys_of_stages(name: str) -> None:
+    assert keys(name) == PINNED["stages"][name]
+
+
+def test_draws_of_training() -> None:
+    assert draws() == PINNED["draws"]
+
+
+def test_labels_of_a_run() -> None:
+    """What W&B and records know of a run."""
+    study = shipped("quick")
+    resolved = Resolved("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT)
+    made = Maker(study, resolved, "plan-hash")
+    item = made.system("T-WSLS", family(study, "T-WSLS").points()[3], study.seeds, "search")
+    assert digest(made.labels(item, item.runs[1])) == PINNED["labels"]
