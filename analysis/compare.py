@@ -7,7 +7,7 @@ SCORES is a CSV or Parquet file with columns system, value and, as far as there 
 Without --baseline every system is compared with every other one.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("analysis.compare")
@@ -20,17 +20,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import render
-from analysis.cube import Cube, cube, read
-from analysis.distribution_free import TESTS
-from analysis.families import Comparison, Family, Settings, judge
-from analysis.multiplicity import CORRECTIONS
-from analysis.significance import paired
-from analysis.tables import p_value
-from analysis.variance import Variance, deviations, variance
-from trainables.command_line import Parser, complain, show
-from trainables.errors import UserError
-from trainables.files import write_json
+from analysis.data.score_table import Cube, cube, read
+from analysis.rendering import cells as render
+from analysis.stats.comparison import Comparison, Family, Settings, judge
+from analysis.stats.multiple_testing import CORRECTIONS
+from analysis.stats.paired_tests import paired
+from analysis.stats.permutation_tests import TESTS
+from analysis.stats.variance_components import Variance, deviations, variance
+from analysis.tables.main import p_value
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def compare(
     """Compares systems by their scores.
 
     Args:
-        scores: columns system, value and, as far as there are such, seed and query; or what `analysis.cube` made of it.
+        scores: columns system, value and, as far as there are such, seed and query; or what
+            `analysis.data.score_table` made of it.
         baselines: each other system is compared with each of them, they themselves are not; none: every system with
             every other one.
         settings: level, correction, margin, further tests.

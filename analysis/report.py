@@ -7,7 +7,7 @@ FOLDER is a study's folder or its wandb folder; without W&B files in it, the stu
 lacks are taken from the study's records.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("analysis.report")
@@ -24,14 +24,16 @@ from typing import TextIO
 
 import pandas as pd
 
-from analysis import figures, latex, optuna_file, pages
-from analysis.by_metric import subset_scores
-from analysis.results import Results
-from analysis.sources import opened, output_folder
-from analysis.tables import Analysis, analyse
-from analysis.wandb_server import ServerError
-from trainables.command_line import Parser, complain, show
-from trainables.errors import UserError
+from analysis import figures
+from analysis.data.results import Results
+from analysis.export import optuna as optuna_file
+from analysis.readers.source import opened, output_folder
+from analysis.readers.wandb_server import ServerError
+from analysis.rendering import latex, pages
+from analysis.tables.by_metric import subset_scores
+from analysis.tables.main import Analysis, analyse
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import UserError
 
 _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
 

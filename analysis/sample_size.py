@@ -8,7 +8,7 @@ system's scores: between seeds (of its mean), in what a query means for one syst
 the rest, a query of one run. Of a score per query that is 0 or 1 the rest is at most .5.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("analysis.sample_size")
@@ -18,12 +18,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import render
-from analysis.cube import Cube, cube, read
-from analysis.power import POWER, table
-from analysis.variance import Variance, deviations, variance
-from trainables.command_line import Parser, complain, show
-from trainables.errors import UserError
+from analysis.data.score_table import Cube, cube, read
+from analysis.rendering import cells as render
+from analysis.stats.power import POWER, table
+from analysis.stats.variance_components import Variance, deviations, variance
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import UserError
 
 _LARGEST = 1e100
 """Deviations beyond it overflow when squared."""

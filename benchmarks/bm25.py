@@ -19,13 +19,13 @@ import psutil
 from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import interleaved, machine, rate, show
-from trainables.data import Collection, Judgement
-from trainables.data.bm25 import Bm25, plain
-from trainables.data.negatives import nearest
-from trainables.data.preparation import Preparation
-from trainables.data.samplers import Query
-from trainables.randomness import generator
-from trainables.specification import SamplerSettings, TaskSettings
+from trainables.data.negatives.base import Query
+from trainables.data.negatives.bm25 import Bm25, plain
+from trainables.data.negatives.selection import nearest
+from trainables.data.ranking_sampling import Preparation
+from trainables.data.tasks import Collection, Judgement
+from trainables.specs.ranker import SamplerSettings, TaskSettings
+from trainables.utils.random import generator
 
 _SIZES = (10_000, 100_000, 1_000_000)
 _QUERIES, _QUERY_WORDS = 10_000, 6

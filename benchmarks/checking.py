@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from study.record import set_aside_damaged
-from trainables.checksums import sha256
-from trainables.files import whole_file
-from trainables.processes import cores
+from study.records.run_record import set_aside_damaged
+from trainables.utils.checksums import sha256
+from trainables.utils.files import whole_file
+from trainables.utils.system import cores
 
 
 def seconds(work: Callable[[], object]) -> float:

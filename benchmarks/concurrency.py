@@ -14,7 +14,8 @@ from benchmarks import contenders
 from benchmarks.contenders import PairList
 from benchmarks.engine import docstring_pairs, question_pairs
 from benchmarks.measure import interleaved, machine, show
-from trainables import environment, weights
+from trainables.models import pretrained as weights
+from trainables.specs import environment
 
 _CORES = 2
 _PAIRS = 256

@@ -22,11 +22,12 @@ from transformers import AutoModelForSequenceClassification, DataCollatorWithPad
 from transformers import Trainer as TransformersTrainer
 
 from benchmarks.measure import Measure
-from trainables.cross_encoder import CrossEncoder, tokenizer
-from trainables.packed import Batch
-from trainables.ranker_training import Pairs, RankerTrainer
-from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
-from trainables.stages import Segment
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.packing import Batch
+from trainables.models.tokenizer import tokenizer
+from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
+from trainables.specs.stages import Segment
 
 BATCH_SIZE = 32
 _RATE, _CLIP = 2e-5, 1.0

@@ -20,10 +20,11 @@ from benchmarks.contenders import quiet
 from benchmarks.encoders import LONGEST, SentenceList, Trained, Training
 from benchmarks.engine import docstring_pairs
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, show
-from trainables import environment, weights
-from trainables.cross_encoder import tokenizer
-from trainables.environment import Device
-from trainables.run import fix_arithmetic
+from trainables.models import pretrained as weights
+from trainables.models.tokenizer import tokenizer
+from trainables.specs import environment
+from trainables.specs.environment import Device
+from trainables.training.runner import fix_arithmetic
 
 _FILE = Path(__file__).parents[2] / "shared" / "data" / "wiki-sentences" / "sentences.txt"
 _BOTH = (encoders.sentence_transformers, encoders.own)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.bootstrap import difference, resampled
-from analysis.significance import estimates
+from analysis.stats.bootstrap import difference, resampled
+from analysis.stats.paired_tests import estimates
 from trainables.metrics import measure
 
 SEEDS, QUALITIES, LEVELS, DRAWS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01), 500

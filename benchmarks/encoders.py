@@ -21,15 +21,15 @@ from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback
 
 from benchmarks.contenders import Clock, arguments
-from trainables.batches import Rows
-from trainables.cross_encoder import tokenizer
-from trainables.encoder import SentenceEncoder
-from trainables.encoder_specification import EncoderSettings, EncoderTraining, NoiseSettings
-from trainables.encoder_training import EncoderTrainer, batch
-from trainables.features import token_batch
-from trainables.packed import Batch
-from trainables.run import fix_arithmetic
-from trainables.stages import Segment
+from trainables.models.packing import Batch
+from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.models.tokenizer import tokenizer
+from trainables.sentence_encoders.trainer import EncoderTrainer, batch
+from trainables.specs.sentence_encoder import EncoderSettings, EncoderTraining, NoiseSettings
+from trainables.specs.stages import Segment
+from trainables.training.frozen_features import token_batch
+from trainables.training.runner import fix_arithmetic
+from trainables.utils.arrays import Ints
 
 BATCH_SIZE, LONGEST = 64, 32
 _RATE, _CLIP, _TEMPERATURE = 3e-5, 1.0, 0.05
@@ -41,7 +41,7 @@ class SentenceList:
     def __init__(self, path: Path, texts: list[str]) -> None:
         self.texts = texts
         ids = tokenizer(path)(texts, truncation=True, max_length=LONGEST)["input_ids"]
-        self.lengths: Rows = np.array([len(own) for own in ids])
+        self.lengths: Ints = np.array([len(own) for own in ids])
         self.starts, self.offsets, self.flat = self.lengths, np.cumsum([0, *self.lengths]), np.concatenate(ids)
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class SentenceList:
         """All of them."""
         return len(self)
 
-    def read(self, rows: Rows) -> Batch:
+    def read(self, rows: Ints) -> Batch:
         """These sentences."""
         return token_batch(self, rows)
 

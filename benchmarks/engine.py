@@ -15,10 +15,11 @@ from transformers import AutoModelForSequenceClassification
 from benchmarks import contenders
 from benchmarks.contenders import PairList
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
-from trainables import environment, weights
-from trainables.data.prepared import prepare
-from trainables.ranker_training import Pairs
-from trainables.specification import TaskSettings
+from trainables.data.ranking_dataset import prepare
+from trainables.models import pretrained as weights
+from trainables.rankers.trainer import Pairs
+from trainables.specs import environment
+from trainables.specs.ranker import TaskSettings
 
 _THREADS = 2
 _QQP = Path(__file__).parents[2] / "shared" / "data" / "qqp" / "quora_duplicate_questions.tsv"

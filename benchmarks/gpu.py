@@ -16,13 +16,13 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.contenders import quiet
 from benchmarks.measure import Measure, interleaved, machine, show
-from trainables.cross_encoder import CrossEncoder
-from trainables.packed import Batch
-from trainables.randomness import generator
-from trainables.ranker_training import Pairs, RankerTrainer
-from trainables.run import fix_arithmetic
-from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
-from trainables.stages import Segment
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.packing import Batch
+from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
+from trainables.specs.stages import Segment
+from trainables.training.runner import fix_arithmetic
+from trainables.utils.random import generator
 
 _LONGEST, _BATCH_SIZE, _STEPS = 512, 32, 64
 

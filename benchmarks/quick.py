@@ -10,16 +10,17 @@ import numpy as np
 import torch
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
-from study.config import load
-from trainables import environment, weights
-from trainables.cross_encoder import CrossEncoder
-from trainables.data.prepared import prepare
-from trainables.dropout import Dropout
-from trainables.features import token_batch
-from trainables.job import Job
-from trainables.packed import Batch
-from trainables.ranker_run import Data
-from trainables.specification import RunSpecification
+from study.config.loader import load
+from trainables.data.ranking_dataset import prepare
+from trainables.models import pretrained as weights
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.dropout import Dropout
+from trainables.models.packing import Batch
+from trainables.rankers.runner import Data
+from trainables.specs import environment
+from trainables.specs.job import Job
+from trainables.specs.ranker import RunSpecification
+from trainables.training.frozen_features import token_batch
 
 
 def training(job: Job) -> dict[str, Measure]:

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from study.race import FIRST, LEVEL, left_behind
+from study.scheduling.racing import FIRST, LEVEL, left_behind
 
 CONFIGURATIONS, QUERIES, RESIDUAL = 12, 300, 0.12
 

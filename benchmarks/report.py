@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from trainables.common import digest
+from trainables.utils.hashing import digest
 
 _SEEDS, _FRESH = (1, 2, 3, 4, 5), (11, 12, 13, 14, 15)
 _QUERIES, _CANDIDATES = 200, 10

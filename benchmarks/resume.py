@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from study import record, searchlog
-from study.campaign import Campaign
-from study.config import Study, load
-from study.configuration import Errand, Resolved
-from study.ledger import Ledger
-from study.preview import show
-from study.searches import searched
-from trainables.checksums import sha256
-from trainables.common import Environment
+from study.config.loader import Study, load
+from study.config.spaces import searched
+from study.records import run_record as record
+from study.records import search_log as searchlog
+from study.records.run_store import Ledger
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Errand, Resolved
+from study.workflows.dry_run import show
+from trainables.specs.base import Environment
+from trainables.utils.checksums import sha256
 
 _QUERIES, _CANDIDATES = 200, 10
 _METRIC = "R10@1"

@@ -27,13 +27,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study import record
-from study.campaign import Campaign
-from study.config import Study, load
-from study.configuration import Errand, Resolved
-from study.ledger import Ledger
-from trainables.common import Environment
-from trainables.stages import remembered
+from study.config.loader import Study, load
+from study.records import run_record as record
+from study.records.run_store import Ledger
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Errand, Resolved
+from trainables.specs.base import Environment
+from trainables.specs.stages import remembered
 
 _WORKERS = (1, 10, 100)
 _SAMPLER = 0.05

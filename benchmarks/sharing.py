@@ -13,14 +13,15 @@ import torch
 import transformers
 
 from benchmarks.measure import machine
-from study.config import load
-from trainables import environment, weights
-from trainables.data.prepared import prepare
-from trainables.groundwork import groundwork
-from trainables.job import Job
-from trainables.ranker_run import RankerRun
-from trainables.schedules import switch_instances
-from trainables.specification import RunSpecification, VariantSettings
+from study.config.loader import load
+from trainables.data.ranking_dataset import prepare
+from trainables.models import pretrained as weights
+from trainables.rankers.precompute import groundwork
+from trainables.rankers.runner import RankerRun
+from trainables.smoothing.schedules import switch_instances
+from trainables.specs import environment
+from trainables.specs.job import Job
+from trainables.specs.ranker import RunSpecification, VariantSettings
 
 _INSTANCES, _EPSILON, _PARTS = 2880, 0.2, 6
 """Long enough that training, not the evaluation of 2,000 pairs, is most of a run, as in the papers' 50,000."""

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from statistics import fmean, median
 
-from study import record
-from study.ledger import Ledger
+from study.records import run_record as record
+from study.records.run_store import Ledger
 from study.tracking import Scribe, Tracking, TrackingMode
 from tests.wandb_server import Server
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from search_spaces.space import Grid, Trial, choose
-from trainables.curriculum_settings import CurriculumSettings
-from trainables.pacing import canonical
+from trainables.curriculum.pacing import canonical
+from trainables.curriculum.settings import CurriculumSettings
 
 NAMES = ("pacing", "score", "delta", "duration")
 DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*NAMES})

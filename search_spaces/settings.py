@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, WrapValidator
 
-from trainables.schedules import SCHEDULE_SETTINGS
-from trainables.settings import Plural, Positive, Settings
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS
+from trainables.utils.settings import Plural, Positive, Settings
 
 EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _RECALL = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
-"""Whether its k is too large for its n, `study.agreement` says."""
+"""Whether its k is too large for its n, `study.config.validation` says."""
 
 
 def described(expected: str) -> WrapValidator:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from search_spaces.space import Grid, Trial, choose
-from trainables.schedules import SCHEDULE_SETTINGS, Variant
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, Variant
 
 ENDINGS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
 """Settings of schedules and their published values."""

@@ -4,7 +4,7 @@ Saves a workspace in the study's project: comparisons with corrected p-values, l
 hyperparameters, the metric against epsilon, cost and failures. Saved again it replaces the one saved before.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("study.dashboard")
@@ -15,20 +15,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.causes import of_server
-from study.config import load
-from study.run import split
-from study.settings import Study
-from trainables.command_line import Parser, complain, show
-from trainables.errors import UserError
-from trainables.files import write_json
+from study.config.arguments import split_arguments
+from study.config.loader import load
+from study.config.schema import Study
+from study.utils.error_text import of_server
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status: 0 done, 2 bad input, 1 anything else."""
     options = _parser().parse_intermixed_args(argv)
     try:
-        name, overrides = split(options.arguments)
+        name, overrides = split_arguments(options.arguments)
         study = load(name, overrides)
         if options.json is None:
             show(_save(study))
@@ -60,7 +60,7 @@ def _parser() -> Parser:
 
 def _write(study: Study, file: str) -> None:
     _check_installed()
-    from study.workspace import as_json, workspace
+    from study.wandb_workspace.workspace import as_json, workspace
 
     made = as_json(workspace(study, study.tracking.entity or ""))
     if file == "-":
@@ -76,7 +76,7 @@ def _write(study: Study, file: str) -> None:
 def _save(study: Study) -> str:
     _check_installed()
     os.environ["WANDB_SILENT"] = "true"  # it asks nothing either
-    from study.workspace import save
+    from study.wandb_workspace.workspace import save
 
     return save(study, study.tracking.entity)
 

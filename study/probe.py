@@ -5,7 +5,7 @@ by the size of the batch, with the study's model as it is before training (Wu et
 Gaussian noise among the negatives would be beside them.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("study.probe")
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from study.config import load
-from study.joining import address
-from study.run import split
-from study.settings import Study
-from trainables.command_line import Parser, complain, show
-from trainables.errors import UserError
+from study.config.arguments import split_arguments
+from study.config.loader import load
+from study.config.schema import Study
+from study.execution.connect import address
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import UserError
 
 _SENTENCES = 20_000
 """Most that are embedded: the first of the prepared data."""
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status: 0 done, 2 bad input."""
     options = _parser().parse_intermixed_args(argv)
     try:
-        name, overrides = split(options.arguments)
+        name, overrides = split_arguments(options.arguments)
         _probe(load(name, overrides), options.sizes, Path(options.output).expanduser())
         return 0
     except UserError as error:
@@ -59,13 +59,13 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
     import numpy as np
     import pandas as pd
 
-    from analysis.probe_figure import NOISE, SHARE, SIZE, draw
-    from study.configuration import Maker
-    from study.places import ready
-    from study.progress import say
-    from study.resolution import resolve
-    from trainables.files import whole_file
-    from trainables.probe import NEAREST, beside_noise, nearest
+    from analysis.figures.neighbours import NOISE, SHARE, SIZE, draw
+    from study.execution.resolve import resolve
+    from study.execution.slots import ready
+    from study.scheduling.trials import Maker
+    from study.utils.console import say
+    from trainables.contrastive.neighbours import NEAREST, beside_noise, nearest
+    from trainables.utils.files import whole_file
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
     if address(study) is None:
         embeddings = runs.embedded(*asked)
     else:
-        from study import nodes  # it loads ray
+        from study.execution import nodes  # it loads ray
 
         (embeddings,) = nodes.calls(study, runs.embedded, [asked])
     cosines = nearest(embeddings, sizes)

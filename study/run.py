@@ -3,7 +3,7 @@
 Only what a command needs is imported: --help, --list and --plan load neither torch nor ray.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("study.run")  # before anything that takes time to import
@@ -17,12 +17,13 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from study.causes import IncompleteError, story, unwritable
-from study.config import Study, known_keys, load, shipped
-from trainables.checksums import DamagedError
-from trainables.command_line import Parser, complain, show
-from trainables.errors import MachineError, UserError
-from trainables.files import read_json
+from study.config.arguments import split_arguments
+from study.config.loader import Study, known_keys, load, shipped
+from study.utils.error_text import IncompleteError, story, unwritable
+from trainables.utils.checksums import DamagedError
+from trainables.utils.cli import Parser, complain, show
+from trainables.utils.errors import MachineError, UserError
+from trainables.utils.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _list()
             sys.stdout.flush()
             return 0
-        name, overrides = split(options.arguments)
+        name, overrides = split_arguments(options.arguments)
         overrides, given = _configuration(overrides) if options.sweep else (overrides, {})
         if options.address:
             overrides.append(f"resources.address={options.address}")
@@ -45,21 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.export_sweep is not None:
             _export(study, name, overrides, options.export_sweep, options.engine)
         elif options.sweep:
-            from study.sweeping import sweep
+            from study.wandb_sweeps.run_trial import sweep
 
             sweep(study, given)
         elif options.trec is not None:
             _trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
-            from study.preview import show as show_plan
+            from study.workflows.dry_run import show as show_plan
 
             show_plan(study, options.calibrate, options.json)
         elif options.prepare:
-            from study.preparation import summarise
+            from study.workflows.prepare_data import summarise
 
             summarise(study)
         else:
-            from study.session import conduct
+            from study.workflows.run_study import conduct
 
             conduct(study, started)
         sys.stdout.flush()
@@ -135,18 +136,6 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("command line", "--engine", "--export-sweep beside it")
 
 
-def split(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The study's name, if there is one, and the overrides.
-
-    Raises:
-        UserError: there are several names.
-    """
-    names = [argument for argument in arguments if "=" not in argument]
-    if len(names) > 1:
-        raise UserError("command line", repr(names[1]), f"one study, after {names[0]!r} only KEY=VALUE")
-    return (names[0] if names else None), [argument for argument in arguments if "=" in argument]
-
-
 def _configuration(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The overrides, and the values of one configuration: keys without a dot that are no key of a study."""
     overrides, given = list[str](), dict[str, str]()
@@ -160,13 +149,13 @@ def _configuration(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]
 
 
 def _export(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
-    from study.sweep_files import Engine, Source, export
+    from study.wandb_sweeps.export import Engine, Source, export
 
     if "=" in folder or Path(folder).is_file() or folder in dict(shipped()):
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
     proposes: Engine | None = None
     if engine == "optuna":
-        from study.sweep_scheduler import engine as proposes  # it loads optuna
+        from study.wandb_sweeps.optuna_scheduler import engine as proposes  # it loads optuna
     source = Source(name or "quick", overrides)
     for path in export(study, source, Path(folder).expanduser(), proposes):
         show(path)
@@ -175,8 +164,8 @@ def _export(study: Study, name: str | None, overrides: Sequence[str], folder: st
 
 
 def _trec(results: Path, folder: Path) -> None:
-    from analysis.results import read_records
-    from analysis.trec import export
+    from analysis.export.trec import export
+    from analysis.readers.results import read_records
 
     if not (results / "plan.json").is_file():
         raise UserError("--trec", f"no results in {results}", "a study that has been run")
@@ -186,11 +175,11 @@ def _trec(results: Path, folder: Path) -> None:
 
 
 def _list() -> None:
-    from search_spaces.kind import KINDS, kind
-    from trainables.data import TASKS
-    from trainables.data.samplers import SAMPLERS
-    from trainables.difficulty import SCORES
-    from trainables.pacing import PACING
+    from search_spaces.registry import KINDS, kind
+    from trainables.curriculum.pacing import PACING
+    from trainables.curriculum.scores import SCORES
+    from trainables.data.negatives.base import SAMPLERS
+    from trainables.data.tasks import TASKS
 
     def told(title: str, rows: Iterable[tuple[str, str]]) -> None:
         show(title)

@@ -4,7 +4,7 @@ It is made from the records, whether W&B's files were written offline, W&B was a
 has a part of it gets the rest; once more, and nothing is sent.
 """
 
-from trainables import interruption
+from trainables.utils import interruption
 
 if __name__ == "__main__":
     interruption.catch("study.sync")
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from study.ledger import Ledger
-from study.progress import say
+from study.records.run_store import Ledger
 from study.tracking import Scribe, Tracking
-from study.tracking.content import DOCUMENTS, project_of
 from study.tracking.missing import write_missing
-from trainables.command_line import Parser, complain
-from trainables.errors import UserError
+from study.tracking.payload import DOCUMENTS, project_of
+from study.utils.console import say
+from trainables.utils.cli import Parser, complain
+from trainables.utils.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainables.encoder_specification import SentencesSettings
+from trainables.specs.sentence_encoder import SentencesSettings
 
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "surprise.OnWN"),

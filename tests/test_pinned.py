@@ -15,21 +15,22 @@ import pytest
 import torch
 
 from search_spaces.space import Point
-from study.config import load
-from study.configuration import UNTRAINED, Configuration, Maker, Resolved
-from study.plan import declared
-from study.searches import family
-from study.settings import Study
-from study.systems import systems
-from trainables import encoder_training
-from trainables.batches import Sampler
-from trainables.common import Environment, digest
-from trainables.contrastive import noise
-from trainables.curriculum import Curriculum
-from trainables.curriculum_settings import CurriculumSettings
-from trainables.dropout import Dropout
-from trainables.specification import TrainingSettings
-from trainables.stages import stage_key
+from study.config.loader import load
+from study.config.schema import Study
+from study.config.spaces import family
+from study.config.systems import UNTRAINED, systems
+from study.plan.analysis_plan import declared
+from study.scheduling.trials import Configuration, Maker, Resolved
+from trainables.contrastive.loss import noise
+from trainables.curriculum.sampler import Curriculum
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.models.dropout import Dropout
+from trainables.sentence_encoders import trainer as encoder_training
+from trainables.specs.base import Environment
+from trainables.specs.ranker import TrainingSettings
+from trainables.specs.stages import stage_key
+from trainables.training.batching import Sampler
+from trainables.utils.hashing import digest
 
 PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
 STUDIES = {

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from trainables.weights import _ARCHITECTURES
+from trainables.models.pretrained import _ARCHITECTURES
 
 ROOT = Path(__file__).parents[1]
 BOUNDED = ("optuna", "ray", "transformers", "wandb", "wandb-workspaces")
@@ -98,18 +98,18 @@ def test_ray() -> None:
     from ray.tune.utils.object_cache import _ObjectCache
 
     library = Library("ray")
-    library.attributes(ray._private.worker, "_worker_logs_enabled", "study/execute.py")
-    library.attributes(_ObjectCache, "increase_max", "study/execute.py")
+    library.attributes(ray._private.worker, "_worker_logs_enabled", "study/execution/tuner.py")
+    library.attributes(_ObjectCache, "increase_max", "study/execution/tuner.py")
     library.has(
-        "by" in inspect.signature(_ObjectCache.increase_max).parameters, "increase_max(by=)", "study/execute.py"
+        "by" in inspect.signature(_ObjectCache.increase_max).parameters, "increase_max(by=)", "study/execution/tuner.py"
     )
-    library.mentions("ray.tune.execution.tune_controller", "self._actor_cache", "study/execute.py")
-    library.attributes(Trial, "error_file pickled_error_file", "study/ends.py")
+    library.mentions("ray.tune.execution.tune_controller", "self._actor_cache", "study/execution/tuner.py")
+    library.attributes(Trial, "error_file pickled_error_file", "study/execution/failure.py")
     own = "temporary_state placement_group_factory"
-    library.attributes(Trial("worker", stub=True), own, "study/watch.py, study/execute.py")
-    library.attributes(_TemporaryTrialState(), "ray_actor", "study/watch.py")
-    library.mentions("ray.actor", "__ray_call__", "study/watch.py")
-    library.attributes(ActorHandle, "_actor_method_call", "study/watch.py, for __ray_call__")
+    library.attributes(Trial("worker", stub=True), own, "study/execution/node_monitor.py, study/execution/tuner.py")
+    library.attributes(_TemporaryTrialState(), "ray_actor", "study/execution/node_monitor.py")
+    library.mentions("ray.actor", "__ray_call__", "study/execution/node_monitor.py")
+    library.attributes(ActorHandle, "_actor_method_call", "study/execution/node_monitor.py, for __ray_call__")
     variables = {
         "ray.tune.experimental.output": "RAY_AIR_NEW_OUTPUT",
         "ray.tune.utils.callback": "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS",
@@ -121,18 +121,19 @@ def test_ray() -> None:
         "ray._private.runtime_env.constants": "RAY_JOB_CONFIG_JSON_ENV_VAR",
     }
     for module, name in variables.items():
-        library.mentions(module, name, "study/joining.py")
+        library.mentions(module, name, "study/execution/connect.py")
     library.has("could not find any running" in inspect.getsource(ray._private.services).lower(), "words", "joining.py")
-    library.mentions("ray._private.worker", "set_sigterm_handler sys.exit(signum)", "trainables/interruption.py")
-    library.attributes(ray.exceptions, "AuthenticationError", "study/joining.py")
-    library.mentions("ray.exceptions", "self.cause", "study/ends.py, study/nodes.py")
+    library.mentions("ray._private.worker", "set_sigterm_handler sys.exit(signum)", "trainables/utils/interruption.py")
+    library.attributes(ray.exceptions, "AuthenticationError", "study/execution/connect.py")
+    library.mentions("ray.exceptions", "self.cause", "study/execution/failure.py, study/execution/nodes.py")
     programs = Path(ray.__file__).parent / "core" / "src" / "ray"
     words = {
         "gcs/gcs_server": b"its node has died",
         "raylet/raylet": b"running low on memory",
     }
     for program, text in words.items():
-        library.has(text in (programs / program).read_bytes(), f"{text.decode()!r} in {program}", "study/causes.py")
+        found = text in (programs / program).read_bytes()
+        library.has(found, f"{text.decode()!r} in {program}", "study/utils/error_text.py")
     library.attributes(util, "prepare_config validate_config", "tests/study/test_cluster_files.py")
     packaging = import_module("ray._private.runtime_env.packaging")
     library.attributes(packaging, "create_package", "tests/study/test_cluster_files.py")
@@ -161,9 +162,10 @@ def test_wandb() -> None:
     for message, names in fields.items():
         found = wandb_internal_pb2.DESCRIPTOR.message_types_by_name[message].fields_by_name
         for name in names.split():
-            library.has(name in found, f"{message}.{name} of its files", "analysis/wandb_files.py")
-    library.attributes(wandb.Run, "starting_step settings", "study/tracking/session.py")
-    library.attributes(wandb.Settings(), "sync_file base_url", "study/tracking/session.py, analysis/wandb_server.py")
+            library.has(name in found, f"{message}.{name} of its files", "analysis/readers/wandb_offline.py")
+    library.attributes(wandb.Run, "starting_step settings", "study/tracking/wandb_run.py")
+    users = "study/tracking/wandb_run.py, analysis/readers/wandb_server.py"
+    library.attributes(wandb.Settings(), "sync_file base_url", users)
     private = (
         "x_disable_machine_info x_disable_meta x_disable_stats x_save_requirements host init_timeout finish_timeout"
     )
@@ -171,16 +173,17 @@ def test_wandb() -> None:
     library.has(
         "create_new" in str(wandb.Settings.model_fields["reinit"].annotation), "reinit=create_new", "session.py"
     )
-    library.has(issubclass(WandbApiFailedError, Exception), "WandbApiFailedError", "analysis/wandb_server.py")
-    library.mentions(WandbApiFailedError.__module__, "response", "analysis/wandb_server.py")
-    library.attributes(wandb.env, "get_http_timeout", "analysis/wandb_server.py")
+    library.has(issubclass(WandbApiFailedError, Exception), "WandbApiFailedError", "analysis/readers/wandb_server.py")
+    library.mentions(WandbApiFailedError.__module__, "response", "analysis/readers/wandb_server.py")
+    library.attributes(wandb.env, "get_http_timeout", "analysis/readers/wandb_server.py")
     rows = "historyLineCount historyKeys lastHistoryStep summary_metrics heartbeat_at logged_artifacts scan_history"
-    library.mentions(Run.__module__, rows, "analysis/wandb_project.py, study/tracking/session.py")
+    library.mentions(Run.__module__, rows, "analysis/readers/wandb_project.py, study/tracking/wandb_run.py")
     library.has(
         "use_cache" in inspect.signature(Run.scan_history).parameters, "scan_history(use_cache=)", "wandb_project"
     )
-    library.mentions("wandb.sdk.sweeps.scheduler.optuna", "is_exhausted enqueue_trial", "study/sweep_scheduler.py")
-    library.mentions("wandb.env", "WANDB_SWEEP_ID WANDB_SWEEP_PARAM_PATH", "study/sweep_environment.py")
+    user = "study/wandb_sweeps/optuna_scheduler.py"
+    library.mentions("wandb.sdk.sweeps.scheduler.optuna", "is_exhausted enqueue_trial", user)
+    library.mentions("wandb.env", "WANDB_SWEEP_ID WANDB_SWEEP_PARAM_PATH", "study/tracking/agent_env.py")
     library.check()
 
 
@@ -191,8 +194,8 @@ def test_wandb_workspaces() -> None:
     library = Library("wandb-workspaces")
     private = "_internal_name _internal_runset_id _internal_id _to_model"
     made = ws.Workspace(entity="", project="p", sections=[ws.Section("s", panels=[wr.LinePlot()])])
-    library.attributes(made, private, "study/workspace.py")
-    library.attributes(wr.LinePlot(), "_id", "study/workspace.py")
+    library.attributes(made, private, "study/wandb_workspace/workspace.py")
+    library.attributes(wr.LinePlot(), "_id", "study/wandb_workspace/workspace.py")
     library.check()
 
 
@@ -200,26 +203,27 @@ def test_optuna(tmp_path: Path) -> None:
     import optuna
     import sqlalchemy
 
-    from analysis.optuna_file import _ROWS
+    from analysis.export.optuna import _ROWS
 
     library = Library("optuna")
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'optuna.db'}")
-    library.attributes(storage, "engine remove_session", "analysis/optuna_file.py")
+    library.attributes(storage, "engine remove_session", "analysis/export/optuna.py")
     tables = sqlalchemy.inspect(storage.engine)
     for table, columns in _ROWS.items():
         found = {column["name"] for column in tables.get_columns(table)}
         for name in columns:
-            library.has(name in found, f"{table}.{name} in its database", "analysis/optuna_file.py")
+            library.has(name in found, f"{table}.{name} in its database", "analysis/export/optuna.py")
     storage.engine.dispose()
-    library.attributes(optuna.distributions, "distribution_to_json", "analysis/optuna_file.py")
+    library.attributes(optuna.distributions, "distribution_to_json", "analysis/export/optuna.py")
     parameters = inspect.signature(optuna.Study.__init__).parameters
-    library.has(list(parameters)[1:4] == ["study_name", "storage", "sampler"], "Study(...)", "study/sweep_scheduler.py")
+    first = list(parameters)[1:4]
+    library.has(first == ["study_name", "storage", "sampler"], "Study(...)", "study/wandb_sweeps/optuna_scheduler.py")
     experimental = {"TPESampler": "multivariate group constant_liar", "GPSampler": "deterministic_objective"}
     for name, options in experimental.items():
         known = inspect.signature(getattr(optuna.samplers, name)).parameters
         for option in options.split():
             library.has(option in known, f"{name}({option}=)", "search_spaces/samplers.py")
-    library.attributes(optuna.Study, "set_metric_names", "analysis/optuna_file.py")
+    library.attributes(optuna.Study, "set_metric_names", "analysis/export/optuna.py")
     library.check()
 
 
@@ -231,20 +235,21 @@ def test_transformers(kind: str) -> None:
     library = Library("transformers")
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 8}
     model = AutoModel.from_config(AutoConfig.for_model(kind, **size))
-    library.attributes(model, "embeddings encoder.layer pooler resize_token_embeddings", "trainables/transformer.py")
+    names = "embeddings encoder.layer pooler resize_token_embeddings"
+    library.attributes(model, names, "trainables/models/transformer.py")
     library.attributes(
-        model.config, "type_vocab_size initializer_range hidden_size vocab_size", "trainables/transformer.py"
+        model.config, "type_vocab_size initializer_range hidden_size vocab_size", "trainables/models/transformer.py"
     )
     (layer,) = model.encoder.layer
     attention = "query key value num_attention_heads scaling"
-    library.attributes(layer.attention.self, attention, "trainables/packed.py")
-    library.attributes(layer, "attention.output.dense attention.output.LayerNorm", "trainables/packed.py")
-    library.attributes(layer, "intermediate output.dense output.LayerNorm", "trainables/packed.py")
+    library.attributes(layer.attention.self, attention, "trainables/models/packing.py")
+    library.attributes(layer, "attention.output.dense attention.output.LayerNorm", "trainables/models/packing.py")
+    library.attributes(layer, "intermediate output.dense output.LayerNorm", "trainables/models/packing.py")
     if kind != "bert":
-        library.attributes(model.embeddings, "padding_idx", "trainables/packed.py")
+        library.attributes(model.embeddings, "padding_idx", "trainables/models/packing.py")
     taken = inspect.signature(type(model.embeddings).forward).parameters
     for name in ("input_ids", "token_type_ids", "position_ids"):
-        library.has(name in taken, f"{kind}'s embeddings({name}=)", "trainables/packed.py")
+        library.has(name in taken, f"{kind}'s embeddings({name}=)", "trainables/models/packing.py")
     library.has(
         "mean_resizing" in inspect.signature(model.resize_token_embeddings).parameters, "mean_resizing", "transformer"
     )

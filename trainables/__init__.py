@@ -1,0 +1,1 @@
+"""What Ray trains: cross-encoders and sentence encoders, their data, their losses and metrics."""

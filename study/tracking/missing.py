@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from study import record
-from study.ledger import Ledger
-from study.tracking.markers import mirrored
-from study.tracking.scribe import Scribe
+from study.records import run_record as record
+from study.records.run_store import Ledger
+from study.tracking.client import Scribe
+from study.tracking.sync_state import mirrored
 
 
 def write_missing(scribe: Scribe, ledger: Ledger, runs: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ import shutil
 import time
 from pathlib import Path
 
-from analysis.wandb_files import is_whole
+from analysis.readers.wandb_offline import is_whole
 
 FILES = Path("wandb")
 _SCORES = FILES / "scores"

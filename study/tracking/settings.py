@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from trainables.settings import Settings
+from trainables.utils.settings import Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 PRIVATE: dict[str, Any] = {

@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from study import record
-from study.tracking import content, markers, offline_files
-from study.tracking.content import Content, Document
-from study.tracking.locks import Lock
-from study.tracking.session import Session
+from study.records import run_record as record
+from study.tracking import offline_files
+from study.tracking import payload as content
+from study.tracking import sync_state as markers
+from study.tracking.file_lock import Lock
+from study.tracking.payload import Content, Document
 from study.tracking.settings import Tracking
+from study.tracking.wandb_run import Session
 
 
 class Writer:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trainables.common import digest
+from trainables.utils.hashing import digest
 
 DATA = {
     "fingerprint": "0123456789abcdef",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from study.tracking.offline_files import await_whole
 from tests.analysis.builders import Made
-from trainables.common import digest
+from trainables.utils.hashing import digest
 
 
 @contextlib.contextmanager

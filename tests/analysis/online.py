@@ -12,7 +12,7 @@ import pandas as pd
 from tests.analysis.builders import Made
 from tests.analysis.offline import fill
 from tests.wandb_server import Server
-from trainables.common import digest
+from trainables.utils.hashing import digest
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.builders import Made, plan_of, scores
-from trainables.common import digest
 from trainables.metrics import recall_at
+from trainables.utils.hashing import digest
 
 GRID: dict[str, list[Any]] = {
     "epsilon": [0.1, 0.2, 0.3, 0.4],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.attributes import FEWEST, MOST, attributes, by_difficulty, by_domain, by_turns
+from analysis.tables.attributes import FEWEST, MOST, attributes, by_difficulty, by_domain, by_turns
 
 _TURNS = st.lists(st.integers(0, 30), min_size=1, max_size=400)
 

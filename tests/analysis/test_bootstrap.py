@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.bootstrap import difference, resampled
+from analysis.stats.bootstrap import difference, resampled
 from trainables.metrics import spearman_pseudo_values
-from trainables.randomness import generator
+from trainables.utils.random import generator
 
 
 def runs(count: int = 4, pairs: int = 80, decimals: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

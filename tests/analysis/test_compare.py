@@ -12,9 +12,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.compare import compare, main, text
-from analysis.cube import cube, read
-from analysis.families import Settings
-from trainables.errors import UserError
+from analysis.data.score_table import cube, read
+from analysis.stats.comparison import Settings
+from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")
 CURRICULUM = {

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from analysis.completion import Completed, complete
-from analysis.results import Results, read_records
-from analysis.run import Run
-from analysis.searched import Search
+from analysis.data.results import Results
+from analysis.data.run import Run
+from analysis.data.search_log import Search
+from analysis.readers.merge import Completed, complete
+from analysis.readers.results import read_records
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import told
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 
 @pytest.fixture

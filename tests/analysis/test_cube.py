@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cube import cube, read
-from trainables.errors import UserError
+from analysis.data.score_table import cube, read
+from trainables.utils.errors import UserError
 
 SYSTEMS, SEEDS, QUERIES = ("T-WSLS", "BERT", "LS"), (1, 2, 10), ("q10", "q2", "q1", "q3")
 

@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import curves
-from analysis.configurations import configurations
-from analysis.cost import cost
-from analysis.drawing import COLOURS, line_of
-from analysis.findings import findings
-from analysis.optuna_file import distributions
-from analysis.results import per_query, read_records
-from analysis.search_figures import parallel_coordinates
-from analysis.searched import SystemSearch
-from analysis.sections import runs as runs_section
-from analysis.tables import Analysis, analyse
-from study.labels import run_name
+from analysis.data.configurations import configurations
+from analysis.data.cost import cost
+from analysis.data.results import per_query
+from analysis.data.search_log import SystemSearch
+from analysis.export.optuna import distributions
+from analysis.export.wandb_summary import findings
+from analysis.figures import learning_curves as curves
+from analysis.figures.search import parallel_coordinates
+from analysis.figures.style import COLOURS, line_of
+from analysis.readers.results import read_records
+from analysis.rendering.sections import runs as runs_section
+from analysis.tables.main import Analysis, analyse
+from study.records.run_name import run_name
 from tests.analysis.builders import Made, plan_of, queries_of, scores, write_records
 
 CURRICULUM = {"pacing": "root_2", "score": "BERT_loss", "delta": 0.33, "duration": 0.9}

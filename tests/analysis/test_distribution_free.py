@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.distribution_free import TESTS, check, sign_flip, smallest, wilcoxon
+from analysis.stats.permutation_tests import TESTS, check, sign_flip, smallest, wilcoxon
 
 
 @given(values=st.lists(st.integers(-9, 9), min_size=2, max_size=9), parts=st.sampled_from([1, 3, 7, 11_111]))

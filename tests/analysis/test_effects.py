@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analysis import effects
-from analysis.results import read_records
-from analysis.tables import Analysis, analyse
+from analysis.figures import effects
+from analysis.readers.results import read_records
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import plan_of, study_runs, write_records
 
 pytest.importorskip("matplotlib")

@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import findings
+from analysis.export import wandb_summary as findings
+from analysis.export.trec import export
+from analysis.readers.results import read, read_records
 from analysis.report import Report, write_report
-from analysis.results import read, read_records
-from analysis.tables import Analysis, analyse
-from analysis.trec import export
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import Made, write_records
 from tests.analysis.offline import write_wandb
 from tests.analysis.similarity import SETS, encoder_plan, encoder_runs
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 METRICS = [f"STS/{name}" for name in SETS]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import ttost_paired
 
-from analysis.equivalence import tost, verdict
-from analysis.estimate import Estimate
-from analysis.significance import over_queries
+from analysis.stats.equivalence import tost, verdict
+from analysis.stats.estimate import Estimate
+from analysis.stats.paired_tests import over_queries
 
 
 @given(seed=st.integers(0, 999), count=st.integers(3, 40), margin=st.floats(0.01, 1), shift=st.floats(-0.5, 0.5))

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.estimate import Estimate
+from analysis.stats.estimate import Estimate
 
 estimates = st.builds(
     Estimate,

@@ -11,13 +11,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.distribution_free import sign_flip
-from analysis.equivalence import tost
-from analysis.families import Comparison, Family, Record, Settings, judge
-from analysis.multiplicity import FROM_P, MaxT, adjust, max_t
-from analysis.power import detectable
-from analysis.significance import over_both
-from analysis.twoway import two_way
+from analysis.stats.comparison import Comparison, Family, Record, Settings, judge
+from analysis.stats.equivalence import tost
+from analysis.stats.multiple_testing import FROM_P, MaxT, adjust, max_t
+from analysis.stats.paired_tests import over_both
+from analysis.stats.permutation_tests import sign_flip
+from analysis.stats.power import detectable
+from analysis.stats.two_way import two_way
 
 METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
 """Name -> 1 where more is better."""
@@ -288,7 +288,7 @@ def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
 
 def one_alone(table: list[list[int]]) -> Any:
     """The estimate of a headline."""
-    from analysis.significance import estimates
+    from analysis.stats.paired_tests import estimates
 
     found = estimates(np.array(table) / PARTS)
     return found["both"] or found["queries"] or found["seeds"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analysis.findings import compared, findings, of_system
-from analysis.results import read_records
-from analysis.tables import Analysis, analyse
+from analysis.export.wandb_summary import compared, findings, of_system
+from analysis.readers.results import read_records
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import Made, plan_of, study_runs, write_records
 from tests.analysis.searching import searched
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
 
-from analysis.importance import FEWEST, _axis, importances, seeds_share
-from analysis.plan import Plan
-from analysis.results import Results
-from analysis.searched import Proposal, Search
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.data.search_log import Proposal, Search
+from analysis.tables.importance import FEWEST, _axis, importances, seeds_share
 from tests.analysis.builders import PLAN
 
 GRID: dict[str, list[Any]] = {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.latex import escape, latex
-from analysis.results import read_records
-from analysis.tables import analyse
+from analysis.readers.results import read_records
+from analysis.rendering.latex import escape, latex
+from analysis.tables.main import analyse
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import searched
 

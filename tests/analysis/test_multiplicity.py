@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.multiplicity import CORRECTIONS, FROM_P, MaxT, adjust, max_t
-from analysis.significance import over_both
+from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, MaxT, adjust, max_t
+from analysis.stats.paired_tests import over_both
 
 p_values = st.lists(st.floats(1e-12, 1), min_size=1, max_size=12)
 thousandths = st.lists(st.one_of(st.none(), st.integers(1, 60), st.integers(1, 1000)), min_size=1, max_size=6)
@@ -119,7 +119,7 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many permutations fit into memory at once, they come from the same distribution."""
     units = np.random.default_rng(4).normal(0, 1, (2, 50))
     whole = max_t(units, permutations=4000)
-    monkeypatch.setattr("analysis.multiplicity._BLOCK", 5000)
+    monkeypatch.setattr("analysis.stats.multiple_testing._BLOCK", 5000)
     assert stats.ks_2samp(whole.maxima, max_t(units, permutations=4000).maxima).pvalue > 0.001
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import optuna_file
-from analysis.plan import Plan
-from analysis.results import Results
-from analysis.searched import Search
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.data.search_log import Search
+from analysis.export import optuna as optuna_file
 from tests.analysis.builders import PLAN, study_runs
 from tests.analysis.searching import GRID, told
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.answers import answers
-from analysis.cost import cost
-from analysis.pages import markdown, page, text
-from analysis.power import detectable
-from analysis.render import html_table, markdown_table, terminal
-from analysis.results import read_records
-from analysis.sections import corrections, next_study, runs
-from analysis.tables import Analysis, analyse
-from analysis.variance import variance
+from analysis.data.cost import cost
+from analysis.readers.results import read_records
+from analysis.rendering.cells import html_table, markdown_table, terminal
+from analysis.rendering.pages import markdown, page, text
+from analysis.rendering.sections import corrections, next_study, runs
+from analysis.rendering.summary import answers
+from analysis.stats.power import detectable
+from analysis.stats.variance_components import variance
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
 
 EVIL = "<script>alert(1)</script>&\"'|</style>"

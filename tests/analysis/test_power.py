@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from analysis.estimate import Estimate
-from analysis.power import Parts, detectable, queries_needed, table
-from analysis.significance import over_both, over_queries
-from analysis.twoway import crossed, two_way
+from analysis.stats.estimate import Estimate
+from analysis.stats.paired_tests import over_both, over_queries
+from analysis.stats.power import Parts, detectable, queries_needed, table
+from analysis.stats.two_way import crossed, two_way
 
 SPREAD = Parts(0.006**2, 0.05**2, 0.17**2)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.completion import complete
-from analysis.queries import FILE, SHA256, agreed, digest_of, read_queries
-from analysis.results import read, read_records
-from analysis.sources import load
+from analysis.data.query_attributes import FILE, SHA256, agreed, digest_of, read_queries
+from analysis.readers.merge import complete
+from analysis.readers.results import read, read_records
+from analysis.readers.source import load
 from tests.analysis.builders import plan_of, queries_of, study_runs, write_records
 from tests.analysis.offline import environment, write_queries
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 
 def test_it_is_read_in_order_whatever_order_it_has(tmp_path: Path) -> None:

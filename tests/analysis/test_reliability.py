@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import reliability
-from analysis.results import read_records
-from analysis.tables import analyse
+from analysis.figures import reliability
+from analysis.readers.results import read_records
+from analysis.tables.main import analyse
 from tests.analysis.builders import plan_of, study_runs, write_records
 from trainables.metrics import expected_calibration_error, reliability_curve
 

@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import figures, pages
-from analysis.latex import latex
-from analysis.pages import markdown
+from analysis import figures
+from analysis.data.results import per_query
+from analysis.readers.results import read, read_records
+from analysis.readers.source import load
+from analysis.rendering import pages
+from analysis.rendering.latex import latex
+from analysis.rendering.pages import markdown
 from analysis.report import Report, main, write_report
-from analysis.results import per_query, read, read_records
-from analysis.sources import load
-from analysis.tables import Analysis, analyse
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import DATA, Made, plan_of, scores, study_runs, write_records
 from tests.analysis.similarity import encoder_plan, encoder_runs
-from trainables.errors import UserError
 from trainables.metrics import RERANKING
+from trainables.utils.errors import UserError
 
 
 def _analyse(folder: Path, runs: list[Made], **changes: object) -> Analysis:

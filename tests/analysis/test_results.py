@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.results import per_query, read, read_records
+from analysis.data.results import per_query
+from analysis.readers.results import read, read_records
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from tests.analysis.offline import environment, session, write_wandb
-from trainables.errors import UserError
 from trainables.metrics import recall_at
+from trainables.utils.errors import UserError
 
 
 def test_wandb_and_records_give_the_same(written: Path) -> None:

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.configurations import chosen, configurations
-from analysis.families import Family, Settings, judge
-from analysis.results import read_records
-from analysis.scores import Evaluator
-from analysis.tables import compare
+from analysis.data.configurations import chosen, configurations
+from analysis.data.scores import Evaluator
+from analysis.readers.results import read_records
+from analysis.stats.comparison import Family, Settings, judge
+from analysis.tables.main import compare
 from tests.analysis.builders import plan_of, scores, study_runs, write_records
-from trainables.errors import UserError
 from trainables.metrics import average_precision, brier_score, ndcg_at, position, reciprocal_rank
+from trainables.utils.errors import UserError
 
 FUNCTIONS = {
     "MAP": average_precision,

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from analysis import search_figures, smoothing_figures
-from analysis.results import read_records
-from analysis.tables import Analysis, analyse
+from analysis.figures import search as search_figures
+from analysis.figures import smoothing as smoothing_figures
+from analysis.readers.results import read_records
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import write_records
 from tests.analysis.searching import Searched, searched
 

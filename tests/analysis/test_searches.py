@@ -9,18 +9,19 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import confirmation
-from analysis.configurations import configurations
-from analysis.notes import notes
-from analysis.pages import markdown, page, text
+from analysis.data.configurations import configurations
+from analysis.data.results import per_query
+from analysis.data.scores import Evaluator, splits
+from analysis.readers.results import read, read_records
+from analysis.rendering.notes import notes
+from analysis.rendering.pages import markdown, page, text
 from analysis.report import _tidy
-from analysis.results import per_query, read, read_records
-from analysis.scores import Evaluator, splits
-from analysis.tables import Analysis, analyse
+from analysis.tables import confirmation
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.offline import environment, write_search
 from tests.analysis.searching import Searched, metric, searched
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 DROPPED, FAILED = (3, 5), (7,)
 

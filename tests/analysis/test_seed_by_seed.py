@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.latex import latex
-from analysis.marks import seed_mark
-from analysis.pages import markdown, page
-from analysis.results import per_query, read_records
-from analysis.sections import seed_by_seed
-from analysis.tables import Analysis, analyse
+from analysis.data.results import per_query
+from analysis.readers.results import read_records
+from analysis.rendering.latex import latex
+from analysis.rendering.pages import markdown, page
+from analysis.rendering.sections import seed_by_seed
+from analysis.tables.main import Analysis, analyse
+from analysis.tables.marks import seed_mark
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 
 SYSTEMS = ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]

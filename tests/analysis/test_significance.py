@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis import significance as s
+from analysis.stats import paired_tests as s
 
 
 @pytest.fixture

@@ -7,16 +7,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import strata_figure
-from analysis.latex import latex
-from analysis.pages import markdown, page
+from analysis.data.results import per_query
+from analysis.figures import strata as strata_figure
+from analysis.readers.results import read_records
+from analysis.rendering.latex import latex
+from analysis.rendering.pages import markdown, page
 from analysis.report import write_report
-from analysis.results import per_query, read_records
-from analysis.significance import targets
-from analysis.strata import COLUMNS, interval
-from analysis.tables import Analysis, analyse
+from analysis.stats.paired_tests import targets
+from analysis.tables.main import Analysis, analyse
+from analysis.tables.strata import COLUMNS, interval
 from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 QUERIES = queries_of()
 

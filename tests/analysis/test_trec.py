@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.results import Results, read_records
-from analysis.trec import escaped, export
+from analysis.data.results import Results
+from analysis.export.trec import escaped, export
+from analysis.readers.results import read_records
 from study.run import main
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from tests.study.command import light
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 ORACLES = {
     "R10@1": ir_measures.R @ 1,

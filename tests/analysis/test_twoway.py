@@ -12,8 +12,8 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis.estimate import Estimate
-from analysis.twoway import TwoWay, crossed, floored, two_way
+from analysis.stats.estimate import Estimate
+from analysis.stats.two_way import TwoWay, crossed, floored, two_way
 
 NONE, SMALL, LARGE = 0, 1, 2
 SEED, QUERY, REST = (0, 0.006, 0.02), (0, 0.05, 0.2), (0, 0.05, 0.17)

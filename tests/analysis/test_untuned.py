@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.configurations import Score
-from analysis.families import Family, Settings, judge
-from analysis.pages import markdown
-from analysis.results import read_records
-from analysis.tables import Analysis, analyse
+from analysis.data.configurations import Score
+from analysis.readers.results import read_records
+from analysis.rendering.pages import markdown
+from analysis.stats.comparison import Family, Settings, judge
+from analysis.tables.main import Analysis, analyse
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import Searched, metric, searched
 

@@ -7,7 +7,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.sample_size import main
-from analysis.variance import Variance, variance
+from analysis.stats.variance_components import Variance, variance
 
 DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.wandb_files import read_folder
+from analysis.readers.wandb_offline import read_folder
 from tests.analysis.offline import environment, session
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 CONFIG = {"nothing": None, "nested": {"R10@1": [1, 2.5, None], "dot.ted": "ä"}, "long": "x" * 100_000}
 

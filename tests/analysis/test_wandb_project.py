@@ -12,16 +12,18 @@ from pathlib import Path
 import pytest
 from wandb.sdk.lib.service.service_process import ServiceProcess
 
-from analysis import figures, wandb_project
+from analysis import figures
+from analysis.data.results import Results
+from analysis.readers import wandb_project
+from analysis.readers.results import read, read_records
+from analysis.readers.source import opened
+from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
-from analysis.results import Results, read, read_records
-from analysis.sources import opened
-from analysis.wandb_server import ServerError
 from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
 from tests.analysis.online import client, log, log_run, log_study
 from tests.analysis.searching import told
 from tests.wandb_server import Server
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 pytestmark = pytest.mark.slow
 Captured = pytest.CaptureFixture[str]
@@ -288,7 +290,7 @@ def test_how_the_clients_service_ends_is_nobodys_mistake_either(
 def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
     reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.wandb_project._STUCK", 20.0)
+    monkeypatch.setattr("analysis.readers.wandb_project._STUCK", 20.0)
     with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"), opened("wandb:whole") as results:
         reader.fail(0, times=None)
         with pytest.raises(ServerError, match="wandb:whole"):

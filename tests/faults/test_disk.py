@@ -28,7 +28,7 @@ attempt() {
     "$@" > "$kept/$name.out" 2> "$kept/$name.err"
     echo $? > "$kept/$name.status"
     set -e
-    grep -l '"state": "finished"' "$folder"/runs/*/*.json | xargs stat -c '%y %n' > "$kept/$name.records"
+    grep -l '"state": "finished"' "$folder"/runs/*/*.json | xargs -r stat -c '%y %n' > "$kept/$name.records"
 }
 """
 RESULTS = """

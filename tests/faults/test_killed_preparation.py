@@ -17,17 +17,17 @@ import pytest
 
 from tests.damages import flip
 from tests.study.command import environment
-from trainables.data.prepared import prepare
-from trainables.processes import cores, gone, machine
-from trainables.specification import TaskSettings
+from trainables.data.ranking_dataset import prepare
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.system import cores, gone, machine
 
 WORDS = "red green blue small large old new fast slow warm cold dry wet loud calm"
 PREPARE = """
 import sys
 from pathlib import Path
-from trainables.data import preparation
-from trainables.data.prepared import prepare
-from trainables.specification import TaskSettings
+from trainables.data.tasks import preparation
+from trainables.data.ranking_dataset import prepare
+from trainables.specs.ranker import TaskSettings
 
 if __name__ == "__main__":
     preparation.QUERIES_PER_PART = 40

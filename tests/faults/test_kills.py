@@ -8,8 +8,8 @@ import pytest
 
 from tests.trainables.processes import Work, begin
 from tests.trainables.small import BATCH_SIZE, T_LS, Fresh, World, finish, job
-from trainables.job import Job
-from trainables.processes import machine
+from trainables.specs.job import Job
+from trainables.utils.system import machine
 
 BATCHES = 60
 KILLS = 10

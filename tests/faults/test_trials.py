@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from study.searcher import TRIES as TRIES_OF_MACHINE
+from study.execution.searcher import TRIES as TRIES_OF_MACHINE
 from tests.study.command import copy_cache, proposals, report, run, table
 
 pytestmark = [
@@ -46,7 +46,7 @@ CAUSES = {
     "0.0 2": (
         "a step took longer than trial.minutes = ",
         "; it hung in tests/faults/injected/sitecustomize.py:",
-        "called from trainables/ranker_run.py:",
+        "called from trainables/rankers/runner.py:",
     ),
     "0.1 1": ("RuntimeError: no good in ", ", said (address)"),
     "0.2 2": ("more than trial.memory = 2 GB was needed: MemoryError",),

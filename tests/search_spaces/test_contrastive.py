@@ -9,14 +9,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.contrastive import KIND
+from search_spaces.sentence_encoder import KIND
 from search_spaces.space import points
-from study.config import load
-from study.searches import family, searched, size
-from study.sharing import shared, unshared
-from trainables.contrastive import info_nce
-from trainables.encoder_specification import NoiseSettings
-from trainables.errors import UserError
+from study.config.loader import load
+from study.config.spaces import family, searched, size
+from study.plan.shared_training import shared, unshared
+from trainables.contrastive.loss import info_nce
+from trainables.specs.sentence_encoder import NoiseSettings
+from trainables.utils.errors import UserError
 
 BASE = ["training.instances=640", "training.batch_size=64", "training.evaluations=2"]
 

@@ -7,11 +7,11 @@ import optuna
 import pytest
 
 from search_spaces.curriculum import DEFAULTS, curriculum, defaults
-from search_spaces.family import Family
-from search_spaces.ranking import KIND
-from search_spaces.replicates import Search
+from search_spaces.ranker import KIND
+from search_spaces.search import Search
 from search_spaces.space import points
-from trainables.schedules import VARIANTS
+from search_spaces.system_space import Family
+from trainables.smoothing.schedules import VARIANTS
 
 GRID: dict[str, Any] = {
     "pacing": ("step", "linear", "root_2"),

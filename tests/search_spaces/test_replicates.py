@@ -9,13 +9,13 @@ import numpy as np
 import optuna
 import pytest
 
-from search_spaces.family import Family
-from search_spaces.ranking import KIND
-from search_spaces.replicates import Search
+from search_spaces.ranker import KIND
 from search_spaces.samplers import SAMPLERS
+from search_spaces.search import Search
 from search_spaces.space import Point, places
-from trainables.randomness import counter
-from trainables.schedules import VARIANTS
+from search_spaces.system_space import Family
+from trainables.smoothing.schedules import VARIANTS
+from trainables.utils.random import counter
 
 GRID = {
     "epsilon": (0.1, 0.2, 0.3, 0.4),

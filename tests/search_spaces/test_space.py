@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.ranking import KIND
+from search_spaces.ranker import KIND
 from search_spaces.smoothing import smoothing
 from search_spaces.space import Grid, Point, Trial, branches, choose, places, points, values
 from tests.search_spaces.test_replicates import EVERY_SCHEDULE, FAMILIES
-from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS
 
 
 @given(st.lists(st.integers(1, 4), max_size=5))

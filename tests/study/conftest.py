@@ -9,8 +9,8 @@ import pytest
 from study.tracking import Tracking
 from tests.study.mirrors import PLAN
 from tests.wandb_server import Server
-from trainables.common import digest
-from trainables.files import write_json
+from trainables.utils.files import write_json
+from trainables.utils.hashing import digest
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from study import record
-from study.campaign import Campaign
-from study.config import Study
-from study.configuration import Configuration, Errand, Resolved
-from study.ledger import Ledger
-from study.settings import study_type
-from trainables.common import Environment
+from study.config.loader import Study
+from study.config.study_type import study_type
+from study.records import run_record as record
+from study.records.run_store import Ledger
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Configuration, Errand, Resolved
+from trainables.specs.base import Environment
 
 Labels = dict[str, Any]
 Metric = Callable[[Labels], float | None]

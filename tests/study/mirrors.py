@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.wandb_files import PROVENANCE
-from study import record
+from analysis.readers.wandb_offline import PROVENANCE
+from study.records import run_record as record
 from study.tracking import Scribe, Tracking
 from tests.wandb_server import ServerRun
 

@@ -5,16 +5,18 @@ import random
 from pathlib import Path
 from typing import Any
 
-from study import record
-from study.campaign import Campaign
-from study.configuration import Configuration, Resolved
-from study.housekeeping import Budget
-from study.ledger import Ledger
-from study.settings import Study, study_type
+from study.config.schema import Study
+from study.config.study_type import study_type
+from study.execution.trainable import Trial
+from study.records import run_record as record
+from study.records.run_store import Ledger
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Configuration, Resolved
 from study.tracking import Tracking
-from study.trial import Trial
+from study.workflows.cleanup import Budget
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
-from trainables import environment, weights
+from trainables.models import pretrained as weights
+from trainables.specs import environment
 
 BATCHES = 6
 SETTINGS: dict[str, Any] = {

@@ -12,21 +12,21 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from study import record
-from study.archive import Archive, collect, keep
-from study.config import load
+from study.config.loader import load
+from study.execution.trainable import Trial
+from study.records import run_record as record
+from study.records.remote import Archive, download_result, upload_result
 from study.tracking import Tracking
-from study.tracking.markers import name as marker_name
-from study.trial import Trial
+from study.tracking.sync_state import name as marker_name
 from tests.study.driving import campaign, drive, names
 from tests.study.small import campaign as real_campaign
 from tests.study.small import study as real_study
 from tests.trainables.small import World
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
-from trainables.common import digest
-from trainables.errors import UserError
-from trainables.files import write_json
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
+from trainables.utils.hashing import digest
 
 CURVE = [{"instances": 16, "train/loss": 0.5}]
 
@@ -112,7 +112,7 @@ def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_c
     code = """
 import os, signal, sys
 from pathlib import Path
-from study.archive import Archive
+from study.records.remote import Archive
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == "record.json":
@@ -191,15 +191,16 @@ def test_a_trial_that_does_not_see_the_folder_keeps_its_record_at_the_place(worl
     trial = Trial(config=config | {"tracking": tracking.model_dump_json()})
     assert trial.step()["done"]
     driver = tracking.model_copy(update={"folder": tmp_path / "driver"})
-    collect(driver, errand.job.specification.id, "dev")
+    download_result(driver.folder, driver.records, errand.job.specification.id, "dev")
     assert record.finished(driver.folder, errand.job.specification.id)
     assert len(pd.read_parquet(record.scores_file(driver.folder, errand.job.specification.id))) > 0
 
 
 def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:
     tracking = Tracking(mode="disabled", project="p", folder=tmp_path)
-    keep(tracking, "dev", {"id": "abc", "state": "finished", "summary": {}}, scores("dev"))
-    collect(tracking, "abc", "dev")
+    entry = {"id": "abc", "state": "finished", "summary": {}}
+    upload_result(tracking.folder, tracking.records, "dev", entry, scores("dev"))
+    download_result(tracking.folder, tracking.records, "abc", "dev")
     assert record.finished(tmp_path, "abc")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.kind import KINDS, Kind, kind
+from search_spaces.registry import KINDS, Kind, kind
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")])
@@ -22,7 +22,7 @@ STRENGTHS = {name for own in ALL for name in own.untuned} - {
     "deviation",
 }  # words of English too
 UNITS = {own.unit for own in ALL} - {Kind.unit}
-KNOWN = {"analysis/plan.py", "analysis/figures.py", "analysis/latex.py"}
+KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/latex.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
 
 
@@ -80,7 +80,7 @@ def test_the_strength_is_named_only_for_plans_that_do_not_name_it() -> None:
     [
         ('"""Of BERT."""\nif name == "BERT": pass', 2),
         ('f"{x} over SimCSE"', 1),
-        ("from trainables import ranking\nimport search_spaces.ranking", 2),
+        ("from trainables import ranking\nimport search_spaces.ranker", 2),
         ("# BERT\ndef f():\n    '''BERT.'''\nx = 1\n'''BERT.'''", None),
         ("first, sentence = 'BERTology', 'T-BERT'", None),
     ],

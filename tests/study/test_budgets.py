@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.ranking import RankingSearch
-from study import record, searchlog
-from study.budgets import Clock, spent
-from study.ledger import Ledger
-from study.settings import ResourceSettings
+from search_spaces.ranker import RankingSearch
+from study.config.schema import ResourceSettings
+from study.records import run_record as record
+from study.records import search_log as searchlog
+from study.records.run_store import Ledger
+from study.scheduling.budget import Clock, spent
 from tests.study.driving import STUDY, campaign, drive
 
 

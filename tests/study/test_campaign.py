@@ -12,10 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from study import record
-from study.campaign import Campaign
-from study.configuration import Errand
-from study.objectives import means
+from study.records import run_record as record
+from study.scheduling.objectives import means
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Errand
 from tests.study.driving import (
     SEEDS,
     STUDY,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from study.causes import cause, death, of_machine, of_server, public, story, unwritable
-from study.nodes import learn_hosts
+from study.execution.nodes import learn_hosts
+from study.utils.error_text import cause, death, of_machine, of_server, public, story, unwritable
 from tests.study.command import called
-from trainables.last_words import LastWords
-from trainables.limits import Limits
+from trainables.worker.crash_report import LastWords
+from trainables.worker.limits import Limits
 
 NONE = Limits()
 LIMITS = Limits(minutes=2, memory=4 * 10**9)
@@ -45,7 +45,7 @@ def test_what_belongs_to_the_machine_is_left_out(text: str, expected: str) -> No
 
 
 def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("study.causes.HOSTS", set())
+    monkeypatch.setattr("study.utils.error_text.HOSTS", set())
     text = "lost gpu-07.lab.example at gpu-07 (GPU-07), not gpu-071 or login.lab; also xnode"
     assert public(text) == text
     node = {"NodeName": "gpu-07.lab.example", "NodeManagerAddress": "192.0.2.7"}
@@ -56,7 +56,7 @@ def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch
 @pytest.mark.slow  # it starts Ray
 def test_joining_a_cluster_makes_its_nodes_known() -> None:
     code = (
-        "import ray; from study import nodes; from study.causes import public\n"
+        "import ray; from study import nodes; from study.utils.error_text import public\n"
         "ray.init('local', num_cpus=1, include_dashboard=False, log_to_driver=False, _node_name='gpu-07.lab')\n"
         "text = 'lost gpu-07.lab, 2001:db8::7 and ' + ray.nodes()[0]['NodeManagerHostname']\n"
         "nodes.fitting({'CPU': 1.0}); ray.shutdown(); print(public(text))"

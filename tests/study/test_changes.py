@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from study import changes
-from study.plan import declared, settle
-from study.settings import Study, study_type
-from trainables.specification import TaskSettings
+from study.config.schema import Study
+from study.config.study_type import study_type
+from study.plan import diff as changes
+from study.plan.analysis_plan import declared, settle
+from trainables.specs.ranker import TaskSettings
 
 MODEL = "sha256:0"
 TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}

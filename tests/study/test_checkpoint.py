@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from study import record
-from study.config import load
-from study.sharing import shared, unshared
-from study.tracking.content import evaluation
+from study.config.loader import load
+from study.plan.shared_training import shared, unshared
+from study.records import run_record as record
+from study.tracking.payload import evaluation
 from tests.study.small import BATCHES, SETTINGS, campaign, conduct, study, totals
 from tests.trainables.small import BATCH_SIZE, Fresh, World
-from trainables.errors import UserError
 from trainables.metrics import measure
+from trainables.utils.errors import UserError
 
 GRID = {"epsilon": [0.2], "switch": [1 / 3, 2 / 3], "trials": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1}}
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study import joining, nodes
-from study.config import load
-from study.labels import run_name
-from study.watch import Watch
+from study.config.loader import load
+from study.execution import connect as joining
+from study.execution import nodes
+from study.execution.node_monitor import Watch
+from study.records.run_name import run_name
 from tests.study.command import called
-from trainables.common import Environment
-from trainables.errors import UserError
+from trainables.specs.base import Environment
+from trainables.utils.errors import UserError
 
 
 def node(name: str = "a", **resources: float) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monke
     said: list[str] = []
     monkeypatch.setattr(joining, "_BEAT", 0.05)
     monkeypatch.setattr(joining, "_SILENCE", 0.5)
-    monkeypatch.setattr("trainables.interruption.end", said.append)
+    monkeypatch.setattr("trainables.utils.interruption.end", said.append)
     head = socket.create_server(("127.0.0.1", 0))
     port = head.getsockname()[1]
     asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path)
@@ -135,7 +136,7 @@ def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monke
 
 def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
     code = (
-        "import os; before = dict(os.environ); import study.joining, study.execute\n"
+        "import os; before = dict(os.environ); import study.execution.connect, study.execution.tuner\n"
         "changed = {name for name, _ in before.items() ^ os.environ.items()}\n"
         "print(sorted(name for name in changed if name.startswith(('RAY_', 'TUNE_'))))"
     )
@@ -170,8 +171,8 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     said: list[str] = []
     rooms: list[int] = []
     monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
-    monkeypatch.setattr("study.watch._answers", lambda found, times: found["NodeID"] == "a")
-    monkeypatch.setattr("study.watch._BEAT", 0.0)
+    monkeypatch.setattr("study.execution.node_monitor._answers", lambda found, times: found["NodeID"] == "a")
+    monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
     watch = Watch({"CPU": 1.0}, said.append, rooms.append)
     lost, own = FakeTrial("t1", 1), FakeTrial("t2", 2)
     places = {"t1": "b", "t2": "a"}
@@ -198,7 +199,9 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
     monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
-    monkeypatch.setattr("study.watch._answers", lambda found, times: found is not None and found["NodeID"] == "a")
+    monkeypatch.setattr(
+        "study.execution.node_monitor._answers", lambda found, times: found is not None and found["NodeID"] == "a"
+    )
     watch = Watch({"CPU": 1.0}, said.append, lambda room: None)
     trials = [FakeTrial("t1", 1), FakeTrial("t2", 2)]
     monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
@@ -206,7 +209,7 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     watch.on_trial_start(0, [], trials[0])
     assert watch.lost(trials[1])
     assert said == []
-    monkeypatch.setattr("study.watch._BEAT", 0.0)
+    monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
     watch.on_step_begin(0, [])
     both = "LS epsilon 0.2 seed 1; LS epsilon 0.2 seed 2"
     assert said == [
@@ -226,10 +229,10 @@ class Port:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.misses, self.knocks = 0, 0
-        monkeypatch.setattr("study.watch._PAUSE", 0.0)
-        monkeypatch.setattr("study.watch._BEAT", 0.0)
-        monkeypatch.setattr("study.watch._RETURN", 0.0)
-        monkeypatch.setattr("study.watch.socket.create_connection", self._connect)
+        monkeypatch.setattr("study.execution.node_monitor._PAUSE", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor._RETURN", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor.socket.create_connection", self._connect)
 
     def _connect(self, place: tuple[str, int], timeout: float) -> SimpleNamespace:
         self.knocks += 1

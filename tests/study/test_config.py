@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 from wandb import Settings
 
-from study.config import STUDIES, load, shipped
-from study.searches import searched
-from trainables.errors import UserError
-from trainables.schedules import VARIANTS
+from study.config.loader import STUDIES, load, shipped
+from study.config.spaces import searched
+from trainables.smoothing.schedules import VARIANTS
+from trainables.utils.errors import UserError
 
 HEAVY = ("torch", "ray", "wandb", "optuna", "pandas", "scipy", "numpy", "transformers")
 SMALL = 'name = "small"\n[training]\ninstances = 64\nbatch_size = 32\nnegatives = 1\n'
@@ -389,6 +389,7 @@ def test_a_study_is_frozen_and_checks_itself() -> None:
 
 
 def test_loading_a_study_is_light() -> None:
-    code = f"import sys, study.config as c; c.load(); c.shipped(); print([m for m in {HEAVY} if m in sys.modules])"
+    code = "import sys, study.config.loader as c; c.load(); c.shipped(); "
+    code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

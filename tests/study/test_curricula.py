@@ -9,19 +9,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.queries import FILE
-from study import queries, record
-from study.campaign import Campaign
-from study.configuration import Errand
-from study.sweeping import Single
+from analysis.data.query_attributes import FILE
+from study.execution.trainable import Trial, failed_entry
+from study.records import run_record as record
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Errand
 from study.tracking import Tracking
-from study.trial import Trial, failed_entry
+from study.wandb_sweeps.run_trial import Single
+from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
 from tests.study.small import BATCHES, campaign, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
-from trainables.curriculum_settings import CurriculumSettings
-from trainables.errors import NoDifficultiesError
-from trainables.ranker_run import RankerRun
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.rankers.runner import RankerRun
+from trainables.utils.errors import NoDifficultiesError
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
 ORDERED: dict[str, Any] = {
@@ -118,7 +119,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     begun = campaign(world, made)
     with monkeypatch.context() as patch:
-        patch.setattr("trainables.ranking.keep", broken)
+        patch.setattr("trainables.rankers.plugin.keep", broken)
         _run_out(begun)
     assert asked == ["train"]
     assert begun.finished
@@ -138,7 +139,7 @@ def _run_out(begun: Campaign) -> None:
         try:
             while not trial.step()["done"]:
                 pass
-        except NoDifficultiesError as error:  # `study.searcher` does the same
+        except NoDifficultiesError as error:  # `study.execution.searcher` does the same
             assert begun.scorer_failed
             record.write(begun.folder, errand.split, failed_entry(errand.job, errand.labels, str(error), {}), None)
         except RuntimeError:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.results import per_query, read, read_records
+from analysis.data.results import per_query
+from analysis.readers.results import read, read_records
 from tests.study.command import run
 
 CHANGES = (

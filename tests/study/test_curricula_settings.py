@@ -7,14 +7,15 @@ import pytest
 import yaml
 
 from search_spaces.space import points
-from study import hyperparameters, sweep_files
-from study.config import load
-from study.plan import declared
-from study.searches import family, searched
-from study.sharing import shared, unshared
-from study.systems import systems
+from study.config import trial_params as hyperparameters
+from study.config.loader import load
+from study.config.spaces import family, searched
+from study.config.systems import systems
+from study.plan.analysis_plan import declared
+from study.plan.shared_training import shared, unshared
+from study.wandb_sweeps import export as sweep_files
 from tests.study.command import run
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 SHIPPED = ("curriculum-scoring", "curriculum-pacing")
 

@@ -9,19 +9,21 @@ import wandb_workspaces.workspaces as ws
 from wandb_workspaces.expr import FE_METRIC_NAME_MAP
 from wandb_workspaces.workspaces.internal import View
 
-from analysis import findings
-from analysis.results import read_records
-from analysis.tables import analyse
-from study import names, plan, record
-from study.config import load
-from study.panels import varied
-from study.settings import Study
-from study.trial import Trial
-from study.workspace import as_json, workspace
+from analysis.export import wandb_summary as findings
+from analysis.readers.results import read_records
+from analysis.tables.main import analyse
+from study.config.loader import load
+from study.config.schema import Study
+from study.execution.trainable import Trial
+from study.plan import analysis_plan as plan
+from study.records import run_record as record
+from study.wandb_workspace import names
+from study.wandb_workspace.panels import varied
+from study.wandb_workspace.workspace import as_json, workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
 from tests.study.small import campaign, conduct, study
 from tests.trainables.small import World
-from trainables.ranking_data import described
+from trainables.rankers.data import described
 
 TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 

@@ -14,11 +14,11 @@ from wandb.errors import AuthenticationError
 from wandb.proto.wandb_api_pb2 import ApiErrorResponse
 from wandb.sdk.lib.service.service_connection import WandbApiFailedError
 
-from study.config import load
+from study.config.loader import load
 from study.dashboard import main
-from study.workspace import as_json, save, workspace
+from study.wandb_workspace.workspace import as_json, save, workspace
 from tests.study.command import environment
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 
 def _command(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from study.config import load
-from study.sharing import shared, unshared
+from study.config.loader import load
+from study.plan.shared_training import shared, unshared
 from tests.study.command import SMALL, comparisons, environment, records, run, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from ray.tune.utils.object_cache import _ObjectCache
 
-from study.execute import _Kept
+from study.execution.tuner import _Kept
 
 
 def kept(scheduler: _Kept | None, ended: int) -> int:

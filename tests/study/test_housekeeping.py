@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from study.campaign import Campaign
-from study.housekeeping import Budget
-from study.settings import study_type
+from study.config.study_type import study_type
+from study.scheduling.study_scheduler import Campaign
+from study.workflows.cleanup import Budget
 from tests.study.driving import STUDY, campaign, quality, record_end
 from tests.trainables.storages import place
-from trainables.eviction import units
-from trainables.storage import RESUME, SEAL, Storage, storage
+from trainables.storage import open_storage
+from trainables.storage.base import RESUME, SEAL, Storage
+from trainables.storage.eviction import units
 
 BYTES = 100
 """Of a state."""
@@ -32,7 +33,7 @@ class Counted:
             return find(system, path, *arguments, **named)
 
         patch.setattr(MemoryFileSystem, "find", counted)
-        patch.setattr("study.housekeeping.time.monotonic", lambda: self.now)
+        patch.setattr("study.workflows.cleanup.time.monotonic", lambda: self.now)
 
 
 def begun(folder: Path, stages: str, budget: str | None) -> Campaign:
@@ -88,7 +89,7 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
         return taken
 
     work = begun(tmp_path, place(kind, tmp_path), f"{budget}B")
-    taken = drive(work, storage(work.study.stages), Budget(work, lambda _: None), look)
+    taken = drive(work, open_storage(work.study.stages), Budget(work, lambda _: None), look)
     assert len(taken) > 100
     assert any(after < before for before, after in pairwise(taken))
     assert taken[-1] <= budget
@@ -96,7 +97,7 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
 
 def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "7KB")
-    counted, kept = Counted(monkeypatch, work.study.stages), storage(work.study.stages)
+    counted, kept = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages)
     trials = len(drive(work, kept, Budget(work, print)))
     assert 1 < counted.listings < trials / 8
     assert counted.requests < 3 * trials
@@ -108,7 +109,7 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
     """More than the budget is needed all the time."""
     work = begun(tmp_path, place("memory", tmp_path), "1KB")
     monkeypatch.setattr(work, "needed", lambda: {*kept.names(), *(f"{RESUME}/{name}" for name in slots.names())})
-    counted, kept, said = Counted(monkeypatch, work.study.stages), storage(work.study.stages), list[str]()
+    counted, kept, said = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages), list[str]()
     slots = kept.within(RESUME)
     trials = len(drive(work, kept, Budget(work, said.append)))
     assert 1 < counted.listings < trials / 3
@@ -118,7 +119,7 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
 
 def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "20KB")
-    counted, kept = Counted(monkeypatch, work.study.stages), storage(work.study.stages)
+    counted, kept = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages)
     budget = Budget(work, print)
     errand = work.next()
     assert errand is not None

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from study.hyperparameters import read
-from study.searches import family
-from study.settings import Study, study_type
+from study.config.schema import Study
+from study.config.spaces import family
+from study.config.study_type import study_type
+from study.config.trial_params import read
 from tests.study.driving import STUDY
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 
 def study(**search: Any) -> Study:

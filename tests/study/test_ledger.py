@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study import record
-from study.ledger import Ledger
+from study.records import run_record as record
+from study.records.run_store import Ledger
 from tests.analysis.similarity import similarities
 from tests.study.driving import empty_folder
-from trainables.errors import UserError
 from trainables.metrics import average_precision, measure, recall_at, spearman
+from trainables.utils.errors import UserError
 
 METRIC = "R4@1"
 IDS = ("a", "b", "c")

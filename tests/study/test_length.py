@@ -9,23 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_spaces.space import Point
-from study import hyperparameters, plan
-from study.calibration import calibrate
-from study.config import load
-from study.configuration import Maker
-from study.length import in_instances
-from study.preparation import summarise
-from study.preview import preview, show
-from study.resolution import resolve
-from study.settings import Study
+from study.config import trial_params as hyperparameters
+from study.config.loader import load
+from study.config.schema import Study
+from study.config.training_length import in_instances
+from study.execution.resolve import resolve
+from study.plan import analysis_plan as plan
+from study.scheduling.trials import Maker
+from study.workflows.dry_run import preview, show
+from study.workflows.prepare_data import summarise
+from study.workflows.throughput import calibrate
 from tests.study.command import SMALL, light
 from tests.study.driving import RESOLVED, STUDY
 from tests.study.small import SETTINGS
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
-from trainables.data.prepared import Prepared
-from trainables.errors import UserError
-from trainables.specification import TrainingSettings
+from trainables.data.ranking_dataset import Prepared
+from trainables.specs.ranker import TrainingSettings
+from trainables.utils.errors import UserError
 
 TRAINING = {name: value for name, value in SETTINGS["training"].items() if name != "instances"}
 
@@ -69,8 +70,8 @@ def test_settings_in_instances_stay_as_they_are() -> None:
 @pytest.fixture
 def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     """What the tiny task's data is, wherever a study looks for it."""
-    monkeypatch.setattr("trainables.ranking_data.prepare", lambda *_: world.prepared)
-    monkeypatch.setattr("trainables.ranking_data.find", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.find", lambda *_: world.prepared)
     return world.prepared
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from study.tracking import Tracking
-from study.tracking.content import Content
-from study.tracking.locks import Lock
-from study.tracking.process import _Worker
+from study.tracking.file_lock import Lock
+from study.tracking.payload import Content
+from study.tracking.worker_process import _Worker
 from tests.study.mirrors import CURVE, LABELS, recorded
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from study import record
-from study.campaign import Campaign
-from study.housekeeping import clean
-from study.sharing import shared, unshared
+from study.plan.shared_training import shared, unshared
+from study.records import run_record as record
+from study.scheduling.study_scheduler import Campaign
+from study.workflows.cleanup import clean
 from tests.study.small import BATCHES, campaign, conduct, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
-from trainables.processes import machine
-from trainables.ranker_run import RankerRun
+from trainables.rankers.runner import RankerRun
+from trainables.utils.system import machine
 
 WHOLE_GRID = {
     "variants": ["BERT", "LS", "T-LS"],

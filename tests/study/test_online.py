@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from study.session import settle
 from study.tracking import Scribe, Tracking
-from study.tracking.markers import mirrored
+from study.tracking.sync_state import mirrored
+from study.workflows.run_study import settle
 from tests.study.mirrors import CURVE, LABELS, SPLITS, recorded, scribed, whole
 from tests.wandb_server import Server
 
@@ -113,7 +113,7 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
 def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.scribe._TRIES", 1)
+    monkeypatch.setattr("study.tracking.client._TRIES", 1)
     recorded(tracking.folder, "dev")
     server.kill()
     try:
@@ -132,7 +132,7 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
 def test_a_server_that_takes_nothing_is_given_up(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.scribe._PATIENCE", 8.0)
+    monkeypatch.setattr("study.tracking.client._PATIENCE", 8.0)
     recorded(tracking.folder, "dev")
     server.fail(503, times=None, path="file_stream")
     started = time.monotonic()
@@ -218,7 +218,7 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
 def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr("study.tracking.scribe._TRIES", 1)
+    monkeypatch.setattr("study.tracking.client._TRIES", 1)
     recorded(tracking.folder, "dev")
     server.fail(404 if where == "file_stream" else 400, times=None, path=where)
     refused = scribed(tracking, ("abc", "dev"))

@@ -15,14 +15,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from study import record, searchlog
-from study.campaign import Campaign
-from study.configuration import Configuration, Errand
-from study.ledger import Ledger
-from study.objectives import means
-from study.race import behind
-from study.rounds import per_query
-from study.settings import Study, study_type
+from study.config.schema import Study
+from study.config.study_type import study_type
+from study.records import run_record as record
+from study.records import search_log as searchlog
+from study.records.run_store import Ledger
+from study.scheduling.objectives import means
+from study.scheduling.racing import behind
+from study.scheduling.round import per_query
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Configuration, Errand
 from tests.study.driving import RESOLVED, STUDY, Labels, decisions, empty_folder
 
 QUERIES, CANDIDATES = 60, 10

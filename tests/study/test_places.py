@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from study.config import load
-from study.places import places
-from study.preview import preview
-from trainables.errors import UserError
+from study.config.loader import load
+from study.execution.slots import places
+from study.workflows.dry_run import preview
+from trainables.utils.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from analysis.results import Plan
-from study.config import Study, load, shipped
-from study.plan import declared, settle
-from study.settings import study_type
-from trainables.common import digest
-from trainables.errors import UserError
-from trainables.files import read_json
+from analysis.data.plan import Plan
+from study.config.loader import Study, load, shipped
+from study.config.study_type import study_type
+from study.plan.analysis_plan import declared, settle
+from trainables.utils.errors import UserError
+from trainables.utils.files import read_json
+from trainables.utils.hashing import digest
 
 MODEL = "sha256:0"
 ALL = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]

@@ -10,28 +10,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study import record
-from study.campaign import Campaign
-from study.config import load
-from study.configuration import Resolved
-from study.housekeeping import clean
-from study.ledger import Ledger
-from study.preparation import summarise
-from study.preview import preview, show
-from study.settings import CacheSettings, Study, study_type
-from study.sweeping import sweep
+from study.config.loader import load
+from study.config.schema import CacheSettings, Study
+from study.config.study_type import study_type
+from study.records import run_record as record
+from study.records.run_store import Ledger
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Resolved
+from study.wandb_sweeps.run_trial import sweep
+from study.workflows.cleanup import clean
+from study.workflows.dry_run import preview, show
+from study.workflows.prepare_data import summarise
 from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
-from trainables import environment, weights
-from trainables.data.prepared import find, prepare
-from trainables.data.tokens import load as load_tokens
-from trainables.data.tokens import tokens_folder
-from trainables.errors import UserError
+from trainables.data.ranking_dataset import find, prepare
+from trainables.data.ranking_tokens import load as load_tokens
+from trainables.data.ranking_tokens import tokens_folder
 from trainables.metrics import RERANKING
-from trainables.ranking_data import check, described
-from trainables.specification import TaskSettings
+from trainables.models import pretrained as weights
+from trainables.rankers.data import check, described
+from trainables.specs import environment
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
 
@@ -79,9 +81,10 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
 
 
 def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path) -> None:
-    from trainables.cross_encoder import CrossEncoder, tokenizer
-    from trainables.data import task
-    from trainables.specification import ModelSettings
+    from trainables.data.tasks import task
+    from trainables.models.cross_encoder import CrossEncoder
+    from trainables.models.tokenizer import tokenizer
+    from trainables.specs.ranker import ModelSettings
 
     size = len(tokenizer(world.bert, task("dialogues").added_tokens))
     first, second = (CrossEncoder(world.bert, ModelSettings(frozen_layers=1), seed, size) for seed in (1, 2))

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from study.calibration import calibrate
-from study.config import load
-from study.estimate import Cost, calibrated, recorded
-from study.places import places
-from study.preview import preview
-from study.settings import Study, study_type
+from study.config.loader import load
+from study.config.schema import Study
+from study.config.study_type import study_type
+from study.execution.slots import places
+from study.plan.cost import Cost, calibrated, recorded
+from study.workflows.dry_run import preview
+from study.workflows.throughput import calibrate
 from tests.study.command import SMALL, light, run
 from tests.study.driving import STUDY, campaign, drive
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
-from trainables.files import write_json
+from trainables.utils.files import write_json
 
 
 def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
@@ -111,7 +112,7 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tiny_study(world, tmp_path / "study", fresh())
-    monkeypatch.setattr("trainables.ranking_data.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.prepare", lambda *_: world.prepared)
     said: list[str] = []
     rates = calibrate(made, said.append, seconds=0.3)
     assert said == [f"calibrating: 0 s of training, {places(made)} at once"]

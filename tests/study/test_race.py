@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.race import race
-from study.race import FIRST, LEVEL, behind, looks
+from study.scheduling.racing import FIRST, LEVEL, behind, looks
 
 SEEDS, QUERIES = 5, 200
 

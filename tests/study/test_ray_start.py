@@ -22,7 +22,7 @@ interruption.catch("a.command")
 
 def main():
     from study import execute
-    from study.config import load
+    from study.config.loader import load
 
     execute.start(load("quick", ["resources.concurrent=1"]))
     from study import nodes, watch

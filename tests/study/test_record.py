@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from study import record
+from study.records import run_record as record
 from tests.damages import DAMAGES
-from trainables.errors import UserError
-from trainables.files import write_json
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
 
 SCORES = pd.DataFrame(
     {

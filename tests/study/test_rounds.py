@@ -13,14 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from study import record, searchlog
-from study.campaign import Campaign
-from study.configuration import Configuration
-from study.hunt import Hunt
-from study.ledger import Ledger
-from study.race import FIRST, behind
-from study.rounds import Round, standing
-from study.settings import Study
+from study.config.schema import Study
+from study.records import run_record as record
+from study.records import search_log as searchlog
+from study.records.run_store import Ledger
+from study.scheduling.racing import FIRST, behind
+from study.scheduling.round import Round, standing
+from study.scheduling.search_loop import Hunt
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Configuration
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
 from tests.study.test_phases import CANDIDATES, QUERIES, campaign, draw, study, trained, write
 

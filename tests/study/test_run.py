@@ -94,9 +94,9 @@ def test_several_mistakes_are_a_line_each(tmp_path):
 @pytest.mark.parametrize("option", ["--plan", "--list"])
 def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals, told, option):
     code = (
-        "import sys, trainables.schedules as s\nfrom trainables.schedules import Variant\n"
+        "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
         f"s.VARIANTS['X-LS'] = {row}\n"
-        "import search_spaces.kind as k\nmade = k.Kind.__init__\n"
+        "import search_spaces.registry as k\nmade = k.Kind.__init__\n"
         f"def init(self, **own):\n  if 'BERT' in own['proposals']: {proposals or 'pass'}\n  made(self, **own)\n"
         "k.Kind.__init__ = init\nfrom study.run import main\nsys.exit(main())"
     )
@@ -104,7 +104,7 @@ def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals,
     result = called(tmp_path, "-c", code, *study, option)
     if told:
         assert result.returncode == 2, result.stderr
-        assert result.stderr.startswith(f"study.run: trainables.ranker, variant X-LS: {told}")
+        assert result.stderr.startswith(f"study.run: trainables.rankers, variant X-LS: {told}")
         assert result.stderr.count("\n") == 1
     else:
         assert result.returncode == 0, result.stderr

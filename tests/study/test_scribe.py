@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from study.ledger import Ledger
+from study.records.run_store import Ledger
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
-from study.tracking.markers import note, of_evaluation
 from study.tracking.missing import write_missing
+from study.tracking.sync_state import note, of_evaluation
 from tests.study.mirrors import PLAN, recorded
-from trainables.common import digest
-from trainables.files import write_json
+from trainables.utils.files import write_json
+from trainables.utils.hashing import digest
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
 def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
     tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.scribe._PATIENCE", 3.0)
+    monkeypatch.setattr("study.tracking.client._PATIENCE", 3.0)
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     monkeypatch.setattr(Scribe, "_done", lambda self, told: told["no such key"])
     recorded(tracking.folder, "dev")

@@ -10,17 +10,17 @@ import pytest
 from ray import cloudpickle
 from ray.exceptions import RayTaskError
 
-from study import record
-from study.configuration import Errand
-from study.searcher import TRIES, CampaignSearcher, Failures
-from study.settings import Study
+from study.config.schema import Study
+from study.execution.searcher import TRIES, CampaignSearcher, Failures
+from study.records import run_record as record
+from study.scheduling.trials import Errand
 from study.tracking import Scribe, Tracking
 from tests.study.driving import STUDY, campaign, decisions, drive, quality, record_end
-from trainables.checksums import DamagedError
-from trainables.errors import MachineError, NoDifficultiesError
-from trainables.job import Job
-from trainables.last_words import heading
-from trainables.limits import Limits
+from trainables.specs.job import Job
+from trainables.utils.checksums import DamagedError
+from trainables.utils.errors import MachineError, NoDifficultiesError
+from trainables.worker.crash_report import heading
+from trainables.worker.limits import Limits
 
 LIMITED = STUDY.model_copy(update={"trial": STUDY.trial.model_copy(update={"minutes": 1.0, "memory": "4GB"})})
 TIMEOUT = (
@@ -38,7 +38,7 @@ class Tune:
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         self.searcher = CampaignSearcher(self.campaign, Scribe(tracking, print), self._report, self._parts)
         self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
-        monkeypatch.setattr("study.searcher.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("study.execution.searcher.time.monotonic", lambda: self.now)
 
     def _report(self, errand: Errand, entry: dict[str, Any] | None) -> None:
         assert entry is not None

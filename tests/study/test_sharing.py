@@ -6,13 +6,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search_spaces.ranking import KIND
+from search_spaces.ranker import KIND
 from search_spaces.settings import ConfirmSettings
-from study.searches import family, searched, size
-from study.settings import Study, study_type
-from study.sharing import Bounds, distinct, shared, unshared
-from trainables.specification import VariantSettings
-from trainables.stages import segments
+from study.config.schema import Study
+from study.config.spaces import family, searched, size
+from study.config.study_type import study_type
+from study.plan.shared_training import Bounds, distinct, shared, unshared
+from trainables.specs.ranker import VariantSettings
+from trainables.specs.stages import segments
 
 BATCH = 4
 

@@ -1,6 +1,6 @@
 """What a sweep's agent says to a command, and what runs of the study must not hear of it."""
 
-from study.sweep_environment import Place, place, without_sweep
+from study.tracking.agent_env import Place, place, without_sweep
 
 AGENTS = {
     "WANDB_SWEEP_ID": "sweep",

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from study import hyperparameters
-from study.config import STUDIES, load
-from study.configuration import Maker
-from study.searches import searched
-from study.sweep_files import Source, export
-from study.sweep_scheduler import engine
+from study.config import trial_params as hyperparameters
+from study.config.loader import STUDIES, load
+from study.config.spaces import searched
+from study.scheduling.trials import Maker
+from study.wandb_sweeps.export import Source, export
+from study.wandb_sweeps.optuna_scheduler import engine
 from tests.study.driving import RESOLVED, campaign
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 SHIPPED = STUDIES.parent / "sweeps"
 SCHEDULES = 'search.schedule=["two_stage", "linear", "cosine", "beta"]'

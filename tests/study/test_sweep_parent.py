@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.wandb_files import WandbRun, _records, read_folder
+from analysis.readers.wandb_offline import WandbRun, _records, read_folder
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[2]
@@ -21,8 +21,8 @@ AGENTS = {"WANDB_SWEEP_ID": "abcd1234", "WANDB_RUN_ID": "parent01", "WANDB_PROJE
 PROGRAM = """
 import os
 from study import sweep_parent
-from study.sweep_environment import place, without_sweep
-from study.sweep_parent import parent
+from study.tracking.agent_env import place, without_sweep
+from study.wandb_sweeps.agent_run import parent
 
 sweep_parent._TIMEOUT = 5
 

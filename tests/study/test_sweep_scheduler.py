@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from study.config import load
-from study.searches import family
-from study.sweep_files import Source, export
-from study.sweep_scheduler import engine, scheduled
+from study.config.loader import load
+from study.config.spaces import family
+from study.wandb_sweeps.export import Source, export
+from study.wandb_sweeps.optuna_scheduler import engine, scheduled
 from tests.study.command import merged
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 optuna = pytest.importorskip("optuna")
 STUDY = ('search.schedule=["two_stage", "linear"]', "search.trials.T-LS=10")

@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 
 from search_spaces.space import Point
-from study import session, swept
-from study.archive import Archive
-from study.campaign import Campaign
-from study.configuration import Configuration, Errand, Maker
-from study.ledger import Ledger
-from study.opening import Opened
-from study.settings import Study, study_type
-from study.sweeping import Single
+from study.config.schema import Study
+from study.config.study_type import study_type
+from study.records.remote import Archive
+from study.records.run_store import Ledger
+from study.scheduling import sweep_trials as swept
+from study.scheduling.study_scheduler import Campaign
+from study.scheduling.trials import Configuration, Errand, Maker
 from study.tracking import Scribe
+from study.wandb_sweeps.run_trial import Single
+from study.workflows import run_study as session
+from study.workflows.open_study import Opened
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 BEST = ("T-LS", Point((("epsilon", 0.25), ("schedule", "two_stage"), ("switch", 0.6))))
 LINEAR = ("T-LS", Point((("epsilon", 0.2), ("schedule", "linear"), ("end", 0.5))))

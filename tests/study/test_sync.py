@@ -8,10 +8,10 @@ import pytest
 
 from study.sync import main as sync
 from study.tracking import Scribe, Tracking
-from study.tracking.content import project_of
+from study.tracking.payload import project_of
 from tests.study.mirrors import PLAN, SPLITS, recorded
 from tests.wandb_server import Server
-from trainables.common import digest
+from trainables.utils.hashing import digest
 
 pytestmark = pytest.mark.slow
 

@@ -16,21 +16,22 @@ import yaml
 from ray.tune.experiment import Trial
 
 import search_spaces.kind
-from analysis import findings
-from analysis.render import table_cells
-from analysis.results import read_records
-from analysis.sources import load as load_results
-from analysis.tables import analyse
-from study import execute, record
-from study.config import load
-from study.preview import preview
-from study.session import conduct
-from study.settings import Study
-from study.sweep_files import Source, export
-from study.workspace import as_json, workspace
+from analysis.export import wandb_summary as findings
+from analysis.readers.results import read_records
+from analysis.readers.source import load as load_results
+from analysis.rendering.cells import table_cells
+from analysis.tables.main import analyse
+from study.config.loader import load
+from study.config.schema import Study
+from study.execution import tuner as execute
+from study.records import run_record as record
+from study.wandb_sweeps.export import Source, export
+from study.wandb_workspace.workspace import as_json, workspace
+from study.workflows.dry_run import preview
+from study.workflows.run_study import conduct
 from tests.study.command import comparisons, records, table
 from tests.study.dashboards import missing
-from trainables.errors import UserError
+from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

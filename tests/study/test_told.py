@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from study import session
-from study.causes import IncompleteError
 from study.run import main
-from trainables.checksums import DamagedError
-from trainables.errors import MachineError
+from study.utils.error_text import IncompleteError
+from study.workflows import run_study as session
+from trainables.utils.checksums import DamagedError
+from trainables.utils.errors import MachineError
 
 
 def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:

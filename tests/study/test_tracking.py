@@ -9,17 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.wandb_files import is_whole, locate, read_folder, staged_files
-from study import record
-from study.session import tracking as tracking_of
-from study.settings import TrackingSettings
+from analysis.readers.wandb_offline import is_whole, locate, read_folder, staged_files
+from study.config.schema import TrackingSettings
+from study.records import run_record as record
 from study.tracking import Scribe, Tracking, offline_files
-from study.tracking.content import FINDINGS, document, project_of
-from study.tracking.markers import mirrored, of_evaluation
+from study.tracking.payload import FINDINGS, document, project_of
+from study.tracking.sync_state import mirrored, of_evaluation
+from study.workflows.run_study import tracking as tracking_of
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
-from trainables.common import digest
-from trainables.files import write_json
+from trainables.utils.files import write_json
+from trainables.utils.hashing import digest
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.kind import Disagreement, Kind, Sections
+from search_spaces.registry import Disagreement, Kind, Sections
 from search_spaces.settings import (
     Above0,
     AnalysisSettings,
@@ -16,8 +16,8 @@ from search_spaces.settings import (
     increasing,
 )
 from tests.toy.trainable import ToySmoothing, ToySpecification, ToyTask, ToyTraining
-from trainables.common import CommonModel
-from trainables.schedules import Variant
+from trainables.smoothing.schedules import Variant
+from trainables.specs.base import CommonModel
 
 
 class ToySearch(SearchSettings):

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from trainables.common import CommonModel, CommonTask, CommonTraining, Smoothing, Specification, digest
-from trainables.errors import UserError
-from trainables.randomness import generator
-from trainables.settings import Positive, Share
-from trainables.trainable import Parts, Running, Trainable
+from trainables.specs.base import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
+from trainables.specs.plugin import Parts, Running, Trainable
+from trainables.utils.errors import UserError
+from trainables.utils.hashing import digest
+from trainables.utils.random import generator
+from trainables.utils.settings import Positive, Share
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainables.job import Job, Outcome
-    from trainables.stages import Stage
+    from trainables.specs.job import Job, Outcome
+    from trainables.specs.stages import Stage
 
 SPLITS = ("train", "dev", "test")
 
@@ -88,7 +89,7 @@ TRAINABLE = Trainable(ToySpecification, runs_module=__name__, data_module=__name
 
 @dataclass(frozen=True)
 class Points:
-    """The data of a task; what `trainables.trainable.Prepared` asks for."""
+    """The data of a task; what `trainables.specs.plugin.Prepared` asks for."""
 
     settings: ToyTask
     domains: None = None
@@ -175,7 +176,7 @@ def measured(job: "Job", scores: np.ndarray, frame: "pd.DataFrame") -> dict[str,
 
 
 class _Scorer:
-    """Weights of the features, and how they are trained; what `trainables.chain.Chain` asks for of a trainer."""
+    """Weights of the features, and how they are trained: what `trainables.training.resume.Chain` asks of a trainer."""
 
     def __init__(self, specification: ToySpecification, metric: str) -> None:
         self.specification, self.metric, self.data = specification, metric, Points(specification.task)
@@ -184,7 +185,7 @@ class _Scorer:
 
     def train(self, until: int, after_step: Callable[[], None]) -> None:
         """Trains from the instances seen to `until`."""
-        from trainables.stages import run_segments
+        from trainables.specs.stages import run_segments
 
         settings, (points, relevant) = self.specification.training, self.data.drawn("train")
         for part in run_segments(self.specification):
@@ -227,7 +228,7 @@ class _Scorer:
         """The state to remember."""
         import torch
 
-        from trainables.stages import Stage
+        from trainables.specs.stages import Stage
 
         return Stage(self.seen, {"weights": torch.from_numpy(self.weights.copy())}, list(self.history))
 
@@ -241,10 +242,10 @@ class _Scorer:
 
 
 class _Run:
-    """A run in progress; what `trainables.trainable.Running` asks for."""
+    """A run in progress; what `trainables.specs.plugin.Running` asks for."""
 
     def __init__(self, job: "Job", waited: Callable[[], None]) -> None:
-        from trainables.chain import Chain
+        from trainables.training.resume import Chain
 
         self._job, self._started = job, time.monotonic()
         self._scorer = _Scorer(job.specification, job.metric)
@@ -273,7 +274,7 @@ class _Run:
         yield self._outcome()
 
     def _outcome(self) -> "Outcome":
-        from trainables.job import Outcome
+        from trainables.specs.job import Outcome
 
         split, chain, scorer = "dev" if self._job.action == "train" else "test", self._chain, self._scorer
         trained, reused = (chain.trained, chain.instances_reused) if chain else (0, 0)

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from tests.sts import write_settings
 from tests.trainables.small import write_bert, write_roberta
-from trainables.data.sentences import PreparedSentences, prepare
-from trainables.encoder_specification import EncoderSpecification, NoiseSettings
-from trainables.environment import current
-from trainables.job import Job
-from trainables.trainable import of
-from trainables.weights import files_digest
+from trainables.data.sentence_dataset import PreparedSentences, prepare
+from trainables.models.pretrained import files_digest
+from trainables.specs.environment import current
+from trainables.specs.job import Job
+from trainables.specs.plugin import of
+from trainables.specs.sentence_encoder import EncoderSpecification, NoiseSettings
 
 BATCH_SIZE, BATCHES = 8, 4
 TOTAL = BATCHES * BATCH_SIZE

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from trainables.job import Job
+from trainables.specs.job import Job
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.trainables.loaded"])
@@ -57,7 +57,7 @@ def _begin(job: Job, barrier: Any) -> Work:
 
 
 def _train(text: str, barrier: Any, start: Any, seen: Any, results: Any) -> None:
-    from trainables.trainable import of
+    from trainables.specs.plugin import of
 
     try:
         job = Job.model_validate_json(text)

@@ -11,16 +11,16 @@ import torch
 from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.batches import epochs, instances
-from trainables.cross_encoder import CrossEncoder
-from trainables.data.prepared import Prepared, prepare
-from trainables.environment import current
-from trainables.groundwork import groundwork
-from trainables.job import Job, Outcome
-from trainables.packed import Batch
-from trainables.specification import ModelSettings, RunSpecification, TaskSettings, VariantSettings
-from trainables.trainable import Running, of
-from trainables.weights import files_digest, folder
+from trainables.data.ranking_dataset import Prepared, prepare
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.packing import Batch
+from trainables.models.pretrained import files_digest, folder
+from trainables.rankers.precompute import groundwork
+from trainables.specs.environment import current
+from trainables.specs.job import Job, Outcome
+from trainables.specs.plugin import Running, of
+from trainables.specs.ranker import ModelSettings, RunSpecification, TaskSettings, VariantSettings
+from trainables.training.batching import epochs, instances
 
 SIZES = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 64}
 BATCH_SIZE, BATCHES = 8, 4

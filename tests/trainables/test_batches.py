@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import batch
-from trainables.batches import Sampler, instances
-from trainables.specification import TrainingSettings
+from trainables.specs.ranker import TrainingSettings
+from trainables.training.batching import Sampler, instances
 
 shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st.integers(1, 8)).filter(
     lambda shape: shape[2] < shape[1]

@@ -9,13 +9,13 @@ from safetensors.torch import load_file
 
 from tests.trainables.processes import begin
 from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
-from trainables.chain import Chain
-from trainables.job import Job, Outcome
 from trainables.metrics import MINIMISED
-from trainables.ranker_run import RankerRun, mean_metric
-from trainables.ranker_training import Pairs, RankerTrainer
-from trainables.specification import VariantSettings
-from trainables.stages import Best, stage_key
+from trainables.rankers.runner import RankerRun, mean_metric
+from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.specs.job import Job, Outcome
+from trainables.specs.ranker import VariantSettings
+from trainables.specs.stages import Best, stage_key
+from trainables.training.resume import Chain
 
 TOTAL = BATCHES * BATCH_SIZE
 RISE_AND_FALL = {"learning_rate": 1e-2, "seed": 1}

@@ -9,7 +9,8 @@ from tests.trainables import encoders as sentences
 from tests.trainables import small
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import Fresh, World
-from trainables.calibration import Rates, rates
+from trainables.specs.plugin import Rates
+from trainables.training.throughput import rates
 
 
 def measured(found: Rates) -> list[float]:

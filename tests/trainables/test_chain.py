@@ -22,10 +22,10 @@ from tests.trainables.small import (
     job,
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
-from trainables.job import Job, Outcome
-from trainables.processes import machine
-from trainables.ranker_run import RankerRun
-from trainables.stages import remembered, stage_key
+from trainables.rankers.runner import RankerRun
+from trainables.specs.job import Job, Outcome
+from trainables.specs.stages import remembered, stage_key
+from trainables.utils.system import machine
 
 TOTAL = BATCHES * BATCH_SIZE
 LONG = 60 * BATCH_SIZE

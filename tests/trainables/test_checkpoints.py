@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
-from trainables import checkpoints
-from trainables.checkpoints import Checkpoints
-from trainables.stages import Best, Origin, Stage
-from trainables.storage import SEAL, storage
+from trainables.specs.stages import Best, Origin, Stage
+from trainables.storage import open_storage
+from trainables.storage.base import SEAL
+from trainables.training import checkpoints
+from trainables.training.checkpoints import Checkpoints
 
 
 def stage() -> Stage:
@@ -34,7 +35,7 @@ class TestOnEveryStorage:
         return place(request.param, tmp_path)
 
     def test_what_was_saved_is_loaded_bit_for_bit(self, at: str) -> None:
-        kept, saved = Checkpoints(storage(at)), stage()
+        kept, saved = Checkpoints(open_storage(at)), stage()
         assert kept.load("key") is None
         kept.save("key", saved)
         loaded = kept.load("key")
@@ -47,7 +48,7 @@ class TestOnEveryStorage:
         assert kept.damaged == []
 
     def test_a_second_save_changes_nothing(self, at: str) -> None:
-        kept, saved = Checkpoints(storage(at)), stage()
+        kept, saved = Checkpoints(open_storage(at)), stage()
         kept.save("key", saved)
         before = set(kept.storage.files())
         kept.save("key", saved)
@@ -58,7 +59,7 @@ class TestOnEveryStorage:
     def test_a_damaged_state_is_noticed_told_and_removed(
         self, at: str, name: str, damage: Callable[[bytes], bytes | None]
     ) -> None:
-        kept = Checkpoints(storage(at))
+        kept = Checkpoints(open_storage(at))
         kept.save("key", stage())
         write(at, f"key/{name}", damage(content(at, f"key/{name}")))
         assert kept.load("key") is None
@@ -76,7 +77,7 @@ def test_where_the_disk_is_full_nothing_is_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int
 ) -> None:
     """Looks for the key before every step of a save that follows the tensors; the disk is full at one of them."""
-    kept, steps = Checkpoints(storage(str(tmp_path))), []
+    kept, steps = Checkpoints(open_storage(str(tmp_path))), []
 
     def watched(step: Callable[..., Any]) -> Callable[..., Any]:
         def look(*arguments: Any, **settings: Any) -> Any:
@@ -105,7 +106,7 @@ def test_a_state_that_another_process_removes_while_it_is_read_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], dict[str, torch.Tensor]]
 ) -> None:
     """Between its checksum and its tensors."""
-    kept = Checkpoints(storage(str(tmp_path)))
+    kept = Checkpoints(open_storage(str(tmp_path)))
     kept.save("key", stage())
 
     def late(path: Path) -> dict[str, torch.Tensor]:

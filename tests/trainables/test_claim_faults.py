@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import LS, Fresh, World, finish, job
 from tests.trainables.storages import KINDS, place
-from trainables.claims import Claims
-from trainables.disk import Disk
-from trainables.storage import Storage, storage
+from trainables.storage import open_storage
+from trainables.storage.base import Storage
+from trainables.storage.local import Disk
+from trainables.storage.locks import Claims
 
 KINDS_OF_ERROR = (errno.ENOSPC, errno.EACCES, errno.ENOENT, errno.EIO, errno.EROFS, errno.ESTALE)
 ELSEWHERE = "0123abcd 1 0123456789abcdef"
@@ -56,7 +57,7 @@ def test_a_claim_that_cannot_be_dropped_fails_nothing(
                 broken(patch, owner, name, OSError(number, os.strerror(number)))
             return outcome()
 
-    kept = storage(place(kind, tmp_path))
+    kept = open_storage(place(kind, tmp_path))
     assert work(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         work(lambda: 1 / 0)
@@ -67,7 +68,7 @@ def test_a_claim_that_cannot_be_dropped_fails_nothing(
 def test_signs_of_life_go_on_after_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception
 ) -> None:
-    kept = storage(place(kind, tmp_path))
+    kept = open_storage(place(kind, tmp_path))
     owner, name = (MemoryFileSystem, "cat_file") if kind == "memory" else (pathlib.Path, "read_text")
     with Claims(kept, beat=0.01).attempt("key"):
         with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +82,7 @@ def test_signs_of_life_go_on_after_faults(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_signs_of_life_leave_a_claim_alone_that_was_lost_meanwhile(tmp_path: Path, kind: str) -> None:
-    kept = storage(place(kind, tmp_path))
+    kept = open_storage(place(kind, tmp_path))
     with Claims(kept, beat=0.01).attempt("key"):
         found = kept.peek("key.claim")
         assert found is not None

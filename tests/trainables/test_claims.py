@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.storages import KINDS, place
-from trainables.claims import Claims
-from trainables.processes import gone, machine
-from trainables.storage import Storage, storage
+from trainables.storage import open_storage
+from trainables.storage.base import Storage
+from trainables.storage.locks import Claims
+from trainables.utils.system import gone, machine
 
 ELSEWHERE = "0123abcd 1 0123456789abcdef"
 """A claim from another machine, of which nothing is known but its signs of life."""
@@ -19,7 +20,7 @@ ELSEWHERE = "0123abcd 1 0123456789abcdef"
 class TestOnEveryStorage:
     @pytest.fixture(params=KINDS)
     def kept(self, request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-        return storage(place(request.param, tmp_path))
+        return open_storage(place(request.param, tmp_path))
 
     def test_a_claim_is_held_for_the_block_and_then_free(self, kept: Storage) -> None:
         for _ in range(2):
@@ -81,7 +82,7 @@ class TestOnEveryStorage:
 
 
 def test_a_process_of_this_machine_that_ended_holds_nothing(tmp_path: Path) -> None:
-    kept = storage(str(tmp_path))
+    kept = open_storage(str(tmp_path))
     living = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     kept.create("key.claim", f"{machine()} {living.pid} 0123456789abcdef")
     with Claims(kept).attempt("key") as held:
@@ -96,7 +97,7 @@ def test_a_process_of_this_machine_that_ended_holds_nothing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", ["", "0123abcd", f"{ELSEWHERE} 7", "\n"])
 def test_half_a_claim_is_respected_for_a_while(tmp_path: Path, text: str) -> None:
-    kept = storage(str(tmp_path))
+    kept = open_storage(str(tmp_path))
     kept.create("key.claim", text)
     claims = Claims(kept, stale=0.1)
     with claims.attempt("key") as held:

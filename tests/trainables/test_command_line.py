@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study.command import called
-from trainables.command_line import complain, show, visible
+from trainables.utils.cli import complain, show, visible
 
 ROOT = Path(__file__).parents[2]
-PRINTERS = {"trainables/command_line.py"}
+PRINTERS = {"trainables/utils/cli.py"}
 HOSTILE = "\x1b[2J\x1b]0;title\x07\x9b31mevil\u202e\u2066\r\udcff"
 
 

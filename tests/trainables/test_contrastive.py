@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from trainables.contrastive import info_nce, noise
+from trainables.contrastive.loss import info_nce, noise
 
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:

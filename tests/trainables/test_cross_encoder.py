@@ -8,14 +8,14 @@ import torch
 from transformers import AutoModel
 
 from tests.trainables.small import FROZEN, Fresh, World, finish, fresh_model, ids_batch, job, padded
-from trainables.cross_encoder import CrossEncoder
-from trainables.errors import UserError
-from trainables.features import token_batch
-from trainables.packed import Batch
-from trainables.ranker_run import Data, RankerRun
-from trainables.specification import ModelSettings
-from trainables.training import weights_hash
-from trainables.weights import check
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.packing import Batch
+from trainables.models.pretrained import check
+from trainables.rankers.runner import Data, RankerRun
+from trainables.specs.ranker import ModelSettings
+from trainables.training.frozen_features import token_batch
+from trainables.training.trainer import weights_hash
+from trainables.utils.errors import UserError
 
 
 def vocabulary(model: CrossEncoder) -> int:

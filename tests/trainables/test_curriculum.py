@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.batches import Sampler
-from trainables.curriculum import Curriculum, PacedQueries, easiest_first, uniform
-from trainables.curriculum_settings import CurriculumSettings
-from trainables.pacing import PACING
-from trainables.specification import TrainingSettings
+from trainables.curriculum.pacing import PACING
+from trainables.curriculum.sampler import Curriculum, PacedQueries, easiest_first, uniform
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.specs.ranker import TrainingSettings
+from trainables.training.batching import Sampler
 
 QUERIES, CANDIDATES = 300, 5
 DIFFICULTY = np.random.default_rng(1).permutation(QUERIES) / 7

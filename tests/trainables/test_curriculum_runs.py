@@ -21,14 +21,14 @@ from tests.trainables.small import (
     job,
     specification,
 )
-from trainables.curriculum_settings import CurriculumSettings
-from trainables.difficulty import kept
-from trainables.errors import NoDifficultiesError
-from trainables.groundwork import groundwork
-from trainables.job import Job
-from trainables.ranker_run import Data, RankerRun
-from trainables.specification import RunSpecification, VariantSettings
-from trainables.worker import Worker
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.difficulty import cache as kept
+from trainables.rankers.precompute import groundwork
+from trainables.rankers.runner import Data, RankerRun
+from trainables.specs.job import Job
+from trainables.specs.ranker import RunSpecification, VariantSettings
+from trainables.utils.errors import NoDifficultiesError
+from trainables.worker.actor import Worker
 
 UNIFORM = {"sampling": "uniform"}
 SCORER_SEED = 7

@@ -10,12 +10,20 @@ import pytest
 
 from tests.damages import DAMAGES, flip
 from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
-from trainables import checksums
-from trainables.checksums import DamagedError, checked_file, checked_folder, intact, loaded, verified, verified_folder
-from trainables.features import FeatureReader, Features
-from trainables.job import Job, Outcome
-from trainables.ranker_run import Data
-from trainables.worker import Worker
+from trainables.rankers.runner import Data
+from trainables.specs.job import Job, Outcome
+from trainables.training.frozen_features import FeatureReader, Features
+from trainables.utils import checksums
+from trainables.utils.checksums import (
+    DamagedError,
+    checked_file,
+    checked_folder,
+    intact,
+    loaded,
+    verified,
+    verified_folder,
+)
+from trainables.worker.actor import Worker
 
 KINDS = (
     "features/*/part-*.npy",

@@ -11,10 +11,10 @@ from transformers import AutoModel
 
 from tests.trainables.encoders import FROZEN, Encoders
 from tests.trainables.small import ids_batch, padded
-from trainables.dropout import NONE, Dropout
-from trainables.encoder import SentenceEncoder
-from trainables.encoder_specification import EncoderSettings
-from trainables.packed import Batch, twice
+from trainables.models.dropout import NONE, Dropout
+from trainables.models.packing import Batch, twice
+from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.specs.sentence_encoder import EncoderSettings
 
 LENGTHS = [9, 14, 11, 30, 14, 2, 3, 9]
 

@@ -16,17 +16,17 @@ from safetensors.torch import load_file
 from tests.trainables.encoders import BATCH_SIZE, BATCHES, CUTS, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.processes import CONTEXT, begin
 from tests.trainables.small import finish
-from trainables import encoding
-from trainables.chain import Chain
-from trainables.encoder_run import EncoderRun
-from trainables.encoder_specification import NoiseSettings
-from trainables.encoder_training import EncoderTrainer
-from trainables.errors import UserError
-from trainables.job import Job, Outcome
 from trainables.metrics import measure
-from trainables.stages import Best, stage_key
-from trainables.weights import check
-from trainables.worker import Worker
+from trainables.models.pretrained import check
+from trainables.sentence_encoders import plugin as encoding
+from trainables.sentence_encoders.runner import EncoderRun
+from trainables.sentence_encoders.trainer import EncoderTrainer
+from trainables.specs.job import Job, Outcome
+from trainables.specs.sentence_encoder import NoiseSettings
+from trainables.specs.stages import Best, stage_key
+from trainables.training.resume import Chain
+from trainables.utils.errors import UserError
+from trainables.worker.actor import Worker
 
 EARLY = T_GS.model_copy(update={"switch": 0.25})
 LATE = T_GS.model_copy(update={"switch": 0.75})
@@ -42,7 +42,7 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     here = finish(job(encoders, encoders.fresh(), T_GS))
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
     code = (
-        "import sys; from trainables.job import Job; from trainables.encoding import begin\n"
+        "import sys; from trainables.specs.job import Job; from trainables.sentence_encoders.plugin import begin\n"
         "run = begin(Job.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights, outcome.metric)"

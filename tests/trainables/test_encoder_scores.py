@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.sentences import prepare
-from trainables.encoder_run import EncoderRun
-from trainables.encoder_specification import EncoderSpecification, SentencesSettings
-from trainables.environment import current
-from trainables.job import Job
+from trainables.data.sentence_dataset import prepare
 from trainables.metrics import measure
-from trainables.weights import files_digest, folder
+from trainables.models.pretrained import files_digest, folder
+from trainables.sentence_encoders.runner import EncoderRun
+from trainables.specs.environment import current
+from trainables.specs.job import Job
+from trainables.specs.sentence_encoder import EncoderSpecification, SentencesSettings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 PUBLISHED = {"STS16": 78.99, "STS-B": 82.03}

@@ -11,12 +11,12 @@ from transformers import AutoModel
 
 from tests.trainables.encoders import BATCH_SIZE, BATCHES, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.small import finish, padded
-from trainables import encoder_training
-from trainables.batches import epochs
-from trainables.contrastive import info_nce, noise
-from trainables.encoder_run import EncoderRun
-from trainables.encoder_specification import NoiseSettings
-from trainables.packed import Batch
+from trainables.contrastive.loss import info_nce, noise
+from trainables.models.packing import Batch
+from trainables.sentence_encoders import trainer as encoder_training
+from trainables.sentence_encoders.runner import EncoderRun
+from trainables.specs.sentence_encoder import NoiseSettings
+from trainables.training.batching import epochs
 
 LINEAR = GS.model_copy(update={"schedule": "linear", "end": 0.5, "weight": 0.8, "mean": 0.1, "deviation": 2.0})
 HALF = GS.model_copy(update={"multiple": 0.3})

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.storages import KINDS, place
-from trainables.eviction import Unit, evict, excess, units
-from trainables.storage import SEAL, File, Storage, storage
+from trainables.storage import open_storage
+from trainables.storage.base import SEAL, File, Storage
+from trainables.storage.eviction import Unit, evict, excess, units
 
 files = st.builds(
     File, st.sampled_from(["a", "b", "c", "d/x", "resume/a/8", "resume/b/8"]), st.integers(0, 9), st.floats(0, 9)
@@ -51,7 +52,7 @@ def put(kept: Storage, name: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_and_slots_are_evicted_whole(tmp_path: Path, kind: str) -> None:
-    kept = storage(place(kind, tmp_path))
+    kept = open_storage(place(kind, tmp_path))
     for name in ("old", "needed", "new"):
         put(kept, name)
     for name in ("008", "016"):
@@ -71,7 +72,7 @@ def test_states_and_slots_are_evicted_whole(tmp_path: Path, kind: str) -> None:
 
 @given(st.integers(0, 6), st.integers(0, 70), st.integers(0, 30))
 def test_room_is_made_only_when_the_budget_is_exceeded(count: int, budget: int, room: int) -> None:
-    kept = storage(place("memory", Path()))
+    kept = open_storage(place("memory", Path()))
     for number in range(count):
         put(kept, str(number))
     found = evict(kept, lambda: {"0"}, budget, room)

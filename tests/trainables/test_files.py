@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainables.files import sweep, temporary_name, whole_file, whole_folder
-from trainables.processes import gone, machine
+from trainables.utils.files import sweep, temporary_name, whole_file, whole_folder
+from trainables.utils.system import gone, machine
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_folders_below_are_swept_when_asked_for(tmp_path: Path, ended: int, deep
 
 def test_what_a_writer_uses_is_not_swept_while_it_lives_and_then_is(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.files import whole_file, whole_folder\n"
+        "import sys; from pathlib import Path; from trainables.utils.files import whole_file, whole_folder\n"
         "place = Path(sys.argv[1])\n"
         "with whole_file(place / 'file') as one, whole_folder(place / 'folder') as other:\n"
         "    one.write_text('half'); (other / 'state').write_text('half'); print(flush=True); input()"

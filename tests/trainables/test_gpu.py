@@ -9,10 +9,10 @@ import torch
 from tests.trainables import encoders as sentences
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import LS, Fresh, World, finish, job
-from trainables.environment import current
-from trainables.errors import UserError
-from trainables.job import Job
-from trainables.trainable import of
+from trainables.specs.environment import current
+from trainables.specs.job import Job
+from trainables.specs.plugin import of
+from trainables.utils.errors import UserError
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
 

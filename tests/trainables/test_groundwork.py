@@ -10,10 +10,10 @@ import pytest
 
 from tests.trainables.processes import CONTEXT
 from tests.trainables.small import BASELINE, FROZEN, Fresh, World, job
-from trainables import features
-from trainables.groundwork import groundwork
-from trainables.job import Job
-from trainables.ranker_run import Data
+from trainables.rankers.precompute import groundwork
+from trainables.rankers.runner import Data
+from trainables.specs.job import Job
+from trainables.training import frozen_features as features
 
 SMALL = 7
 """Pairs of a part, so that there are many."""
@@ -34,7 +34,7 @@ def elsewhere(made: Job, cache: Path) -> Job:
 
 def work(text: str, barrier: Any, told: Any) -> None:
     """A process that needs the groundwork; tells which parts it computed, and whether it made the tokens."""
-    from trainables.data import tokens
+    from trainables.data import ranking_tokens as tokens
 
     made, write, compute, done = Job.model_validate_json(text), tokens._write, features.Features.compute, []
     features.PER_PART = SMALL

@@ -178,7 +178,7 @@ POOL = """
     import os, signal
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
-    from trainables.processes import deaf, end_with_parent
+    from trainables.utils.system import deaf, end_with_parent
 
     with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
         with deaf():

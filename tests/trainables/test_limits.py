@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from trainables.last_words import heard, relative
-from trainables.limits import Guard, Limits
+from trainables.worker.crash_report import heard, relative
+from trainables.worker.limits import Guard, Limits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 STEP = """
 import ctypes, sys, time
 from pathlib import Path
-from trainables.limits import Limits, Guard
+from trainables.worker.limits import Limits, Guard
 limits = Limits(minutes=float(sys.argv[2]) / 60, last_words=Path(sys.argv[1]))
 guard = Guard(limits)
 def inner():
@@ -89,7 +89,7 @@ Thread 0x00000000000000ab (most recent call first):
 """
     words = heard(text.format(root=Path(__file__).parents[2]))
     assert words is not None
-    assert words.where == "torch/_ops.py:5 in call, called from trainables/training.py:7 in train"
+    assert words.where == "torch/_ops.py:5 in call, called from trainables/training/trainer.py:7 in train"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_path_loses_what_belongs_to_the_machine(path: str, expected: str) -> N
 
 ALLOCATE = """
 import resource
-from trainables.limits import Limits, Guard
+from trainables.worker.limits import Limits, Guard
 import numpy as np, torch
 before = resource.getrlimit(resource.RLIMIT_DATA)
 for more in (lambda: bytearray(2**24), lambda: np.ones(2**21), lambda: torch.ones(2**22)):

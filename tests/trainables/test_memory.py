@@ -11,11 +11,11 @@ STEP = """
 import sys
 from pathlib import Path
 import numpy as np, torch
-from trainables.cross_encoder import CrossEncoder
-from trainables.packed import Batch
-from trainables.specification import ModelSettings, TrainingSettings, VariantSettings
-from trainables.stages import Segment
-from trainables.ranker_training import Pairs, RankerTrainer
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.packing import Batch
+from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
+from trainables.specs.stages import Segment
+from trainables.rankers.trainer import Pairs, RankerTrainer
 
 length, size, tokens = map(int, sys.argv[2:])
 

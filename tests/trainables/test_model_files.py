@@ -14,12 +14,12 @@ from threading import Thread
 
 import pytest
 
-from study.config import load
-from study.preview import preview
+from study.config.loader import load
+from study.workflows.dry_run import preview
 from tests.trainables.small import World
-from trainables.errors import UserError
-from trainables.specification import ModelSettings
-from trainables.weights import SLOW_TOKENIZERS, at_hand, check, folder
+from trainables.models.pretrained import SLOW_TOKENIZERS, at_hand, check, folder
+from trainables.specs.ranker import ModelSettings
+from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

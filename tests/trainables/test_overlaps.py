@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.errors import UserError
-from trainables.overlaps import Texts, count_overlaps, describe_overlap, load_overlaps, normalise, refuse_overlaps
+from trainables.data.overlaps import load_overlaps, refuse_overlaps
+from trainables.utils.errors import UserError
+from trainables.utils.text_overlap import Texts, count_overlaps, describe_overlap, normalise
 
 ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 44, "ids": 3}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.pacing import PACING, canonical
+from trainables.curriculum.pacing import PACING, canonical
 
 FORMULAS = {
     "standard": lambda t, full, d: 1.0,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import World, fresh_model, ids_batch
-from trainables.batches import micro_batches
-from trainables.dropout import Dropout
-from trainables.packed import Batch, Layout
+from trainables.models.dropout import Dropout
+from trainables.models.packing import Batch, Layout
+from trainables.training.batching import micro_batches
 
 
 def part_of(batch: Batch, places: np.ndarray) -> Batch:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from trainables.contrastive import noise
-from trainables.probe import NEAREST, beside_noise, nearest
-from trainables.randomness import generator
+from trainables.contrastive.loss import noise
+from trainables.contrastive.neighbours import NEAREST, beside_noise, nearest
+from trainables.utils.random import generator
 
 EMBEDDINGS = np.random.default_rng(0).normal(0.3, 1.0, (40, 8)).astype(np.float32)
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from trainables.processes import machine
+from trainables.utils.system import machine
 
-NAMED = "from trainables.processes import machine; print(machine())"
+NAMED = "from trainables.utils.system import machine; print(machine())"
 NO_CARD = f"import uuid; uuid._GETTERS = []; assert uuid.getnode() >> 40 & 1; {NAMED}"
 """Where Python finds no network card, it draws an address."""
 NOTHING = """

@@ -13,8 +13,8 @@ import pytest
 from tests.trainables import encoders as encoder_world
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import FROZEN, LS, Fresh, World, job
-from trainables.job import Job
-from trainables.worker import Worker
+from trainables.specs.job import Job
+from trainables.worker.actor import Worker
 
 
 @pytest.fixture

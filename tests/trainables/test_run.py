@@ -25,18 +25,18 @@ from tests.trainables.small import (
     finish,
     job,
 )
-from trainables.cross_encoder import Batch
-from trainables.data.prepared import prepare
-from trainables.ranker_run import Data, RankerRun
-from trainables.ranker_training import Pairs, RankerTrainer
-from trainables.specification import VariantSettings
+from trainables.data.ranking_dataset import prepare
+from trainables.models.cross_encoder import Batch
+from trainables.rankers.runner import Data, RankerRun
+from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.specs.ranker import VariantSettings
 
 
 def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
     here = finish(job(world, fresh(), T_WSLS))
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
-        "import sys; from trainables.job import Job; from trainables.ranker_run import RankerRun\n"
+        "import sys; from trainables.specs.job import Job; from trainables.rankers.runner import RankerRun\n"
         "run = RankerRun(Job.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights, outcome.metric)"

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from study.config import load
-from study.settings import Study
+from study.config.loader import load
+from study.config.schema import Study
 from tests.sts import write_settings
 from tests.study.command import merged
 from tests.trainables.encoders import Encoders
-from trainables import weights
-from trainables.data.sentences import PreparedSentences, prepare
-from trainables.errors import UserError
-from trainables.sentence_data import check, described, summary
+from trainables.data.sentence_dataset import PreparedSentences, prepare
+from trainables.models import pretrained as weights
+from trainables.sentence_encoders.data import check, described, summary
+from trainables.utils.errors import UserError
 
 SMALL = ("training.instances=128", "training.batch_size=64", "training.epochs=none", "training.evaluations=2")
 

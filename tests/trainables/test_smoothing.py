@@ -12,10 +12,10 @@ from scipy import stats
 
 from search_spaces.settings import EndingName
 from search_spaces.smoothing import ENDINGS
-from trainables.common import ScheduleName
-from trainables.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
-from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.specification import DistributionName, VariantSettings
+from trainables.smoothing.distributions import DISTRIBUTIONS, SCHEDULES, target_distribution
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
+from trainables.specs.base import ScheduleName
+from trainables.specs.ranker import DistributionName, VariantSettings
 
 shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)

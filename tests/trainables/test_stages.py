@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
-from trainables.common import Environment, digest
-from trainables.schedules import SCHEDULE_SETTINGS, SCHEDULES
-from trainables.specification import RunSpecification, TrainingSettings, VariantSettings
-from trainables.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
+from trainables.specs.base import Environment
+from trainables.specs.ranker import RunSpecification, TrainingSettings, VariantSettings
+from trainables.specs.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
+from trainables.utils.hashing import digest
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])
 epsilons = st.floats(0.01, 1)

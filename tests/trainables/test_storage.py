@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.storages import KINDS, place
-from trainables.storage import SEAL, File, Storage, storage
+from trainables.storage import open_storage
+from trainables.storage.base import SEAL, File, Storage
 
 
 @pytest.fixture(params=KINDS)
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    return storage(place(request.param, tmp_path))
+    return open_storage(place(request.param, tmp_path))
 
 
 def put(kept: Storage, name: str, **files: str) -> None:
@@ -160,7 +161,7 @@ class TestEveryStorage:
 
 def test_elsewhere_than_on_a_disk_a_folder_without_its_seal_does_not_count(tmp_path: Path) -> None:
     """A writer killed between two files."""
-    kept = storage(place("memory", tmp_path))
+    kept = open_storage(place("memory", tmp_path))
     with kept.write("key") as folder:
         (folder / "state").write_text("bits")
     assert not kept.exists("key")
@@ -172,11 +173,11 @@ def test_elsewhere_than_on_a_disk_a_folder_without_its_seal_does_not_count(tmp_p
 
 def test_a_file_system_that_nobody_knows_is_refused() -> None:
     with pytest.raises(ValueError, match="nowhere"):
-        storage("nowhere://bucket")
+        open_storage("nowhere://bucket")
 
 
 def test_files_are_named_from_the_storages_root(tmp_path: Path) -> None:
-    kept = storage(place("memory", tmp_path))
+    kept = open_storage(place("memory", tmp_path))
     put(kept.within("resume").within("run"), "008", state="123")
     sizes = {file.path: file.bytes for file in kept.files() if isinstance(file, File)}
     assert sizes == {"resume/run/008/state": 3, f"resume/run/008/{SEAL}": 6}

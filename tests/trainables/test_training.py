@@ -27,13 +27,13 @@ from tests.trainables.small import (
     job,
     padded,
 )
-from trainables.features import token_batch
-from trainables.packed import Batch
-from trainables.ranker_run import Data, RankerRun
-from trainables.ranker_training import RankerTrainer
-from trainables.specification import TrainingSettings, VariantSettings
-from trainables.stages import Segment, Stage
-from trainables.training import learning_rate_factor
+from trainables.models.packing import Batch
+from trainables.rankers.runner import Data, RankerRun
+from trainables.rankers.trainer import RankerTrainer
+from trainables.specs.ranker import TrainingSettings, VariantSettings
+from trainables.specs.stages import Segment, Stage
+from trainables.training.frozen_features import token_batch
+from trainables.training.trainer import learning_rate_factor
 
 
 def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, padding: int) -> torch.Tensor:

@@ -15,11 +15,11 @@ from transformers.tokenization_utils_base import ADDED_TOKENS_FILE, SPECIAL_TOKE
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from tests.trainables.small import World, write_bert
-from trainables import weights
-from trainables.cross_encoder import tokenizer
-from trainables.errors import UserError
-from trainables.specification import ModelSettings
-from trainables.weights import check, encoder_digest, files_digest, folder
+from trainables.models import pretrained as weights
+from trainables.models.pretrained import check, encoder_digest, files_digest, folder
+from trainables.models.tokenizer import tokenizer
+from trainables.specs.ranker import ModelSettings
+from trainables.utils.errors import UserError
 
 CLASSES = {tokenizer_class_from_name(TOKENIZER_MAPPING_NAMES[name]) for name in weights._ARCHITECTURES}
 READ = {
@@ -71,7 +71,7 @@ def sharded(world: World, tmp_path: Path) -> Path:
 
 
 def test_weights_in_several_files_are_read_whole(world: World, sharded: Path) -> None:
-    from trainables.transformer import pretrained
+    from trainables.models.transformer import pretrained
 
     check(sharded, MODEL)
     whole, parts = pretrained(world.bert, 1).state_dict(), pretrained(sharded, 1).state_dict()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.checksums import checked_folder, loaded, verified_folder
-from trainables.common import digest
-from trainables.data.sentences import EVALUATED, PreparedSentences
-from trainables.data.tokens import Ids, Positions, encode
-from trainables.errors import UserError
+from trainables.data.ranking_tokens import Ids, Positions, encode
+from trainables.data.sentence_dataset import EVALUATED, PreparedSentences
+from trainables.utils.checksums import checked_folder, loaded, verified_folder
+from trainables.utils.errors import UserError
+from trainables.utils.hashing import digest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from trainables.data import task
-from trainables.data.prepared import Prepared
-from trainables.data.samplers import Floats, Ints
+from trainables.data.ranking_dataset import Prepared
+from trainables.data.tasks import task
+from trainables.utils.arrays import Floats, Ints
 
 
 class Instances(NamedTuple):

@@ -1,14 +1,14 @@
 """Metrics of scored candidates: of ranked lists and of probabilities, and all of them by name. Needs only numpy."""
 
-from trainables.metrics.correlation import spearman
-from trainables.metrics.jackknife import spearman_pseudo_values
-from trainables.metrics.probabilities import (
+from trainables.metrics.calibration import (
     Reliability,
     brier_score,
     expected_calibration_error,
     negative_log_likelihood,
     reliability_curve,
 )
+from trainables.metrics.correlation import spearman
+from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.ranking import (
     RERANKING,
     average_precision,
@@ -19,7 +19,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank,
 )
 from trainables.metrics.registry import MINIMISED, Measure, measure
-from trainables.metrics.similarity import PERCENT, set_of
+from trainables.metrics.sts import PERCENT, set_of
 
 __all__ = [
     "MINIMISED",

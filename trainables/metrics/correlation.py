@@ -1,7 +1,9 @@
 """Correlation of scores with grades."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from trainables.utils.arrays import Floats
 
 
 def spearman(scores: ArrayLike, grades: ArrayLike) -> float:
@@ -30,9 +32,9 @@ def spearman(scores: ArrayLike, grades: ArrayLike) -> float:
     return float(own @ gold / np.sqrt((own @ own) * (gold @ gold))) if own.any() else 0.0
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranks(values: Floats) -> Floats:
     """(n,) mean ranks, less their mean."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
-    centred: NDArray[np.float64] = ranks[inverse] - (len(values) + 1) / 2
+    centred: Floats = ranks[inverse] - (len(values) + 1) / 2
     return centred

@@ -8,15 +8,15 @@ seeds: on these very pairs no two methods are quite alike.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trainables.metrics.correlation import spearman
+from trainables.utils.arrays import Floats, Ints
 
-Values = NDArray[np.float64]
-_Codes = NDArray[np.int64]
+_Codes = Ints
 
 
-def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Values:
+def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Floats:
     """n x (correlation of all) - (n - 1) x (correlation without the pair), exact with ties, in O(n log n).
 
     They are shifted by their bias, so that their mean is the correlation itself; a t-test on the differences of two
@@ -37,11 +37,11 @@ def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Values:
     x, y = np.ravel(np.asarray(scores, dtype=np.float64)), np.ravel(np.asarray(grades, dtype=np.float64))
     count = len(x)
     pseudo = count * value - (count - 1) * _without_each(x, y)
-    shifted: Values = pseudo + (value - pseudo.mean())
+    shifted: Floats = pseudo + (value - pseudo.mean())
     return shifted
 
 
-def _without_each(scores: Values, grades: Values) -> Values:
+def _without_each(scores: Floats, grades: Floats) -> Floats:
     """(n,) the correlation of the others.
 
     Without pair k the rank of another pair i is less by c(x_i, x_k): 1 where its score is higher, .5 where they tie. So
@@ -55,46 +55,46 @@ def _without_each(scores: Values, grades: Values) -> Values:
     products -= (first - 0.5) * (second - 0.5)
     covered = products - (n - 1) * (n / 2) ** 2
     spread = np.sqrt(_squares(x, x_ties) * _squares(y, y_ties))
-    found: Values = np.divide(covered, spread, out=np.zeros(n), where=spread > 0)
+    found: Floats = np.divide(covered, spread, out=np.zeros(n), where=spread > 0)
     return found
 
 
-def _coded(values: Values) -> tuple[_Codes, _Codes]:
+def _coded(values: Floats) -> tuple[_Codes, _Codes]:
     """(n,) the place of each among the distinct values, and how many have each of these."""
     _, codes, ties = np.unique(values, return_inverse=True, return_counts=True)
     return codes, ties
 
 
-def _ranks(codes: _Codes, ties: _Codes) -> Values:
+def _ranks(codes: _Codes, ties: _Codes) -> Floats:
     """(n,) from 1 on, tied values sharing their mean."""
-    ranks: Values = (np.cumsum(ties) - (ties - 1) / 2)[codes]
+    ranks: Floats = (np.cumsum(ties) - (ties - 1) / 2)[codes]
     return ranks
 
 
-def _squares(codes: _Codes, ties: _Codes) -> Values:
+def _squares(codes: _Codes, ties: _Codes) -> Floats:
     """(n,) 12 x the sum of squares of the others' ranks about their mean, which is n / 2."""
     left, n = ties[codes].astype(np.float64), float(len(codes))
     sizes = ties.astype(np.float64)
     lost = (sizes**3 - sizes).sum() - 3 * left * (left - 1)
-    squares: Values = (n - 1) ** 3 - (n - 1) - lost
+    squares: Floats = (n - 1) ** 3 - (n - 1) - lost
     return squares / 12
 
 
-def _above(codes: _Codes, weights: Values) -> Values:
+def _above(codes: _Codes, weights: Floats) -> Floats:
     """(n,) the sum over i of weight_i c(i, k)."""
     own = np.bincount(codes, weights)
-    above: Values = (weights.sum() - np.cumsum(own) + own / 2)[codes]
+    above: Floats = (weights.sum() - np.cumsum(own) + own / 2)[codes]
     return above
 
 
-def _both_above(x: _Codes, x_ties: _Codes, y: _Codes) -> Values:
+def _both_above(x: _Codes, x_ties: _Codes, y: _Codes) -> Floats:
     """(n,) the sum over i of c(x_i, x_k) c(y_i, y_k): each c is the mean of "above" and "not below"."""
     n, levels = len(x), y[np.argsort(x, kind="stable")]
     start = (np.cumsum(x_ties) - x_ties)[x]
     ends = np.concatenate([start, start, start + x_ties[x], start + x_ties[x]])
     bounds = np.concatenate([y, y + 1, y, y + 1])
     under = np.concatenate([[0], np.cumsum(np.bincount(y))])[bounds]
-    found: Values = (n - ends - under + _below(levels, ends, bounds)).reshape(4, n).sum(axis=0) / 4
+    found: Floats = (n - ends - under + _below(levels, ends, bounds)).reshape(4, n).sum(axis=0) / 4
     return found
 
 

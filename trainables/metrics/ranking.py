@@ -17,9 +17,10 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Values = NDArray[np.float64]
+from trainables.utils.arrays import Floats, Ints
+
 RERANKING = (
     "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
     "and cannot be compared with figures of retrieval from a whole collection."
@@ -27,7 +28,7 @@ RERANKING = (
 """Of every metric of ranked lists here."""
 
 
-def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Values:
+def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Share of the relevant documents that are ranked in the first k.
 
     With g candidates scored above a relevant document and t candidates of its score, itself included, it stands in the
@@ -47,12 +48,12 @@ def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Values:
     _check_cutoff(k)
     lists = _ranked(scores, relevant)
     found = np.clip((k - lists.above) / lists.tied, 0.0, 1.0)
-    hits: Values = np.sum(lists.labels * found, axis=1)
-    recall: Values = np.minimum(hits / lists.labels.sum(axis=1), 1.0)
+    hits: Floats = np.sum(lists.labels * found, axis=1)
+    recall: Floats = np.minimum(hits / lists.labels.sum(axis=1), 1.0)
     return recall
 
 
-def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Values:
+def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Mean, over the relevant documents, of the precision at their rank; its mean over queries is MAP.
 
     Among t tied candidates, r of them relevant, below R relevant ones, each place holds a relevant document with
@@ -65,11 +66,11 @@ def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Values:
     within, inside = lists.within, lists.places - lists.above - 1  # of the same score, before this place
     found = lists.before + 1 + inside * (within - 1) / np.maximum(lists.tied - 1, 1)
     precision = within / lists.tied * found / lists.places
-    average: Values = precision.sum(axis=1) / lists.labels.sum(axis=1)
+    average: Floats = precision.sum(axis=1) / lists.labels.sum(axis=1)
     return average
 
 
-def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Values:
+def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """One over the rank of the first relevant document; its mean over queries is MRR.
 
     Only the best-scored tie that holds a relevant document counts. Of its t candidates r are relevant: the first of
@@ -84,11 +85,11 @@ def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Values:
     place = np.arange(1, lists.labels.shape[1])
     factors = np.maximum(tied - place - within + 1, 0) / np.maximum(tied - place, 1)
     chances = np.cumprod(np.concatenate([within / tied, factors], axis=1), axis=1)
-    expected: Values = (chances / (above + lists.places)).sum(axis=1)
+    expected: Floats = (chances / (above + lists.places)).sum(axis=1)
     return expected
 
 
-def position(scores: ArrayLike, relevant: ArrayLike) -> Values:
+def position(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Rank of the first relevant document, 1 being the best: less is better.
 
     The first of r relevant ones among t tied candidates stands at (t + 1) / (r + 1). The slides on WSLS with hard
@@ -98,11 +99,11 @@ def position(scores: ArrayLike, relevant: ArrayLike) -> Values:
         (queries,) from 1 to the number of candidates.
     """
     above, tied, within = _ranked(scores, relevant).first()
-    expected: Values = above + (tied + 1) / (within + 1)
+    expected: Floats = above + (tied + 1) / (within + 1)
     return expected
 
 
-def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Values:
+def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
     """Discounted cumulative gain of the first k, over that of the best order (Järvelin and Kekäläinen, 2002).
 
     The gain is linear and the discount log2(1 + rank), as in trec_eval. The best order is that of these candidates.
@@ -123,7 +124,7 @@ def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Values:
     lists = _ranked(scores, gains, graded=True)
     discounts = np.where(lists.places <= k, 1 / np.log2(1 + lists.places), 0.0)
     best = np.sort(lists.labels, axis=1)[:, ::-1]
-    share: Values = np.sum(lists.within / lists.tied * discounts, axis=1) / np.sum(best * discounts, axis=1)
+    share: Floats = np.sum(lists.within / lists.tied * discounts, axis=1) / np.sum(best * discounts, axis=1)
     return np.minimum(share, 1.0)
 
 
@@ -142,32 +143,32 @@ def metric(name: str) -> tuple[int, int]:
 class _Ranked(NamedTuple):
     """Lists in descending order of score, (queries, candidates) each; the order within a tie is of no account."""
 
-    labels: Values
-    above: NDArray[np.int64]  # candidates that score higher
-    tied: NDArray[np.int64]  # candidates of the same score, itself included
+    labels: Floats
+    above: Ints  # candidates that score higher
+    tied: Ints  # candidates of the same score, itself included
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Ints:
         """(candidates,) from 1."""
         return np.arange(1, self.labels.shape[1] + 1)
 
     @property
-    def within(self) -> Values:
+    def within(self) -> Floats:
         """(queries, candidates) sum of the labels in each candidate's tie."""
-        ties: Values = np.take_along_axis(self._sums, self.above + self.tied, 1) - self.before
+        ties: Floats = np.take_along_axis(self._sums, self.above + self.tied, 1) - self.before
         return ties
 
     @property
-    def before(self) -> Values:
+    def before(self) -> Floats:
         """(queries, candidates) sum of the labels above each candidate's tie."""
         return np.take_along_axis(self._sums, self.above, 1)
 
     @property
-    def _sums(self) -> Values:
+    def _sums(self) -> Floats:
         """(queries, candidates + 1) of the labels so far, beginning with 0."""
         return np.concatenate([np.zeros((len(self.labels), 1)), np.cumsum(self.labels, axis=1)], axis=1)
 
-    def first(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:
+    def first(self) -> tuple[Ints, Ints, Floats]:
         """(queries,) each, of the best-scored tie with a relevant candidate: above, tied and relevant in it."""
         within = self.within
         place = np.argmax(within > 0, axis=1)[:, None]
@@ -199,7 +200,7 @@ def _ranked(scores: ArrayLike, relevant: ArrayLike, graded: bool = False) -> _Ra
     return _Ranked(np.take_along_axis(labels, order, axis=1), above, tied)
 
 
-def _ties(ranked: Values) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ties(ranked: Floats) -> tuple[Ints, Ints]:
     """(queries, candidates) how many score higher, and how many the same, given scores in descending order."""
     candidates = ranked.shape[1]
     position = np.arange(candidates)

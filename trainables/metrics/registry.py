@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainables.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 from trainables.metrics.correlation import spearman
-from trainables.metrics.probabilities import brier_score, expected_calibration_error, negative_log_likelihood
 from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
-from trainables.metrics.similarity import PERCENT, Similarity
-
-Values = NDArray[np.float64]
+from trainables.metrics.sts import PERCENT, Similarity
+from trainables.utils.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Measure:
     """
 
     name: str
-    function: Callable[[Values, Values], Any]
+    function: Callable[[Floats, Floats], Any]
     per_query: bool = True
     minimised: bool = False
     logits: bool = False
@@ -59,10 +58,10 @@ class Measure:
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
-        lengths: NDArray[np.int64],
+        lengths: Ints,
         names: Sequence[str] | None = None,
         units: NDArray[np.intp] | None = None,
-    ) -> Values:
+    ) -> Floats:
         """The metric of each query.
 
         Args:
@@ -99,7 +98,7 @@ class Measure:
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
-        lengths: NDArray[np.int64],
+        lengths: Ints,
         names: Sequence[str] | None = None,
     ) -> float:
         """One number: the mean over queries, or what the function makes of all pairs together.
@@ -123,9 +122,9 @@ class Measure:
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
-        lengths: NDArray[np.int64],
+        lengths: Ints,
         names: Sequence[str] | None,
-    ) -> tuple[Values, Values, NDArray[np.int64], Sequence[str]]:
+    ) -> tuple[Floats, Floats, Ints, Sequence[str]]:
         if names is None or len(names) != len(lengths):
             raise ValueError(f"{self.name} needs the name of each query, which is that of its set")
         return np.asarray(scores, np.float64), np.asarray(relevant, np.float64), lengths, names

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.trainables.data.library import SUBJECTS, VERBS, write_library
-from trainables.data import Collection, task
-from trainables.specification import TaskSettings
+from trainables.data.tasks import Collection, task
+from trainables.specs.ranker import TaskSettings
 
 SPLITS = {"train": range(0, 16), "dev": range(16, 20), "test": range(20, 24)}
 """Split -> numbers of its queries, where the files say what is in which split."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainables.specification import TaskSettings
+from trainables.specs.ranker import TaskSettings
 
 SUBJECTS = ["matrix", "graph", "signal", "polynomial", "table", "tensor", "series", "kernel", "random forest", "group"]
 VERBS = ["Invert", "Sort", "Sample", "Factor", "Plot", "Merge"]

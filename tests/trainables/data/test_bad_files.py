@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import FILES, WRITERS, document, query
-from trainables.data import task
-from trainables.data.reading import LONGEST_LINE
-from trainables.errors import UserError
+from trainables.data.tasks import task
+from trainables.data.tasks.readers import LONGEST_LINE
+from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from trainables.data.bm25 import Bm25, plain, stemmed
-from trainables.data.docstrings import read
-from trainables.data.samplers import PoolError, Query
-from trainables.specification import SamplerSettings, TaskSettings
+from trainables.data.negatives.base import PoolError, Query
+from trainables.data.negatives.bm25 import Bm25, plain, stemmed
+from trainables.data.tasks.docstrings import read
+from trainables.specs.ranker import SamplerSettings, TaskSettings
 
 words = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 corpora = st.lists(words, min_size=1, max_size=15).filter(any)

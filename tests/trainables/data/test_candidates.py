@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from rank_bm25 import BM25Okapi
 
-from trainables.data import Collection, Given, Judgement
-from trainables.data import preparation as module
-from trainables.data.bm25 import plain
-from trainables.data.preparation import Preparation
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data import ranking_sampling as module
+from trainables.data.negatives.bm25 import plain
+from trainables.data.ranking_sampling import Preparation
+from trainables.data.tasks import Collection, Given, Judgement
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]
 SPLIT_OF = {"t": "train", "d": "dev", "e": "test"}

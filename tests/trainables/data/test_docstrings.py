@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data import task
-from trainables.data.docstrings import _modules, clean, definitions, read, state
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data.tasks import task
+from trainables.data.tasks.docstrings import _modules, clean, definitions, read, state
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 CASES = '''
 def plain():
@@ -125,7 +125,7 @@ def test_state_changes_with_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     module.write_text(module.read_text() + "\n")
     changed = state(tiny_settings())
     assert changed != before
-    monkeypatch.setattr("trainables.data.docstrings._READING", 0)  # the same files, read in another way
+    monkeypatch.setattr("trainables.data.tasks.docstrings._READING", 0)  # the same files, read in another way
     assert state(tiny_settings()) != changed
 
 

@@ -19,8 +19,8 @@ from tests.trainables.data.fixtures import (
     write_objects,
 )
 from tests.trainables.data.library import write_library
-from trainables.data import Collection, Given, Judgement, task
-from trainables.errors import UserError
+from trainables.data.tasks import Collection, Given, Judgement, task
+from trainables.utils.errors import UserError
 
 
 def pairs(collection: Collection, split: str) -> list[tuple[str, str]]:

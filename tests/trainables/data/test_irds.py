@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.trainables.data.fixtures import MANY, document, query, settings, write_irds
-from trainables.data import SPLITS, Collection, irds
-from trainables.data.splits import by_hash
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data.tasks import SPLITS, Collection, irds
+from trainables.data.tasks.splits import by_hash
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 
 def queries(collection: Collection, split: str) -> list[str]:

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from trainables.data.negatives import global_max, min_max, nearest, sample
-from trainables.data.samplers import PoolError
+from trainables.data.negatives.base import PoolError
+from trainables.data.negatives.selection import global_max, min_max, nearest, sample
 
 orders = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]), min_size=5, max_size=60).map(np.array)
 

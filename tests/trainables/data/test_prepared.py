@@ -13,18 +13,18 @@ import pytest
 from tests.damages import DAMAGES
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables import checksums
-from trainables.checksums import DamagedError
-from trainables.data import SPLITS, task
-from trainables.data.prepared import Prepared, _fingerprint, _identity, find, prepare, public
-from trainables.errors import UserError
+from trainables.data.ranking_dataset import Prepared, _fingerprint, _identity, find, prepare, public
+from trainables.data.tasks import SPLITS, task
+from trainables.utils import checksums
+from trainables.utils.checksums import DamagedError
+from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 PREPARE = """
 import sys
 from pathlib import Path
 from tests.trainables.data.library import tiny_settings
-from trainables.data.prepared import prepare
+from trainables.data.ranking_dataset import prepare
 print(prepare(tiny_settings(), Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
 
@@ -198,8 +198,8 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
 
 def test_finding_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.data.prepared import find\n"
-        "from trainables.specification import TaskSettings\n"
+        "import sys; from pathlib import Path; from trainables.data.ranking_dataset import find\n"
+        "from trainables.specs.ranker import TaskSettings\n"
         "assert find(TaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
         "print(json) if (json := [m for m in ('torch', 'scipy', 'pandas', 'numpy') if m in sys.modules]) else None"
     )

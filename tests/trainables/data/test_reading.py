@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from trainables.data.reading import LONGEST_LINE, Place, lines, member, objects, quoted, rows, table
-from trainables.errors import UserError
+from trainables.data.tasks.readers import LONGEST_LINE, Place, lines, member, objects, quoted, rows, table
+from trainables.utils.errors import UserError
 
 same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture])
 fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=8)

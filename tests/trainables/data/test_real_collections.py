@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import settings
-from trainables.data import SPLITS, Collection, task
+from trainables.data.tasks import SPLITS, Collection, task
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.dense import Dense, embedded
-from trainables.data.negatives import nearest
-from trainables.data.samplers import SAMPLERS, NegativeSampler, Query, sampler
-from trainables.errors import UserError
-from trainables.specification import SamplerSettings
-from trainables.weights import encoder_digest
+from trainables.data.negatives.base import SAMPLERS, NegativeSampler, Query, sampler
+from trainables.data.negatives.dense import Dense, embedded
+from trainables.data.negatives.selection import nearest
+from trainables.models.pretrained import encoder_digest
+from trainables.specs.ranker import SamplerSettings
+from trainables.utils.errors import UserError
 
 SUBJECTS = ["a red fox", "the stock market", "linear algebra", "a birthday cake", "old trains", "deep sea fish"]
 TEXTS = [f"{subject} {verb}" for verb in ("sleeps today", "grows", "ends in a tale") for subject in SUBJECTS]
@@ -31,7 +31,7 @@ def over(folder: Path, name: str, texts: list[str] = TEXTS, piece: int = 7) -> N
         (folder / f"{number:05}").mkdir(parents=True)
         kind.build(folder / f"{number:05}", texts[first : first + width], settings)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trainables.data.dense._PIECE", piece)
+        patch.setattr("trainables.data.negatives.dense._PIECE", piece)
         return kind(folder, settings, len(texts))
 
 
@@ -60,7 +60,7 @@ def test_a_document_is_nearest_to_its_own_text(tmp_path: Path, name: str) -> Non
 def test_dense_is_the_cosine_of_the_encoders_embeddings(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer, util
 
-    from trainables.weights import folder
+    from trainables.models.pretrained import folder
 
     encoder = SentenceTransformer(str(folder(SamplerSettings().encoder)), device="cpu")
     expected = util.cos_sim(encoder.encode([query.text for query in QUERIES]), encoder.encode(TEXTS)).numpy()
@@ -82,7 +82,7 @@ def test_what_a_killed_process_left_is_no_piece_of_an_index(tmp_path: Path) -> N
     (tmp_path / "one" / ".00001.0-0-0").mkdir()
     np.save(tmp_path / "one" / ".00001.0-0-0" / "embeddings.npy", np.ones((7, 384), np.float32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trainables.data.dense._PIECE", 7)
+        patch.setattr("trainables.data.negatives.dense._PIECE", 7)
         again = Dense(tmp_path / "one", SamplerSettings(name="dense"), len(TEXTS))
     np.testing.assert_array_equal(next(again.scored(QUERIES)).raw, expected)
 

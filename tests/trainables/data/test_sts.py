@@ -10,9 +10,9 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from tests.sts import LICENSED, PAIRS, SHARED, SUBSETS, UNRATED, pair, write_sts
-from trainables.data import sts
-from trainables.encoder_specification import SETS
-from trainables.errors import UserError
+from trainables.data.tasks import sts
+from trainables.specs.sentence_encoder import SETS
+from trainables.utils.errors import UserError
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "sts"
 STANDARD = {

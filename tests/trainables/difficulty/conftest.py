@@ -2,7 +2,7 @@ import pytest
 
 from tests.trainables.data.fixtures import SPLITS, document, query, settings, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.prepared import Prepared, prepare
+from trainables.data.ranking_dataset import Prepared, prepare
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trainables.data.samplers import Floats
 from trainables.difficulty.instances import Instances
-from trainables.difficulty.vectors import Known, WordVectors
+from trainables.difficulty.word_vectors import WordVectors
+from trainables.utils.arrays import Bools, Floats
 
 
 def written(contexts: list[list[str]], candidates: list[list[str]]) -> Instances:
@@ -21,7 +21,7 @@ def vectors_of(table: Mapping[str, Sequence[float]]) -> WordVectors:
     """The vectors of these words, as they are written."""
     nothing = [0.0] * len(next(iter(table.values())))
 
-    def look_up(words: Sequence[str]) -> tuple[Floats, Known]:
+    def look_up(words: Sequence[str]) -> tuple[Floats, Bools]:
         values = np.array([table.get(word, nothing) for word in words], dtype=np.float64).reshape(-1, len(nothing))
         return values, np.array([word in table for word in words], dtype=bool)
 

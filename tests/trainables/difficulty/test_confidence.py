@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.difficulty.confidence import bert_loss, bert_pred
+from trainables.difficulty.model_scores import bert_loss, bert_pred
 
 SCORES = (bert_pred, bert_loss)
 logits = st.floats(-50, 50)

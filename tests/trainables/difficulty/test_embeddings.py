@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from trainables.difficulty.embeddings import of_model
-from trainables.errors import UserError
+from trainables.difficulty.word_vectors import of_model
+from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
     from tests.trainables.small import World

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.difficulty.small import written
-from trainables.data import TASKS, task
-from trainables.data.dialogues import SEPARATORS, context
-from trainables.difficulty.lengths import turns, words_context, words_responses
+from trainables.data.tasks import TASKS, task
+from trainables.data.tasks.dialogues import SEPARATORS, context
+from trainables.difficulty.text_scores import turns, words_context, words_responses
 
 utterance = st.text(min_size=1).map(str.strip).filter(lambda text: text and not any(s in text for s in SEPARATORS))
 

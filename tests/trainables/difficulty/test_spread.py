@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.difficulty.small import vectors_of, written
-from trainables.data.bm25 import plain
-from trainables.data.prepared import Prepared
+from trainables.data.negatives.bm25 import plain
+from trainables.data.ranking_dataset import Prepared
 from trainables.difficulty.instances import instances
-from trainables.difficulty.spread import sigma_bm25, sigma_sm, words
-from trainables.errors import UserError
-from trainables.specification import SamplerSettings
+from trainables.difficulty.text_scores import sigma_bm25, sigma_sm, words
+from trainables.specs.ranker import SamplerSettings
+from trainables.utils.errors import UserError
 
 TABLE = {"a": [1.0, 0.0, 0.0], "b": [0.5, -2.0, 0.0], "c": [0.0, 1.0, 3.0], "d": [-1.0, 0.2, 0.1], "o": [0.0, 0.0, 0.0]}
 text = st.lists(st.sampled_from(["a", "b", "c", "d", "o", "zz", "a,", "--"]), max_size=30).map(" ".join)

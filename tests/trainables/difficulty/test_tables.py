@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from tests.trainables.difficulty.small import vectors_of
-from trainables.data import SPLITS, task
-from trainables.data.prepared import Prepared
-from trainables.difficulty import SCORES, of_text
-from trainables.errors import UserError
+from trainables.curriculum.scores import SCORES
+from trainables.data.ranking_dataset import Prepared
+from trainables.data.tasks import SPLITS, task
+from trainables.difficulty.compute import of_text
+from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 VECTORS = vectors_of({"the": [1.0, 0.0], "a": [1.0, 1.0], "size": [0.0, 1.0], "graph": [-1.0, 0.3], "see": [0.3, -1]})
@@ -82,7 +83,7 @@ def test_vectors_must_be_given_where_they_are_needed(dialogues: Prepared) -> Non
 
 def test_the_registry_loads_nothing_heavy() -> None:
     code = (
-        "import sys, trainables.difficulty as d; assert len(d.SCORES) == 8\n"
+        "import sys, trainables.difficulty.compute as d; assert len(d.SCORES) == 8\n"
         "print([m for m in ('torch', 'scipy', 'pandas', 'numpy', 'gensim', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

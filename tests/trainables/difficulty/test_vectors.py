@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainables.difficulty.vectors import FASTTEXT, digest_of, means, of_file
-from trainables.errors import UserError
+from trainables.difficulty.word_vectors import FASTTEXT, digest_of, means, of_file
+from trainables.utils.errors import UserError
 
 WORDS = ["the", "The", "disk", "größe", "don't"]
 ASKED = ["disk", "DISK", "The", "THE", "nobody", "größe", "Größe", "Nobody"]

@@ -1,0 +1,1 @@
+"""What a finished study contains: its plan, runs, scores, configurations, query attributes and search logs."""

@@ -1,0 +1,75 @@
+"""JSON that a study wrote, read with a name for whatever is wrong with it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainables.utils.checksums import sha256
+from trainables.utils.errors import UserError
+from trainables.utils.files import read_json
+
+History = list[dict[str, Any]]
+"""One row for each number of instances."""
+_ANEW = "the file as the study wrote it; run again, the study makes it anew"
+
+
+def rows(path: Path, known: str | None = None) -> History:
+    """The curve of a run that has one, beside its record.
+
+    Args:
+        path: of the file.
+        known: its SHA-256 in the record; None: records of before had none, and runs that train nothing need no file.
+
+    Raises:
+        UserError: the file is something else.
+    """
+    found = _read(path) if known or path.is_file() else []
+    if known and sha256(path) != known:
+        raise UserError(str(path), "it does not have its checksum", _ANEW)
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
+    return found
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        UserError: the file is not there, or is something else.
+    """
+    value = _read(path)
+    if not isinstance(value, dict):
+        raise UserError(str(path), "not a JSON object", "a file that the study wrote")
+    return value
+
+
+def in_order(value: Any, names: Sequence[str]) -> Any:
+    """The same value, the keys of every object in it in the order of these names, others behind them by the alphabet.
+
+    W&B gives objects back with their keys in any order; what the report shows of them must not depend on it.
+    """
+    if isinstance(value, list):
+        return [in_order(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    places = {name: place for place, name in enumerate(names)}
+    ordered = sorted(value, key=lambda key: (places.get(key, len(places)), key))
+    return {key: in_order(value[key], names) for key in ordered}
+
+
+def filled(value: Any) -> Any:
+    """The same value without empty objects in its objects, which W&B's client leaves out."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: filled(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item != {}}
+
+
+def _read(path: Path) -> object:
+    try:
+        value: object = read_json(path)
+    except FileNotFoundError as error:
+        raise UserError(str(path), "no such file", "a file that the study wrote") from error
+    except ValueError as error:
+        raise UserError(str(path), error, _ANEW) from error
+    return value

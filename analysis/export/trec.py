@@ -1,0 +1,115 @@
+"""The evaluated candidates of a study as TREC files, for trec_eval, ir-measures and their like.
+
+    FOLDER/test.qrels            query 0 document relevance, one line a candidate
+    FOLDER/test/<run id>.run     query Q0 document rank score tag, best first; the tag is <system>-<run id>
+
+and the same of every other split. Fields are parted by blanks, so that a blank within an id, and the sign %, are
+written as in a URL: "a b" is "a%20b", and urllib.parse.unquote gives the id back. Candidates of equal score stand in
+order of their ids and keep their equal scores: what a program makes of such ties is its own choice, where this one
+takes their expectation.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.results import Results
+from analysis.data.run import Run
+from trainables.utils.errors import UserError
+from trainables.utils.files import whole_folder
+
+_KEY = ["query_id", "document_id"]
+
+
+def export(results: Results, folder: Path) -> list[Path]:
+    """Writes every finished run, one file for each of its splits, and the relevance of each split: all, or nothing.
+
+    Args:
+        results: of a study.
+        folder: a new one, or an empty one.
+
+    Returns:
+        The files, in sorted order.
+
+    Raises:
+        UserError: the folder holds something or cannot be made, nothing is finished, a candidate has no score or no
+            id, two runs say otherwise of a candidate's relevance, or what is judged are pairs of sentences.
+    """
+    if results.plan.unit != "query":
+        raise UserError("--trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents")
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(str(folder), "something is there", "a new or an empty folder")
+    runs = [run for run in results.runs if run.finished and run.files and not run.scores_difficulty]
+    if not runs:
+        raise UserError("--trec", "no finished run with scores", "a study that has been run")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(str(folder), error.strerror, "a folder that can be made") from error
+    with whole_folder(folder) as temporary:
+        for split in sorted({split for run in runs for split in run.files}):
+            (temporary / split).mkdir()
+            judged: pd.DataFrame | None = None
+            for run in (run for run in runs if split in run.files):
+                ranked = _ranked(run, split)
+                judged = _judged(judged, ranked, f"{split} scores of run {run.id}")
+                _write(temporary / split / f"{run.id}.run", _run_lines(ranked, f"{run.config['variant']}-{run.id}"))
+            assert judged is not None
+            _write(temporary / f"{split}.qrels", _judgement_lines(judged))
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def escaped(text: str) -> str:
+    """`text` without blanks of any kind, each of them and the sign % as %XX of its UTF-8 bytes."""
+    return re.sub(r"[\s%]", lambda found: quote(found[0], safe=""), text)
+
+
+def _ranked(run: Run, split: str) -> pd.DataFrame:
+    """Candidates by query, the best first, equal ones by document."""
+    where, frame = f"{split} scores of run {run.id}", run.scores(split)
+    frame = frame.astype({"score": float, "relevant": int, **dict.fromkeys(_KEY, str)})
+    if frame["score"].isna().any():
+        raise UserError(where, f"{frame['score'].isna().sum()} candidates without a score", "a score of each")
+    if (frame[_KEY] == "").any(axis=None):
+        raise UserError(where, "a query or document without an id", "an id of each")
+    return frame.sort_values(["query_id", "score", "document_id"], ascending=[True, False, True], ignore_index=True)
+
+
+def _judged(known: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -> pd.DataFrame:
+    """All candidates so far and their relevance, by query and document."""
+    own = ranked[[*_KEY, "relevant"]].sort_values(_KEY, ignore_index=True)
+    if own.duplicated(_KEY).any():
+        raise UserError(where, "the same candidate twice", "each candidate of a query once")
+    if known is None or known.equals(own):
+        return own
+    both = pd.concat([known, own]).drop_duplicates().sort_values(_KEY, ignore_index=True)
+    for _, one in both[both.duplicated(_KEY)].iterrows():
+        found = f"relevance of document {one['document_id']} for query {one['query_id']}"
+        raise UserError(where, found, "what the other runs say of it")
+    return both
+
+
+def _run_lines(ranked: pd.DataFrame, tag: str) -> list[str]:
+    ranks = ranked.groupby("query_id", sort=False).cumcount().to_numpy() + 1
+    columns = _ids(ranked["query_id"]), _ids(ranked["document_id"]), ranks, ranked["score"].to_numpy().tolist()
+    name = escaped(tag)
+    return [f"{q} Q0 {d} {rank} {score!r} {name}\n" for q, d, rank, score in zip(*columns, strict=True)]
+
+
+def _judgement_lines(judged: pd.DataFrame) -> list[str]:
+    columns = _ids(judged["query_id"]), _ids(judged["document_id"]), judged["relevant"]
+    return [f"{q} 0 {d} {relevant}\n" for q, d, relevant in zip(*columns, strict=True)]
+
+
+def _ids(column: pd.Series) -> list[str]:
+    codes, names = pd.factorize(column)
+    shown = np.array([escaped(name) for name in names], dtype=object)
+    return list(shown[codes])
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)

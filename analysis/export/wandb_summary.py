@@ -1,0 +1,103 @@
+"""What a study found, flat, for Weights & Biases: the summary of the report's run.
+
+`python -m study.dashboard` shows them by these names.
+"""
+
+import math
+
+from analysis.data.configurations import Configuration
+from analysis.data.cost import cost, seconds
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.data.run import Run
+from analysis.stats.comparison import Comparison
+from analysis.tables.main import Analysis
+
+Finding = float | int | str | bool
+FAILED, INCOMPLETE = "failed_runs", "incomplete_configurations"
+HOURS, GPU_HOURS, INSTANCES = "cost/hours", "cost/gpu_hours", "cost/instances"
+HOURS_BUDGET, GPU_HOURS_BUDGET = "budget/hours", "budget/gpu_hours"
+
+
+def compared(system: str, baseline: str, what: str, metric: str = "") -> str:
+    """The name of a number of a comparison: difference, low, high, p, p_corrected or verdict.
+
+    Args:
+        system: compared.
+        baseline: with which.
+        what: the number.
+        metric: another one than the plan's.
+    """
+    return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{what}"
+
+
+def of_system(system: str, what: str) -> str:
+    """The name of a number of a system: dev, test or failed_runs."""
+    return f"system/{system}/{what}"
+
+
+def findings(analysis: Analysis, gpu: float = 1.0) -> dict[str, Finding]:
+    """Comparisons, scores, failures, cost and budgets by name; whatever is not known, or not finite, is absent.
+
+    Of a comparison: `difference` and the interval from `low` to `high`, which holds for all comparisons of its family
+    at once; `p` as its headline has it, uncorrected; `p_corrected` by the plan's correction; `verdict`. One that could
+    not be made has none of them. Of a system: means over seeds and queries of its chosen configuration.
+    `cost/hours` are trial hours, one trial after the other.
+
+    Args:
+        analysis: of the study.
+        gpu: share of a GPU that a trial takes, since runs do not tell; only runs on a GPU count.
+    """
+    results, plan = analysis.results, analysis.results.plan
+    spent = cost(results)
+    found: dict[str, Finding | None] = {}
+    for comparison in reversed(analysis.comparisons):  # of a pair in several families the first one counts
+        found |= _comparison(comparison, plan)
+    for row in analysis.table.rows:
+        found[of_system(row.system, "dev")] = row.dev[0] if row.dev else None
+        found[of_system(row.system, "test")] = row.test[0] if row.test else None
+        own = [run for run in results.runs if run.config["variant"] == row.system and not run.scores_difficulty]
+        found[of_system(row.system, FAILED)] = sum(not run.finished for run in own)
+    found[FAILED] = spent.failed
+    found[INCOMPLETE] = sum(_incomplete(configuration, plan) for configuration in analysis.found)
+    found |= {HOURS: spent.hours, GPU_HOURS: gpu * _gpu_seconds(results) / 3600, INSTANCES: spent.trained}
+    found |= {HOURS_BUDGET: plan.budgets.hours, GPU_HOURS_BUDGET: plan.budgets.gpu_hours}
+    return {name: value for name, value in found.items() if value is not None and _finite(value)}
+
+
+def _comparison(c: Comparison, plan: Plan) -> dict[str, Finding | None]:
+    if c.difference is None:
+        return {}
+    correction = next(family.correction for family in plan.families if family.name == c.family)
+    low, high = c.interval or (None, None)
+    test = c.targets[c.target] if c.target else None
+    values: dict[str, Finding | None] = {
+        "difference": c.difference,
+        "low": low,
+        "high": high,
+        "p": test.p if test else None,
+        "p_corrected": c.adjusted[correction],
+        "verdict": c.verdict,
+    }
+    metric = "" if c.metric == plan.metric else c.metric
+    return {compared(c.system, c.baseline, what, metric): value for what, value in values.items()}
+
+
+def _incomplete(configuration: Configuration, plan: Plan) -> bool:
+    """One that the race dropped lacks nothing."""
+    tested = configuration.tested(plan) and configuration.faults(plan, "test")
+    return not configuration.dropped and bool(tested or configuration.faults(plan, "search"))
+
+
+def _gpu_seconds(results: Results) -> float:
+    return sum(seconds(run, results.plan.test_split) or 0.0 for run in results.runs if _on_gpu(run))
+
+
+def _on_gpu(run: Run) -> bool:
+    """A sampler's order has no environment."""
+    environment = (run.config.get("specification") or {}).get("environment") or {}
+    return bool(environment.get("device", "cpu") != "cpu")
+
+
+def _finite(value: Finding) -> bool:
+    return isinstance(value, str) or math.isfinite(value)

@@ -1,0 +1,81 @@
+"""Figure of the declared comparisons: each difference with its interval, and what was decided of it."""
+
+from typing import Any
+
+from analysis.figures.style import panels
+from analysis.stats.comparison import Comparison
+from analysis.tables.main import Analysis
+from trainables.metrics import MINIMISED
+
+_LOOKS: dict[str, dict[str, Any]] = {
+    "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
+    "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
+    "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
+    "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
+}
+"""Of a verdict: told apart by the marker's shape and the word beside it as well as by colour."""
+
+
+def effects(analysis: Analysis) -> Any:
+    """Mean difference of every declared comparison with its simultaneous interval; None where none is complete.
+
+    One panel a family, on a scale of its own; a family's comparisons grouped by their baseline.
+    """
+    plan = analysis.results.plan
+    grouped = {family.name: _grouped(analysis, family.name) for family in plan.families}
+    if all(c.difference is None for c in analysis.comparisons):
+        return None
+    heights = [1.0 + sum(len(own) for own in groups) + 0.6 * (len(groups) - 1) for groups in grouped.values()]
+    figure, axes = panels(1, (6.4, 0.7 + 0.3 * sum(heights) + 0.35 * len(heights)), rows=len(grouped), heights=heights)
+    for axis, (name, groups) in zip(axes, grouped.items(), strict=True):
+        places, labels, at = [], [], 0.0
+        for group in groups:
+            for c in group:
+                _draw(axis, c, at)
+                places.append(at)
+                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _on(c, plan.metric))
+                at += 1
+            at += 0.6
+        axis.axvline(0, color="0.2", linewidth=1, zorder=0)
+        if plan.margin:
+            axis.axvspan(-plan.margin, plan.margin, color="0.93", zorder=-1)
+        axis.set_yticks(places, labels)
+        axis.set(ylim=(at - 0.6 - 0.4, -0.6), title=name)
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+        axis.margins(x=0.08)
+    better = "less" if plan.metric in MINIMISED else "more"
+    axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric}, of which {better} is better")
+    figure.legend(handles=_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
+    return figure
+
+
+def _on(c: Comparison, metric: str) -> str:
+    return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
+
+
+def _grouped(analysis: Analysis, family: str) -> list[list[Comparison]]:
+    groups: dict[str, list[Comparison]] = {}
+    for c in analysis.comparisons:
+        if c.family == family:
+            groups.setdefault(c.baseline, []).append(c)
+    return list(groups.values())
+
+
+def _draw(axis: Any, c: Comparison, at: float) -> None:
+    if c.difference is None:
+        word = "incomplete"
+    else:
+        look, word = _LOOKS[c.verdict], c.verdict
+        if c.interval:
+            axis.plot(c.interval, [at, at], color=look["color"], linewidth=1.6, marker="|", markersize=6, zorder=1)
+        axis.plot(c.difference, at, linestyle="", zorder=2, **look)
+    axis.annotate(word, (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize=8, color="0.25",
+                  annotation_clip=False)  # fmt: skip
+
+
+def _handles(analysis: Analysis) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    made = {c.verdict for c in analysis.comparisons if c.difference is not None}
+    return [Line2D([], [], linestyle="", label=verdict, **look) for verdict, look in _LOOKS.items() if verdict in made]

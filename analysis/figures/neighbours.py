@@ -1,0 +1,37 @@
+"""Figure of how near a sentence's nearest others are, by the size of the batch: Wu et al. (2021), figure 1."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.figures.style import COLOURS, panels, written
+
+SIZE, NOISE, SHARE = "batch_size", "noise", "noise_share"
+"""Columns of the table: sentences a batch, the cosine to the nearest noise vector, and the noise's share of the loss's
+denominator; the others are those of the neighbours."""
+_ORDINALS = ("nearest", "2nd nearest", "3rd nearest", "4th nearest")
+
+
+def draw(table: pd.DataFrame, folder: Path) -> None:
+    """Writes probe.png and probe.svg.
+
+    Args:
+        table: a row a size; column `SIZE`, a column a neighbour, the nearest first, `NOISE` and `SHARE`.
+        folder: of the files.
+    """
+    written({"probe": lambda: _plot(table)}, folder)
+
+
+def _plot(table: pd.DataFrame) -> Any:
+    figure, (axis,) = panels(1, (5.4, 3.4))
+    neighbours = [name for name in table.columns if name not in (SIZE, NOISE, SHARE)]
+    for place, name in enumerate(neighbours):
+        axis.plot(table[SIZE], table[name], marker="o", markersize=4, color=COLOURS[place + 1], label=_ORDINALS[place])
+    axis.plot(table[SIZE], table[NOISE], marker="s", markersize=4, color="0.5", linestyle="--", label="nearest noise")
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(table[SIZE], [str(size) for size in table[SIZE]])
+    axis.minorticks_off()
+    axis.set(xlabel="sentences of a batch", ylabel="cosine")
+    figure.legend(loc="outside right center")
+    return figure

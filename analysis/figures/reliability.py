@@ -1,0 +1,62 @@
+"""Reliability diagrams: how often a candidate is relevant, by the probability that a system gives it.
+
+DeGroot and Fienberg (1983), "The comparison and evaluation of forecasters".
+"""
+
+from typing import Any
+
+import numpy as np
+
+from analysis.data.configurations import Configuration
+from analysis.data.plan import Plan
+from analysis.data.scores import labelled
+from analysis.figures.style import colour_of, panels
+from analysis.tables.main import Analysis
+from trainables.metrics import expected_calibration_error, reliability_curve
+from trainables.utils.arrays import Floats
+
+_COLUMNS = 3
+"""Most panels side by side."""
+
+
+def diagram(analysis: Analysis) -> Any:
+    """The chosen configuration of every system on the test split, all seeds pooled; None where none is complete.
+
+    Gold similarities are no relevance: of sentence pairs there is none either.
+    """
+    plan = analysis.results.plan
+    if plan.unit != "query":
+        return None
+    found = {name: _pooled(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None}
+    shown = {name: pooled for name, pooled in found.items() if pooled is not None}
+    if not shown:
+        return None
+    columns = min(len(shown), _COLUMNS)
+    rows = -(-len(shown) // columns)
+    size = (0.5 + 2.3 * columns, 0.5 + 2.5 * rows)
+    figure, axes = panels(columns, size, rows=rows, sharex=True, sharey=True)
+    for axis in axes[len(shown) :]:
+        axis.set_visible(False)
+    for axis, (name, (scores, relevant)) in zip(axes, shown.items(), strict=False):
+        curve, error = reliability_curve(scores, relevant), expected_calibration_error(scores, relevant)
+        most, filled = curve.candidates.max(), curve.candidates > 0
+        edges = np.linspace(0, 1, len(curve.candidates) + 1)
+        axis.stairs(0.25 * curve.candidates / most, edges, fill=True, color="0.85", zorder=0)
+        axis.plot([0, 1], [0, 1], color="0.4", linestyle="--", linewidth=1, zorder=1)
+        colour = colour_of(plan, name)
+        axis.plot(curve.probability[filled], curve.relevant[filled], marker="o", markersize=4, color=colour)
+        axis.set(title=f"{name}, ECE {error:.3f}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        words = {"xycoords": "axes fraction", "va": "top", "fontsize": 7, "color": "0.35"}
+        axis.annotate(f"fullest bin: {most:,}", (0.03, 0.98), **words)
+    figure.supxlabel("probability of relevance", fontsize=9)
+    figure.supylabel("share relevant", fontsize=9)
+    return figure
+
+
+def _pooled(plan: Plan, configuration: Configuration) -> tuple[Floats, Floats] | None:
+    """Scores and relevance; None where a run is missing, or the system has no seeds: its scores are no logits."""
+    seeds, split = configuration.expected(plan, "test"), plan.test_split
+    if seeds == [None] or configuration.faults(plan, "test"):
+        return None
+    columns = [labelled(configuration.runs[seed].files[split], split) for seed in seeds]
+    return np.concatenate([scores for scores, _ in columns]), np.concatenate([relevant for _, relevant in columns])

@@ -1,0 +1,84 @@
+"""What all figures share: palette, style, panels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.data.plan import Plan
+
+_OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
+"""Okabe and Ito's palette, told apart by colour-blind readers too, and five colours far from these and each other."""
+_DASHED = (0, (5, 1.5))
+STYLE: Any = {
+    "svg.hashsalt": "analysis",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+}
+_DPI = 160
+"""Of the PNG files."""
+
+
+def written(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
+    """Writes figures as PNG and SVG, by their names without suffix; returns those that there were, as a plot may give
+    None. The same figure gives the same bytes with the same version of matplotlib."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = []
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # not the user's own settings: the same study gives the same figures
+        matplotlib.rcParams.update(STYLE)
+        for name, plot in plots.items():
+            figure = plot()
+            if figure is not None:
+                FigureCanvasAgg(figure)
+                figure.dpi = _DPI
+                figure.get_layout_engine().execute(figure)
+                figure.set_layout_engine(None)  # laid out once: else each file is drawn twice, once to lay it out
+                figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
+                figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
+                names.append(name)
+    return names
+
+
+def panels(
+    columns: int,
+    size: tuple[float, float],
+    rows: int = 1,
+    sharex: bool = False,
+    sharey: bool = False,
+    heights: Sequence[float] | None = None,
+) -> tuple[Any, Sequence[Any]]:
+    """A figure of `size` inches and its panels, row by row; `heights` of the rows, in any unit."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, list(
+        np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights))
+    )
+
+
+def locator(count: int) -> Any:
+    """At most so many ticks, at round numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(count)
+
+
+def colour_of(plan: Plan, name: str) -> str:
+    """A system's own; grey of one that only comparisons name."""
+    return COLOURS[plan.systems.index(name) % len(COLOURS)] if name in plan.systems else "0.5"
+
+
+def line_of(plan: Plan, name: str) -> dict[str, Any]:
+    """A system's colour and kind of line: the first seven are solid, so that no two of nineteen are alike."""
+    whole = plan.systems.index(name) < len(_OKABE_ITO)
+    return {"color": colour_of(plan, name), "linestyle": "-" if whole else _DASHED}

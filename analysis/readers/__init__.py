@@ -1,0 +1,1 @@
+"""Reads the results of a study from run records, offline W&B files or a W&B server."""

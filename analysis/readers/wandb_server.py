@@ -1,0 +1,138 @@
+"""The W&B server that the user's client is set to, through its public API, and what goes wrong with it in plain words.
+
+The client itself repeats what a server refuses for a while (429, after the time that it names, and 5xx), but gives an
+answer 19 seconds in all; here it has `_PATIENCE`, since W&B may ask for a minute.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import TimeoutError as AwaitedTooLong
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    import wandb
+
+PREFIX = "wandb:"
+_PATIENCE = 120
+"""Seconds for an answer, repetitions included, unless WANDB_HTTP_TIMEOUT names others."""
+
+
+class ServerError(Exception):
+    """A server that does not answer, or not as it should; nobody's mistake."""
+
+
+class Address(NamedTuple):
+    """A project; without an entity, that of the user's default entity."""
+
+    entity: str | None
+    project: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """From wandb:ENTITY/PROJECT or wandb:PROJECT.
+
+        Raises:
+            UserError: another form.
+        """
+        found = re.fullmatch(rf"{PREFIX}(?:([\w.-]+)/)?([^/\\#?%:\s][^/\\#?%:]*)", text)
+        if found is None:
+            raise UserError(text, "not the address of a project", f"{PREFIX}ENTITY/PROJECT or {PREFIX}PROJECT")
+        return cls(*found.groups())
+
+    @property
+    def path(self) -> str:
+        """As the public API wants it."""
+        return f"{self.entity}/{self.project}" if self.entity else self.project
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.path}"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The server at this address, its public API, and a folder that is removed when the connection ends."""
+
+    server: str
+    api: "wandb.Api"
+    folder: Path
+
+    @contextmanager
+    def explained(self, where: str) -> Iterator[None]:
+        """Raises UserError or ServerError for what goes wrong while something is read."""
+        with _explained(self.server, where):
+            yield
+
+
+@contextmanager
+def connected() -> Iterator[Connection]:
+    """The server, for as long as it is read; whatever its client writes is removed at the end.
+
+    Raises:
+        UserError: no key, or a wrong one.
+        ServerError: the server does not answer.
+    """
+    with tempfile.TemporaryDirectory(prefix="report-", ignore_cleanup_errors=True) as scratch:
+        own = dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client")))
+        own |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+        before = {name: os.environ.get(name) for name in own}
+        os.environ |= own
+        import wandb
+
+        try:
+            server = _server()
+            with _explained(server, "W&B"):
+                api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
+            yield Connection(server, api, Path(scratch))
+        finally:
+            with suppress(SystemExit, OSError):  # its service may have ended badly: whoever only reads has lost nothing
+                wandb.teardown()  # it has files open here
+            for name, value in before.items():
+                os.environ.pop(name)
+                os.environ |= {} if value is None else {name: value}
+
+
+def _server() -> str:
+    """The address that the client is set to."""
+    import wandb
+
+    try:
+        return str(wandb.setup().settings.base_url)
+    except ValueError as error:
+        raise UserError("W&B", "its client has no usable settings", "those of a server") from error
+
+
+@contextmanager
+def _explained(server: str, where: str) -> Iterator[None]:
+    import wandb
+    from requests import RequestException
+    from wandb.sdk.lib.service.service_connection import WandbApiFailedError
+
+    try:
+        yield
+    except wandb.errors.UsageError as error:
+        raise UserError("W&B", "no API key", "WANDB_API_KEY, or a key that `wandb login` has stored") from error
+    except (wandb.errors.Error, WandbApiFailedError, RequestException, AwaitedTooLong, ValueError) as error:
+        raise _failure(error, server, where) from error
+
+
+def _failure(error: Exception, server: str, where: str) -> Exception:
+    """Not in the client's own words, which may hold addresses that open a door."""
+    import wandb
+
+    causes = (error, getattr(error, "exc", None), error.__cause__)
+    response = next((found for cause in causes if (found := getattr(cause, "response", None)) is not None), None)
+    status = getattr(response, "http_status", None) or getattr(response, "status_code", None) or 0
+    if isinstance(error, wandb.errors.AuthenticationError):
+        if status in (401, 403) or error.__cause__ is None or "invalid credentials" in getattr(response, "message", ""):
+            return UserError("W&B", "the API key is refused", f"a key of {server}")
+    elif status in (401, 403, 404):
+        return UserError(where, f"this key has no access to it (HTTP {status})", "a project that it may read")
+    told = f"HTTP {status}" if status else "no usable answer"
+    return ServerError(f"{server}: {told} ({where}); try again later")

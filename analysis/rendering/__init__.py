@@ -1,0 +1,1 @@
+"""Tables and texts of the report as terminal output, Markdown, HTML and LaTeX."""

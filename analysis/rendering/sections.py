@@ -1,0 +1,190 @@
+"""The tables beside the main one, as plain text: each form of the report shows of them what it has room for."""
+
+from typing import NamedTuple
+
+from analysis.data.cost import seconds
+from analysis.data.run import Run
+from analysis.rendering import cells as render
+from analysis.stats.comparison import Comparison
+from analysis.stats.multiple_testing import CORRECTIONS
+from analysis.tables import confirmation, importance
+from analysis.tables import dev_only as untested
+from analysis.tables.main import Analysis, p_value
+from trainables.metrics import MINIMISED
+
+_READING = (
+    "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
+    "which is what “the method is better” means; with one seed they ask about new queries alone. “queries” asks "
+    "whether these trained checkpoints differ on new queries, “seeds” whether other seeds would differ on these "
+    "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
+    "“Detectable” is the difference that such a test finds with 80 % power."
+)
+_BOOTSTRAP = (
+    " The tests are of jackknife pseudo-values of distinct pairs, whose mean is the correlation: a pair that stands in "
+    "several sets, or several times in one, is one, if the scores have its pair_id. Bootstrap: distinct pairs and "
+    "seeds resampled, correlations made anew; its p is uncorrected, its interval Bonferroni's for the family; it "
+    "decides nothing, and with few seeds it is too sure."
+)
+_CORRECTED = (
+    "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
+    "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
+)
+_UPRIGHT = 8
+"""Columns of scores that an upright page has room for."""
+_SCORING = " Role scorer: trained only to tell how difficult queries are{seed}; it is of no system."
+
+
+class Section(NamedTuple):
+    """A table: title, header, rows, what its columns are; a broad one does not fit on an upright page; `bold` are the
+    places of cells, by row and column."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    legend: str
+    broad: bool = False
+    bold: frozenset[tuple[int, int]] = frozenset()
+
+
+def comparisons(analysis: Analysis) -> list[Section]:
+    """The declared comparisons, a table a family."""
+    plan = analysis.results.plan
+    families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
+    last = len(families) - 1
+    return [
+        Section(
+            f"Comparisons: {family.name} ({len(own)}, {family.correction})",
+            *render.comparison_cells(own, family.correction, plan.unit),
+            plan.worded(_READING) + _BOOTSTRAP * (plan.unit != "query") if place == last else "",
+        )
+        for place, (family, own) in enumerate(families)
+    ]
+
+
+def by_metric(analysis: Analysis) -> list[Section]:
+    """The systems by every metric, where the plan has several and something is tested."""
+    plan, table = analysis.results.plan, analysis.by_metric
+    if table is None:
+        return []
+    header, rows, bold = table.cells()
+    title = f"By {'set' if plan.correlation else 'metric'}, on {plan.test_split}"
+    return [Section(title, header, rows, _cautious(table.legend(plan), analysis), len(header) > _UPRIGHT, bold)]
+
+
+def on_dev(analysis: Analysis) -> list[Section]:
+    """All configurations on the development set, while nothing is tested."""
+    plan = analysis.results.plan
+    if not untested.nothing_tested(plan, analysis.found):
+        return []
+    legend = untested.LEGEND.format(test=plan.test_split)
+    return [Section(f"Configurations, on {plan.search_split}", *untested.cells(plan, analysis.found), legend)]
+
+
+def corrections(analysis: Analysis) -> Section:
+    """Every comparison's p by every correction, and seed by seed."""
+    header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
+    rows, plan = [_corrected(c) for c in analysis.comparisons], analysis.results.plan
+    if len(plan.metrics) > 1:
+        header.insert(3, "metric")
+        for row, c in zip(rows, analysis.comparisons, strict=True):
+            row.insert(3, c.metric)
+    return Section("Corrections", header, rows, plan.worded(_CORRECTED))
+
+
+def seed_by_seed(analysis: Analysis) -> list[Section]:
+    """The test runs, a row a seed, where something is tested."""
+    plan, table = analysis.results.plan, analysis.seeds
+    if table is None:
+        return []
+    header, rows, bold = table.cells(plan.metric)
+    legend = _cautious(table.legend(plan), analysis)
+    return [Section("Seed by seed", header, rows, legend, broad=len(header) > _UPRIGHT, bold=bold)]
+
+
+def strata(analysis: Analysis) -> list[Section]:
+    """The error analysis, a table an attribute of the queries, where something is known of them."""
+    plan, found = analysis.results.plan, analysis.strata
+    if found is None:
+        return []
+    split, last = plan.split_of(found.phase), found.attributes[-1]
+    reading = f" {found.legend(plan)}"
+    return [
+        Section(f"By {one.title}, on {split}", *found.cells(one), found.making(one) + (reading if one is last else ""))
+        for one in found.attributes
+    ]
+
+
+def next_study(analysis: Analysis) -> list[Section]:
+    """What another study would need, where this one tells."""
+    return [Section("Another study", *analysis.needed)] if analysis.needed else []
+
+
+def of_the_search(analysis: Analysis) -> list[Section]:
+    """The untuned defaults, what confirmation left of the gains, and importances, as far as there are such."""
+    plan, found = analysis.results.plan, []
+    if analysis.untuned:
+        legend = analysis.untuned.legend(plan)
+        found.append(Section(f"Untuned, on {plan.search_split}", *analysis.untuned.cells(), legend))
+    if analysis.confirmed:
+        rows = confirmation.cells(analysis.confirmed)
+        found.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.legend(plan)))
+    if analysis.importances:
+        cells = importance.cells(analysis.importances, plan.searched_for)
+        legend = importance.LEGEND.format(split=plan.search_split)
+        found.append(Section("Importance of the hyperparameters", *cells, legend))
+    return found
+
+
+def runs(analysis: Analysis) -> Section:
+    """Every run, those that were killed too."""
+    plan = analysis.results.plan
+    splits = (plan.search_split, plan.test_split)
+    further = [name for name in dict.fromkeys([*plan.searched_for, *MINIMISED]) if name != plan.metric]
+    told = {key for run in analysis.results.runs for key in run.summary}
+    keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in told]
+    header = ["system", "settings", "seed", "W&B run", "role", "state", *(f"{s} {plan.metric}" for s in splits),
+              *(key.replace("/", " ") for key in keys), "seconds", "trained", "shared", "configuration"]  # fmt: skip
+    rows = [
+        [c.system, c.described or "-", "-" if seed is None else str(seed), *_run(analysis, run, splits, keys), c.id]
+        for c in analysis.found
+        for seed, run in sorted(c.runs.items(), key=lambda item: -1 if item[0] is None else item[0])
+    ]
+    scoring = [run for run in analysis.results.runs if run.scores_difficulty]
+    rows += [
+        ["-", "-", str(run.seed), *_run(analysis, run, splits, keys), run.config["configuration_id"]] for run in scoring
+    ]
+    absent = ["-"] * (len(header) - 6)
+    rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
+    legend = (
+        "Metrics of each run from its scores, others as it logged them. Seconds: of training and evaluation. "
+        "Trained: instances; shared: instances whose training another run had already done."
+    )
+    if scoring:
+        legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
+    return Section("Runs", header, rows, legend, broad=True)
+
+
+def _cautious(legend: str, analysis: Analysis) -> str:
+    """Add to a legend of scores what these cannot be compared with."""
+    return f"{legend} {analysis.table.caution}".rstrip()
+
+
+def _corrected(c: Comparison) -> list[str]:
+    head = c.targets[c.target] if c.target else None
+    values = [head.p if head else None, *(c.adjusted[name] for name in CORRECTIONS)]
+    alone = ", ".join(p_value(p) for p in c.each_seed) or "-"
+    return [c.family, c.system, c.baseline, str(c.comparisons), *map(p_value, values), alone]
+
+
+def _run(analysis: Analysis, run: Run, splits: tuple[str, str], keys: list[str]) -> list[str]:
+    plan, spent = analysis.results.plan, seconds(run, splits[1])
+    error = "" if run.finished else run.summary.get("error")
+    state = f"{run.summary.get('state')}{f': {error}' if error else ''}"
+    scored = [
+        f"{run.per_query(split, plan.metric).mean(skipna=False):.4f}" if run.finished and split in run.files else "-"
+        for split in splits
+    ]
+    others = [f"{value:.4f}" if isinstance(value := run.summary.get(key), float) else "-" for key in keys]
+    counts = [str(run.summary.get(key, "-")) for key in ("instances_trained", "instances_reused")]
+    time = "-" if spent is None else f"{spent:.1f}"
+    return [run.id, str(run.config.get("role", "-")), state, *scored, *others, time, *counts]

@@ -1,0 +1,1 @@
+"""Every table of the report as data, before it is formatted."""

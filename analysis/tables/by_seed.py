@@ -1,0 +1,99 @@
+"""Every test run beside the baseline's of the same seed, as Penha and Hauff (2020, Table 4) report theirs."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.data.configurations import Configuration
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.stats.paired_tests import differences, each_seed
+from analysis.tables.marks import seed_legend, seed_mark
+from trainables.metrics import MINIMISED
+
+_LEGEND = (
+    "{metric} on {test} of the runs with each seed. Marks: {marks}, by a paired t-test over the queries with that seed "
+    "alone. These tests are uncorrected, one a seed, as in the paper; what may be concluded, corrected for all "
+    "comparisons and with the seeds' own variation in it, is in the table of the comparisons. SD: sample standard "
+    "deviation over seeds; bold: the best of a row."
+)
+
+
+class Cell(NamedTuple):
+    """A run: its mean over queries, and its mark."""
+
+    value: float
+    mark: str
+
+    def text(self) -> str:
+        return f"{self.value:.4f}" + (f" {self.mark}" if self.mark else "")
+
+
+class SeedBySeed(NamedTuple):
+    """The table.
+
+    Attributes:
+        baseline: what the marks are over.
+        systems: the plan's that have a test run with a seed.
+        seeds: declared for the test.
+        rows: by seed, a cell a system; None where the run is missing.
+    """
+
+    baseline: str
+    systems: list[str]
+    seeds: tuple[int, ...]
+    rows: list[list[Cell | None]]
+
+    def cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
+        """Header, rows as plain text, and which cells are the best of their row: places of row and column."""
+        values = np.array([[np.nan if cell is None else cell.value for cell in row] for row in self.rows])
+        means = values.mean(axis=0)  # NaN where a seed is missing
+        lines = [
+            [str(seed), *("-" if cell is None else cell.text() for cell in row)]
+            for seed, row in zip(self.seeds, self.rows, strict=True)
+        ]
+        lines.append(["mean", *map(_number, means)])
+        spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(means), np.nan)
+        lines.append(["SD", *map(_number, spread)])
+        best = np.fmin.reduce if metric in MINIMISED else np.fmax.reduce
+        shown = [*values, means]
+        bold = {(at, 1 + int(n)) for at, row in enumerate(shown) for n in np.flatnonzero(row == best(row))}
+        return ["seed", *self.systems], lines, frozenset(bold)
+
+    def legend(self, plan: Plan) -> str:
+        """What the cells are."""
+        return plan.worded(_LEGEND).format(metric=plan.metric, test=plan.test_split, marks=seed_legend(self.baseline))
+
+
+def seed_by_seed(results: Results, chosen: dict[str, Configuration | None]) -> SeedBySeed | None:
+    """The runs of the plan's systems with test scores, each system's of its chosen configuration; None without any."""
+    plan = results.plan
+    seeds, baseline = plan.seeds_of("test"), plan.headline.comparisons[0][1]
+    found = {name: _runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
+    systems = [name for name in plan.systems if any(values is not None for values in found[name])]
+    if not systems:
+        return None
+    rows = [[_cell(plan, found[name][at], found[baseline][at]) for name in systems] for at in range(len(seeds))]
+    return SeedBySeed(baseline, systems, seeds, rows)
+
+
+def _runs(plan: Plan, configuration: Configuration | None, seeds: tuple[int, ...]) -> list[np.ndarray | None]:
+    """By seed, (queries,) metric of its run; None where it is missing, failed, not tested or has a NaN score."""
+    runs = [configuration.runs.get(seed) if configuration else None for seed in seeds]
+    tested = [run if run is not None and run.finished and plan.test_split in run.files else None for run in runs]
+    values = [None if run is None else run.per_query(plan.test_split, plan.metric).to_numpy() for run in tested]
+    return [None if own is None or np.isnan(own).any() else own for own in values]
+
+
+def _cell(plan: Plan, own: np.ndarray | None, baseline: np.ndarray | None) -> Cell | None:
+    if own is None:
+        return None
+    if baseline is None or len(own) < 2:
+        return Cell(float(own.mean()), "")
+    (estimate,) = each_seed(differences(own, baseline))
+    p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in MINIMISED else 1)
+    return Cell(float(own.mean()), seed_mark(p, gain))
+
+
+def _number(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4f}"

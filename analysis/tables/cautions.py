@@ -1,0 +1,68 @@
+"""Says what keeps the figures of a study from being compared with others: how they are made, and on what machine."""
+
+from collections import Counter
+from typing import Any
+
+from analysis.data.results import Results
+from trainables.metrics import RERANKING
+
+_LARGE = 0.1
+"""Share of the texts, from which on their truncation is mentioned."""
+_CAPTION = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
+
+
+def caption(results: Results) -> str:
+    """Return what the caption of a table of scores says; "" where there is nothing to say."""
+    return " ".join([_CAPTION] * results.plan.reranks + _truncation(results))
+
+
+def cautions(results: Results) -> list[str]:
+    """Return the same at length, and the kind of machine whose digits these are, a line each."""
+    return [*([RERANKING] if results.plan.reranks else []), *_truncation(results), *_machines(results)]
+
+
+def _truncation(results: Results) -> list[str]:
+    """Name the share of texts that the model does not see whole, as far as runs have recorded it."""
+    counts = {
+        (run.summary.get("texts_truncated", 0), total, _specification(run.config, "model").get("max_length"))
+        for run in results.runs
+        if (total := run.summary.get("texts"))
+    }
+    unit = "pairs" if results.plan.reranks else "sentences"
+    return [
+        f"{cut} of {total} {unit} ({100 * cut / total:.1f} %) lose text to model.max_length = {length}."
+        for cut, total, length in sorted(counts)
+        if cut >= _LARGE * total
+    ]
+
+
+def _machines(results: Results) -> list[str]:
+    """Name the kinds of machine that the trained systems ran on, as far as runs have recorded them."""
+    kinds = Counter(kind for run in results.runs if run.finished and (kind := _machine(run.config)))
+    if not kinds:
+        return []
+    if len(kinds) == 1:
+        return [f"Digit for digit, these figures repeat on this kind of machine: {next(iter(kinds))}."]
+    told = "; ".join(f"{kind} ({count} run{'s' * (count != 1)})" for kind, count in sorted(kinds.items()))
+    return [f"Runs are of {len(kinds)} kinds of machine, on each of which figures have digits of their own: {told}."]
+
+
+def _machine(config: dict[str, Any]) -> str:
+    """Return what the bits of a run depend on, in words; "" where it is not recorded."""
+    environment, training = _specification(config, "environment"), _specification(config, "training")
+    if not environment:
+        return ""
+    threads = training.get("threads")
+    parts = [
+        environment.get("device"),
+        environment.get("instruction_set"),
+        f"trained in {training.get('precision')}, scored in {training.get('evaluation_precision')}",
+        f"{threads} thread{'s' * (threads != 1)} a trial",
+        f"torch {environment.get('torch')}",
+    ]
+    return ", ".join(map(str, parts))
+
+
+def _specification(config: dict[str, Any], part: str) -> dict[str, Any]:
+    found: dict[str, Any] = (config.get("specification") or {}).get(part) or {}
+    return found

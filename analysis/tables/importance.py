@@ -1,0 +1,177 @@
+"""How much of the differences between a search's configurations each hyperparameter explains.
+
+By functional analysis of variance (Hutter, Hoos and Leyton-Brown 2014, as Optuna computes it): a forest is fitted to
+the scores, and a hyperparameter's importance is the share of the forest's variance over the whole space that it
+explains by itself. What is missing to 1 is interaction. PED-ANOVA would ask the other question, what sets the best
+tenth apart; of the tens of configurations that a study can afford, a tenth is too few to ask about.
+
+Every value of the grid has the same weight, however the values are spaced: a number is told to the forest by its place.
+A hyperparameter that only some schedules have is judged among the configurations that have it.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from analysis.data.configurations import Configuration
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.data.search_log import Proposal, SystemSearch
+
+if TYPE_CHECKING:
+    import optuna
+
+FEWEST = 10
+"""Complete configurations below which no forest says anything."""
+_TREES, _DEPTH, _SEED = 32, 6, 0
+"""Optuna's own 64 trees without bound took seven times as long for 500 configurations, and differed by .01."""
+LEGEND = (
+    "Importance: the share of the variance of the {split} score over the searched space that a hyperparameter explains "
+    "by itself (fANOVA); what is missing to 1 is interaction. Seeds: the share of the variance between the "
+    "configurations' means that the seeds alone would make; the nearer it is to 1, the less an importance says."
+)
+
+
+@dataclass(frozen=True)
+class Importance:
+    """One hyperparameter of a searched system.
+
+    Attributes:
+        among: how many complete configurations have it.
+        shares: by objective; empty where nothing can be said, and `reason` then says why.
+        seeds: the system's `seeds_share`.
+    """
+
+    system: str
+    hyperparameter: str
+    among: int
+    shares: dict[str, float]
+    reason: str = ""
+    seeds: float | None = None
+
+
+def importances(results: Results, configurations: Sequence[Configuration]) -> list[Importance]:
+    """Of every searched system in the plan's order, and every hyperparameter with several values, in the grid's."""
+    plan, searches = results.plan, results.search.systems if results.search else {}
+    rows: list[Importance] = []
+    for system in (name for name in plan.all_systems if name in searches):
+        seeds = seeds_share(plan, searches[system], configurations)
+        own = _of_system(system, searches[system], plan.searched_for)
+        rows += [replace(row, seeds=seeds) for row in own]
+    return rows
+
+
+def seeds_share(plan: Plan, search: SystemSearch, configurations: Sequence[Configuration]) -> float | None:
+    """Share of the variance between a searched system's complete configurations that seeds alone would make.
+
+    The configurations share their seeds, so what a seed does to all of them alike is not counted: MS_residual / (S V),
+    at most 1, with V the variance of the configurations' means over S seeds. None with one seed or one configuration.
+    """
+    wanted = {p.configuration_id for p in search.in_state("complete")}
+    found = [c.values(plan, "search") for c in configurations if c.id in wanted]
+    scores = np.array([values.mean(axis=1) for values in found if values is not None])  # (configurations, seeds)
+    if len(scores) < 2 or scores.shape[1] < 2:
+        return None
+    residual = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
+    mean_square = float((residual**2).sum()) / ((len(scores) - 1) * (scores.shape[1] - 1))
+    variance = float(scores.mean(axis=1).var(ddof=1))
+    return min(1.0, mean_square / scores.shape[1] / variance) if variance > 0 else None
+
+
+def cells(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows as plain text."""
+    lines = [
+        [
+            row.system,
+            row.hyperparameter.replace("_", " "),
+            str(row.among),
+            *(f"{row.shares[name]:.2f}" if row.shares else row.reason for name in objectives),
+            "-" if row.seeds is None else f"{row.seeds:.2f}",
+        ]
+        for row in rows
+    ]
+    columns = [f"importance, {name}" for name in objectives]
+    return ["system", "hyperparameter", "configurations", *columns, "seeds"], lines
+
+
+def _of_system(system: str, search: SystemSearch, objectives: tuple[str, ...]) -> list[Importance]:
+    """The hyperparameters that all complete configurations have are judged together, others with what they share."""
+    complete = search.complete(objectives)
+    known: dict[tuple[int, ...], dict[str, dict[str, float]]] = {}
+    rows = []
+    for name in search.grid:
+        own = [p for p in complete if name in p.values]
+        tried = len({p.values[name] for p in own})
+        reason, shares = "", dict[str, float]()
+        if len(own) < FEWEST:
+            reason = f"fewer than {FEWEST}"
+        elif tried < 2:
+            reason = "one value was tried"
+        else:
+            key = tuple(p.number for p in own)
+            if key not in known:
+                known[key] = {objective: _shares(own, search, objective) for objective in objectives}
+            shares = {objective: known[key][objective][name] for objective in objectives if known[key][objective]}
+            if len(shares) < len(objectives):
+                reason, shares = "all scores are equal", {}
+        rows.append(Importance(system, name, len(own), shares, reason))
+    return rows
+
+
+def _shares(proposals: list[Proposal], search: SystemSearch, objective: str) -> dict[str, float]:
+    """By hyperparameter that all of the proposals have; empty if their scores do not differ."""
+    import optuna
+    from optuna.importance import FanovaImportanceEvaluator
+
+    scores = [p.objectives[objective] for p in proposals if p.objectives is not None]
+    if np.ptp(scores) == 0:
+        return {}
+    names = [name for name in search.grid if all(name in p.values for p in proposals)]
+    axes = {name: _axis(search, name) for name in names}
+    distributions = {name: axis.distribution for name, axis in axes.items()}
+    study = _quiet_study()
+    for proposal, score in zip(proposals, scores, strict=True):
+        params = {name: axis.places[proposal.values[name]] for name, axis in axes.items()}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=score))
+    evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=_SEED)
+    found = evaluator.evaluate(study, params=names)
+    return {name: float(found[name]) for name in names}
+
+
+def _quiet_study() -> "optuna.Study":
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=_SEED))
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+class _Axis(NamedTuple):
+    """A hyperparameter as the forest is told it."""
+
+    distribution: "optuna.distributions.BaseDistribution"
+    places: dict[int | float | str, float | str]
+    """By value: a number's place among all values; a text is its own."""
+
+
+def _axis(search: SystemSearch, name: str) -> _Axis:
+    """The values of the grid, with any that was tried beside it.
+
+    The range of numbers ends half a place beyond the first and the last, so that every value has the same share of it.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    tried = [p.values[name] for p in search.proposals if name in p.values]
+    values = sorted({*search.grid[name], *tried}, key=lambda value: (isinstance(value, str), value))
+    places = {value: value if isinstance(value, str) else float(i) for i, value in enumerate(values)}
+    if isinstance(values[0], str):
+        return _Axis(CategoricalDistribution(values), places)
+    return _Axis(FloatDistribution(-0.5, len(values) - 0.5), places)

@@ -1,0 +1,58 @@
+"""Where a study's test scores vary, and how many seeds and queries it would take to see less than it could."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from analysis.data.configurations import Configuration
+from analysis.data.plan import Plan
+from analysis.stats.comparison import Comparison
+from analysis.stats.power import POWER, table
+from analysis.stats.variance_components import deviations, variance
+
+LEGEND = (
+    "Number of queries needed to see a true difference of two systems with {power:.0f} % power, {comparisons} "
+    "comparisons at {alpha:g} (Bonferroni), by number of seeds; never: no number of queries makes up for the seeds' "
+    "own spread. Of a system's {metric} on {split}, {deviations}."
+)
+
+
+class Needed(NamedTuple):
+    """A table as plain text."""
+
+    header: list[str]
+    rows: list[list[str]]
+    legend: str
+
+
+def needed(plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]) -> Needed | None:
+    """Queries needed for the plan's margin, a half and a quarter of what this study could see.
+
+    None with one seed, or where fewer than two systems are complete.
+
+    Args:
+        plan: of the study.
+        chosen: by system.
+        headlines: the comparisons that the answer is about.
+    """
+    own = [chosen[name] for name in plan.systems]
+    complete = [values for c in own if c is not None and (values := c.values(plan, "test")) is not None]
+    parts = variance([values for values in complete if len(values) == len(plan.seeds_of("test"))])
+    seen = [c.detectable for c in headlines if c.detectable is not None]
+    if parts is None or not seen or not any(parts):
+        return None
+    differences = [*([plan.margin] if plan.margin else []), max(seen) / 2, max(seen) / 4]
+    seeds = [len(plan.seeds_of("test")) * times for times in (1, 2, 4)]
+    count = len(plan.headline.comparisons) * len(plan.metrics_of(plan.headline))
+    rows = [
+        [f"{difference:.2g}", *(f"{queries:,}" if queries else "never" for queries in counts)]
+        for difference, counts in table(parts.of_a_difference(), differences, seeds, plan.alpha / count)
+    ]
+    legend = plan.worded(LEGEND).format(
+        power=100 * POWER,
+        comparisons=count,
+        alpha=plan.alpha,
+        metric=plan.metric,
+        split=plan.test_split,
+        deviations=plan.worded(deviations(parts)),
+    )
+    return Needed(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)

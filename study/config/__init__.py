@@ -1,0 +1,1 @@
+"""From a study file and overrides to one validated `Study`."""

@@ -1,0 +1,1 @@
+"""Runs trials on Ray: the cluster and its nodes, the searcher, the trainable, failures."""

@@ -1,0 +1,1 @@
+"""Decides which trial runs next: searches, rounds, racing, budgets. Knows nothing of Ray."""

@@ -1,0 +1,1 @@
+"""Error texts without secrets, and lines on the console."""

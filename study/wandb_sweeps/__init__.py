@@ -1,0 +1,1 @@
+"""Exports W&B sweeps and runs their configurations."""

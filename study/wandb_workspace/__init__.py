@@ -1,0 +1,1 @@
+"""Builds the W&B workspace of a study."""

@@ -1,0 +1,6 @@
+"""Curriculum learning for ranking: pacing functions, difficulty scores, the sampler. Penha and Hauff (2020)."""
+
+from trainables.curriculum.pacing import PACING
+from trainables.curriculum.scores import SCORES
+
+__all__ = ["PACING", "SCORES"]

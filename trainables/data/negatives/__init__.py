@@ -1,0 +1,1 @@
+"""Negative samplers: which documents a query's relevant ones are ranked against."""

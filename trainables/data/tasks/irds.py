@@ -1,0 +1,129 @@
+"""Task irds:ID: a dataset of the package ir_datasets (MacAvaney et al. 2021), which downloads it where needed."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple, TypeVar
+
+from trainables.data.tasks import SPLITS, Collection, Task
+from trainables.data.tasks.collection import Collector
+from trainables.data.tasks.splits import by_hash, halved
+from trainables.specs.ranker import TaskSettings
+from trainables.utils.errors import UserError
+
+T = TypeVar("T")
+
+
+class _Row(NamedTuple):
+    query: str
+    document: str
+    grade: int
+
+
+def read(settings: TaskSettings) -> Collection:
+    """Reads the dataset.
+
+    ID/train beside a judged ID/dev is train; test is ID/test where that is judged, and else half of dev. The queries of
+    any other dataset are split 80/10/10 % by the SHA-256 of their id. Published datasets have empty texts and
+    judgements of what is not there, which nobody can mend: they are skipped.
+
+    Raises:
+        UserError: the package is missing; it does not know the dataset or cannot read it; the dataset has no documents,
+            queries or judgements.
+    """
+    name = settings.name.partition(":")[2]
+    datasets = _datasets(name)
+    judged = _judged(name, datasets)
+    only = {row.document for rows in judged.values() for row in rows}
+    collector = Collector(only if (settings.pool or TASK.pool) == "judged" else None)
+    for kind, add in (("queries", collector.query), ("docs", collector.document)):
+        handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
+        for handler in {id(handler): handler for handler in handlers}.values():  # the parts share their documents
+            for identity, text in _records(name, handler, kind, _text):
+                if text:
+                    add(settings.name, identity, text)
+                else:
+                    collector.skipped[f"empty text ({kind})"] += 1
+    for split in SPLITS:
+        for row in judged[split]:
+            if row.query in collector.queries and row.document in collector.documents:
+                collector.judgement(settings.name, split, *row)
+            else:
+                collector.skipped["judgement of what is empty or missing"] += 1
+    return collector.finish(settings)
+
+
+def state(settings: TaskSettings) -> str:
+    """Id and the package's version, which holds the digests of what it downloads.
+
+    Raises:
+        UserError: the package is missing.
+    """
+    try:
+        return f"{settings.name} {version('ir_datasets')}"  # an import would take a second and make folders
+    except PackageNotFoundError as error:
+        raise _missing() from error
+
+
+def _datasets(name: str) -> dict[str, Any]:
+    """The datasets by split; the only one under "all"."""
+    dataset = _load(name)
+    if dataset is None:
+        raise UserError("task.name", f"ir_datasets knows no {name!r}", "irds: and an id of https://ir-datasets.com")
+    if lacking := [kind for kind in ("docs", "queries", "qrels") if not dataset.has(kind)]:
+        raise UserError("task.name", f"{name} has no {' and no '.join(lacking)}", "a dataset with docs, queries, qrels")
+    parts = {"train": dataset}
+    if name.endswith("/train"):
+        for split in ("dev", "test"):
+            part = _load(f"{name.removesuffix('train')}{split}")
+            if part is not None and part.has("queries") and part.has("qrels"):
+                parts[split] = part
+    return parts if "dev" in parts else {"all": dataset}
+
+
+def _judged(name: str, datasets: dict[str, Any]) -> dict[str, list[_Row]]:
+    """The judgements by split; of two grades of the same pair, as for subtopics, the higher."""
+    judged: dict[str, list[_Row]] = {split: [] for split in SPLITS}
+    for split, dataset in datasets.items():
+        grades: dict[tuple[str, str], int] = {}
+        for row in _records(name, dataset, "qrels", _row):
+            grades[row[:2]] = max(row.grade, grades.get(row[:2], row.grade))
+        for pair, grade in grades.items():
+            judged[by_hash(pair[0]) if split == "all" else split].append(_Row(*pair, grade))
+    if "dev" in datasets and "test" not in datasets:
+        judged["dev"], judged["test"] = halved(judged["dev"], lambda row: row.query)
+    return judged
+
+
+def _load(name: str) -> Any:
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise _missing() from error
+    try:
+        return ir_datasets.load(name)
+    except KeyError:
+        return None
+
+
+def _records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> Iterator[T]:
+    """All records of a kind, which the package may have to download first."""
+    try:
+        yield from map(convert, getattr(source, f"{kind}_iter")())
+    except Exception as error:  # whatever a download, an archive, a parser or an unusual record may raise
+        found = f"{kind} of {name} cannot be read ({type(error).__name__}: {str(error)[:200]})"
+        raise UserError("task.name", found, "a dataset that ir_datasets can read or download") from error
+
+
+def _text(record: Any) -> tuple[str, str]:
+    return str(record.query_id if hasattr(record, "query_id") else record.doc_id), (record.default_text() or "").strip()
+
+
+def _row(record: Any) -> _Row:
+    return _Row(str(record.query_id), str(record.doc_id), int(record.relevance))
+
+
+def _missing() -> UserError:
+    return UserError("task.name", "the package ir_datasets is missing", "it installed: pip install ir-datasets")
+
+
+TASK = Task(read, state, "all")

@@ -1,0 +1,1 @@
+"""Encoders, cross-encoders, the packed forward pass and pretrained weights. Loads torch."""

@@ -1,0 +1,61 @@
+"""A BERT-like cross-encoder with a fresh two-class head.
+
+Pointwise ranking with the [CLS] token: Nogueira and Cho (2019), as used by Penha and Hauff (2021), section 4.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from trainables.models.dropout import NONE, Dropout
+from trainables.models.packing import Batch
+from trainables.models.transformer import Transformer, fresh_layer, pretrained
+from trainables.specs.ranker import ModelSettings
+
+
+class CrossEncoder(Transformer):
+    """Logits (not relevant, relevant) of query-document pairs.
+
+    Args:
+        path: folder with the model's files (safetensors; nothing is unpickled).
+        settings: layers, frozen layers, pooling.
+        seed: of the fresh head (and of a fresh [CLS] pooler where the model brings none).
+        vocabulary: tokens that must be known; embeddings of those that the model lacks are drawn, the same for every
+            seed, since frozen layers are shared.
+    """
+
+    def __init__(self, path: Path, settings: ModelSettings, seed: int, vocabulary: int = 0) -> None:
+        base = pretrained(path, seed, vocabulary)
+        super().__init__(base, settings)
+        self.pooling = settings.pooling
+        self.pooler = base.pooler if settings.pooling == "cls" else None
+        self.head = fresh_layer(base, 1 if settings.pooling == "cosine" else self.hidden, 2)
+        self.centre, self.spread = 0.0, 1.0
+        if settings.pooling == "cosine":
+            with torch.no_grad():
+                self.head.weight += torch.tensor([[-0.5], [0.5]])
+
+    def calibrate(self, batch: Batch) -> None:
+        """Puts the cosines of these pairs, as they are before training, at mean 0 and standard deviation 1.
+
+        Cosines of whole texts differ by hundredths; a head of ordinary size can use them only in units of their spread.
+        Data-dependent initialisation as in Salimans and Kingma (2016), section 3. The head starts by ranking by cosine.
+        """
+        with torch.inference_mode():
+            cosines = self._pooled(batch, NONE)
+        self.centre, self.spread = cosines.mean().item(), max(cosines.std().item(), 1e-6)
+
+    def forward(self, batch: Batch, dropout: Dropout = NONE) -> Tensor:
+        """Logits: (pairs, 2). The frozen part has no dropout; the [CLS] and mean poolings' output has."""
+        logits: Tensor = self.head(self._pooled(batch, dropout))
+        return logits
+
+    def _pooled(self, batch: Batch, dropout: Dropout) -> Tensor:
+        hidden, layout = self.encoded(batch, dropout)
+        if self.pooler is not None:
+            return dropout(self.pooler(hidden[layout.first][:, None]))
+        if self.pooling == "mean":
+            return dropout(layout.mean(hidden))
+        query, document = layout.means(hidden)
+        return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.centre) / self.spread

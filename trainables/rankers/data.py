@@ -1,0 +1,163 @@
+"""Data of rankers as studies see it: what `trainables.specs.plugin.Data` asks for."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.data.overlaps import refuse_overlaps
+from trainables.data.ranking_dataset import Prepared, find, prepare
+from trainables.data.tasks import SPLITS, task
+from trainables.data.tasks.readers import quoted
+from trainables.metrics import RERANKING, measure
+from trainables.models import pretrained as weights
+from trainables.smoothing.schedules import VARIANTS
+from trainables.utils.errors import UserError
+from trainables.utils.text_overlap import describe_overlap
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["attributes", "check", "described", "find", "prepare", "summary"]
+
+_BINS = 20
+"""Of the distribution of weak labels over [0, 1]."""
+_EVALUATED = ("dev", "test")
+
+
+def check(study: Any, prepared: Prepared) -> None:
+    """Refuses, before anything is trained, data that this study cannot be run on.
+
+    Raises:
+        UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
+            no turns to count; or the splits share more queries than the study allows.
+    """
+    usual, allowed = task(study.task.name).allowed_overlap, study.task.allowed_overlap
+    refuse_overlaps(prepared.overlaps(), usual if allowed is None else allowed)
+    _check_negatives(study, prepared)
+    weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
+    train = prepared.candidates("train", ["relevant", "weak_label"]) if weak else None
+    if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
+        what = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
+        raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
+    asked = study.curriculum.score if study.curriculum.variants else ()
+    if "turns" in asked and not task(study.task.name).dialogue:
+        expected = "another score, or a task of dialogues: these queries have one turn each"
+        raise UserError("curriculum.score", "'turns'", expected)
+
+
+def _check_negatives(study: Any, prepared: Prepared) -> None:
+    """Refuse more negatives a query, of training or of its search, than every training query has."""
+    size = study.task.candidates_of("train")
+    relevant = prepared.candidates("train", ["relevant"])["relevant"].to_numpy()
+    negatives = size - relevant.reshape(-1, size).sum(axis=1)
+    fewest = int(negatives.min())
+    asked = [("training.negatives", study.training.negatives)]
+    asked += [("search.negatives", value) for value in study.search.negatives]
+    for key, value in asked:
+        if value > fewest:
+            query = prepared.candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
+            more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
+            expected = (
+                f"at most {fewest}: query {quoted(query)} has that many among its {size} training candidates, the "
+                f"others are relevant; or a larger {more}"
+            )
+            raise UserError(key, value, expected)
+
+
+def described(prepared: Prepared) -> dict[str, Any]:
+    """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
+    train = prepared.candidates("train", ["relevant", "weak_label"])
+    labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
+    meta, overlaps = prepared.meta(), prepared.overlaps()
+    kept = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
+    kept |= {"overlaps": overlaps} if overlaps else {}  # so that the plans of data without any stand
+    kept |= {"repeated": prepared.repeated} if prepared.repeated else {}
+    if not len(labels):
+        return kept
+    shares = np.histogram(labels, bins=_BINS, range=(0, 1))[0] / len(labels)
+    spread = {"mean": round(float(labels.mean()), 6), "shares": shares.round(6).tolist()}
+    return kept | {"weak_labels": spread}
+
+
+def summary(study: Any, prepared: Prepared) -> Iterator[str]:
+    """What the data is, line by line, for people; makes the tokens."""
+    meta, queries, documents = prepared.meta(), prepared.queries(), prepared.documents()
+    yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
+    for reason, count in meta["skipped"].items():
+        yield f"skipped: {count} x {reason}"
+    if prepared.repeated:
+        yield f"merged: {prepared.repeated} x query that was there before"
+    yield from map(describe_overlap, prepared.overlaps())
+    for split in SPLITS:
+        if count := meta["splits"][split]["relevant_left_out"]:
+            yield f"left out: {count} relevant documents in {split}, more than task.candidates leaves room for"
+    yield (
+        f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
+    )
+    for split in SPLITS:
+        counts, found = meta["splits"][split], _bm25(prepared.candidates(split), study, split)
+        row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
+        yield f"{row}{found:>14}"
+    yield RERANKING
+    for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
+        words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
+        yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
+    yield _tokens(study, prepared)
+
+
+def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
+    """split, query_id of what is evaluated and, as far as the task has them, `turns`, `domain` and `difficulty/<score>`
+    (low is easy) for each score of the study's curricula, as far as the cache has them.
+
+    Args:
+        study: its task without paths.
+        resolved: its data, and what its scores are made with.
+        scorer: id of the run that BERT_pred and BERT_loss are made with.
+    """
+    from trainables.difficulty import cache as kept  # it loads pandas and more, which a plan need not wait for
+
+    folder = study.cache / "prepared" / resolved.fingerprint
+    prepared = Prepared(resolved.fingerprint, folder, study.task, resolved.domains)
+    candidates = prepared.candidates()[["split", "query_id"]].drop_duplicates()
+    made = candidates[candidates["split"].isin(_EVALUATED)].reset_index(drop=True)
+    texts = prepared.queries().set_index("query_id").loc[made["query_id"]]
+    kind = task(study.task.name)
+    if kind.dialogue:
+        made["turns"] = [len(kind.utterances(text)) for text in texts["text"]]
+    domains = prepared.query_domains()
+    if domains is not None:
+        made["domain"] = domains.reindex(made["query_id"]).to_numpy()
+    for score in study.curriculum.score if study.curriculum.variants else ():
+        order = CurriculumSettings(score=score, vectors=resolved.vectors, scorer=scorer)
+        found = kept.read(prepared.folder, order, resolved.model_digest)
+        if found is not None:
+            values = made[["split", "query_id"]].merge(found, how="left")["difficulty"]
+            if values.notna().all():  # else the scorer was not tested
+                made[f"difficulty/{score}"] = values
+    return made
+
+
+def _bm25(candidates: "pd.DataFrame", study: Any, split: str) -> str:
+    """The metric of BM25's own order, of splits with as many candidates as it needs."""
+    judged, n = measure(study.analysis.metric), study.task.candidates_of(split)
+    if judged.candidates not in (None, n) or candidates["bm25"].isna().any():
+        return "-"
+    scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))
+    return f"{judged.overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
+
+
+def _tokens(study: Any, prepared: Prepared) -> str:
+    from trainables.data.ranking_tokens import tokens
+    from trainables.models.tokenizer import tokenizer
+
+    path = weights.folder(study.model.name)
+    length, made = study.model.max_length, tokenizer(path, task(study.task.name).added_tokens)
+    found = tokens(prepared, made, weights.files_digest(path), length, study.cache)
+    middle, high = np.quantile(found.lengths, [0.5, 0.95])
+    share = f"{100 * found.truncated / len(found):.1f} %"
+    return (
+        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {found.truncated} of {len(found)} pairs "
+        f"({share}) lose text to model.max_length = {length}"
+    )

@@ -1,0 +1,127 @@
+"""The training of a sentence encoder: two views of each sentence against the batch's others, and noise.
+
+A batch is a pure function of (seed, step), and computed whole: every sentence is a negative of every other.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from trainables.contrastive.loss import info_nce, noise
+from trainables.models.dropout import Dropout
+from trainables.models.packing import Batch
+from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.specs.sentence_encoder import EncoderTraining, NoiseSettings
+from trainables.specs.stages import Segment
+from trainables.training.batching import micro_batches
+from trainables.training.trainer import Trainer
+from trainables.utils.arrays import Floats, Ints
+from trainables.utils.random import counter, generator
+
+_EVALUATED = {"cpu": 2048, "cuda": 65_536}
+"""Tokens encoded at once in an evaluation, by kind of device."""
+
+
+class SentenceSource(Protocol):
+    """Where a trainer gets its sentences from, by their number."""
+
+    @property
+    def training(self) -> int:
+        """Training sentences, which have the first numbers."""
+
+    @property
+    def lengths(self) -> Ints:
+        """(all sentences,) tokens of each."""
+
+    def read(self, rows: Ints) -> Batch:
+        """These sentences, in this order."""
+
+
+class EncoderTrainer(Trainer):
+    """A sentence encoder in training.
+
+    Args:
+        model: fresh, with the dense layer of this seed.
+        settings: the optimisation.
+        seed: names every draw.
+        source: of the sentences.
+    """
+
+    strength = "train/weight"
+    model: SentenceEncoder
+    settings: EncoderTraining
+
+    def __init__(self, model: SentenceEncoder, settings: EncoderTraining, seed: int, source: SentenceSource) -> None:
+        super().__init__(model, settings, seed)
+        self.source = source
+
+    def train(self, segment: Segment, until: int, after_step: Callable[[], None] | None = None) -> None:
+        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
+        smoothing = segment.smoothing
+        assert isinstance(smoothing, NoiseSettings)
+
+        def gradient(step: int, weight: float) -> float:
+            return self._backward(step, self._noise(smoothing, step) if weight else None, weight)
+
+        self._train(segment, until, gradient, after_step)
+
+    def _noise(self, smoothing: NoiseSettings, step: int) -> Tensor:
+        """One set for the whole batch, on whatever device the same."""
+        count = round(smoothing.multiple * self.settings.batch_size)
+        drawn = noise(self.seed, step, count, self.model.hidden, smoothing.mean, smoothing.deviation)
+        return drawn.to(self.device)
+
+    def _backward(self, step: int, strangers: Tensor | None, weight: float) -> float:
+        """Adds the gradient of the batch's mean loss; returns the loss."""
+        settings = self.settings
+        rows = batch(self.seed, step, self.source.training, settings.batch_size)
+        rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]  # the mean has no order; attention likes one
+        dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
+            first, second = self.model.views(self.source.read(rows), dropout)
+        loss = info_nce(first.float(), second.float(), settings.temperature, strangers, weight)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    def scores(self, first: Ints, second: Ints) -> Floats:
+        """Cosine of every pair of sentences: (pairs,).
+
+        Args:
+            first: (pairs,) numbers of the pairs' first sentences.
+            second: the same of the second.
+        """
+        distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+        one, other = self.embeddings(distinct).double()[torch.from_numpy(places)].chunk(2)
+        cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
+        return np.where(first == second, 1.0, cosines)  # else equal sentences would differ by rounding
+
+    def embeddings(self, numbers: Ints) -> Tensor:
+        """(sentences, hidden) float32 of the sentences with these numbers, in this order."""
+        made = torch.empty(len(numbers), self.model.hidden)
+        bf16 = self.settings.evaluation_precision == "bf16"
+        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
+            for places in micro_batches(self.source.lengths[numbers], _EVALUATED[self.device.type]):
+                made[places] = self.model(self.source.read(numbers[places])).float().cpu()
+        return made
+
+
+def batch(seed: int, step: int, sentences: int, size: int) -> Ints:
+    """(size,) numbers of the sentences of batch `step`.
+
+    An epoch is whole batches of one shuffling, so that no batch holds a sentence twice, as its own negative; what is
+    left over differs from epoch to epoch.
+    """
+    epoch, place = divmod(step, sentences // size)
+    return _order(seed, epoch, sentences)[place * size : (place + 1) * size]
+
+
+@lru_cache(maxsize=1)
+def _order(seed: int, epoch: int, sentences: int) -> Ints:
+    """(sentences,) the order of an epoch, drawn once for all its batches."""
+    order: Ints = generator(seed, "order", epoch).permutation(sentences)
+    order.setflags(write=False)
+    return order

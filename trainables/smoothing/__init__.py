@@ -1,0 +1,13 @@
+"""Label-smoothing targets and schedules of epsilon: Penha and Hauff (2021), Weakly Supervised Label Smoothing."""
+
+from typing import TYPE_CHECKING
+
+from trainables.smoothing.schedules import SCHEDULES
+from trainables.utils.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from trainables.smoothing.distributions import DISTRIBUTIONS, target_distribution
+
+__all__ = ["DISTRIBUTIONS", "SCHEDULES", "target_distribution"]
+
+__getattr__ = lazy_attributes(__name__, {"DISTRIBUTIONS": "distributions", "target_distribution": "distributions"})

@@ -1,0 +1,1 @@
+"""The training loop that both trainables share: batches, checkpoints, resuming. Loads torch."""

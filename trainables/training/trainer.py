@@ -1,0 +1,137 @@
+"""The training loop: one stretch of instances after another, each batch a pure function of (seed, step)."""
+
+import hashlib
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from trainables.models.transformer import Transformer
+from trainables.specs.base import CommonTraining
+from trainables.specs.stages import Best, Segment, Stage
+from trainables.training.best_weights import BestWeights
+
+Gradient = Callable[[int, float], float]
+"""(0-based batch number, strength of the smoothing in force) -> the batch's loss, its gradient added to the model's."""
+
+
+def learning_rate_factor(seen: int, training: CommonTraining) -> float:
+    """What the learning rate is multiplied with for the batch that starts after `seen` instances."""
+    total, warm = training.instances, training.warmup * training.instances
+    if seen + training.batch_size <= warm:
+        return (seen + training.batch_size) / warm
+    return min(1.0, (total - seen) / (total - warm)) if training.decay == "linear" else 1.0
+
+
+class Trainer:
+    """A model in training. Which batches there are and what their loss is, a subclass says.
+
+    Args:
+        model: fresh, with the head of this seed.
+        settings: the optimisation.
+        seed: names every draw.
+
+    Attributes:
+        seen: instances trained so far.
+        history: the curve, one row a batch or evaluation.
+    """
+
+    strength: ClassVar[str]
+    """What the history calls the strength of the smoothing."""
+
+    def __init__(self, model: Transformer, settings: CommonTraining, seed: int) -> None:
+        self.model, self.settings, self.seed = model, settings, seed
+        self.device = next(model.parameters()).device
+        self.seen = 0
+        self.history: list[dict[str, float]] = []
+        self._best = BestWeights(settings.checkpoint)
+        head, body = model.fresh(), model.trained()
+        groups = [[body[name] for name in body if name not in head], list(head.values())]
+        self._rates = [settings.learning_rate, settings.head_rate()]
+        self._optimizer = torch.optim.AdamW(
+            [{"params": params, "lr": rate} for params, rate in zip(groups, self._rates, strict=True)],
+            eps=settings.adam_epsilon,
+            weight_decay=settings.weight_decay,
+            fused=True,
+        )
+
+    def _train(
+        self, segment: Segment, until: int, gradient: Gradient, after_step: Callable[[], None] | None = None
+    ) -> None:
+        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
+        settings = self.settings
+        while self.seen < until:
+            strength = segment.smoothing.strength(self.seen, settings.instances, settings.batch_size)
+            loss, factor = self._step(gradient, strength)
+            row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
+            self.history.append({"instances": self.seen, **row, self.strength: strength})
+            if after_step is not None:
+                after_step()
+
+    def _step(self, gradient: Gradient, strength: float) -> tuple[float, float]:
+        settings = self.settings
+        self._optimizer.zero_grad()
+        loss = gradient(self.seen // settings.batch_size, strength)
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss} after {self.seen} instances")
+        nn.utils.clip_grad_norm_(self.model.trained().values(), settings.gradient_norm)
+        factor = learning_rate_factor(self.seen, settings)
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * factor
+        self._optimizer.step()
+        self.seen += settings.batch_size
+        return loss, factor
+
+    @property
+    def best(self) -> Best | None:
+        """The evaluation whose weights a run that ended now would end with; None: with the present ones."""
+        return self._best.found
+
+    def evaluated(self, value: float) -> bool:
+        """Remembers the present weights if `value`, the metric `checkpoint` of an evaluation, is the best so far.
+
+        Returns:
+            Whether it is; not on a tie.
+        """
+        return self._best.offer(Best(self.seen, value), self.model.trained())
+
+    def conclude(self) -> None:
+        """Training is over: exchanges the weights for those that the run ends with."""
+        self._best.give(self.model.trained())
+
+    def stage(self, final: bool) -> Stage:
+        """The state to remember; of a finished run, once it is concluded, the weights are enough."""
+        tensors = {f"weights/{name}": value.detach() for name, value in self.model.trained().items()}
+        if not final:
+            names = {parameter: name for name, parameter in self.model.trained().items()}
+            for parameter, moments in self._optimizer.state.items():
+                tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
+            tensors |= self._best.tensors(self.seen)
+        whole = {name: value.cpu().contiguous() for name, value in tensors.items()}
+        return Stage(self.seen, whole, list(self.history), best=self.best)
+
+    def restore(self, stage: Stage) -> None:
+        """Takes up a remembered state."""
+        self.seen, self.history = stage.instances, list(stage.history)
+        self._best.restore(stage)
+        for name, parameter in self.model.trained().items():
+            parameter.data.copy_(stage.tensors[f"weights/{name}"])
+            kinds = ("step", "exp_avg", "exp_avg_sq")
+            if f"step/{name}" in stage.tensors:
+                self._optimizer.state[parameter] = {
+                    kind: stage.tensors[f"{kind}/{name}"].to(parameter.device, copy=True) for kind in kinds
+                }
+
+    def weights_hash(self) -> str:
+        """SHA-256 over the trained parameters, bit for bit."""
+        return weights_hash(self.model.trained())
+
+
+def weights_hash(parameters: dict[str, Tensor]) -> str:
+    """SHA-256 over names and bits of `parameters`."""
+    total = hashlib.sha256()
+    for name in sorted(parameters):
+        total.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
+    return total.hexdigest()

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of ranking: errors, whole files, hashes, named random streams, processes, signals."""

@@ -1,0 +1,8 @@
+"""Types of numpy arrays. The shapes are in the docstrings of whoever takes or returns them."""
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
