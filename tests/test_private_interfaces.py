@@ -134,9 +134,9 @@ def test_ray() -> None:
     for program, text in words.items():
         found = text in (programs / program).read_bytes()
         library.has(found, f"{text.decode()!r} in {program}", "study/utils/error_text.py")
-    library.attributes(util, "prepare_config validate_config", "tests/study/test_cluster_files.py")
+    library.attributes(util, "prepare_config validate_config", "tests/study/execution/test_cluster_files.py")
     packaging = import_module("ray._private.runtime_env.packaging")
-    library.attributes(packaging, "create_package", "tests/study/test_cluster_files.py")
+    library.attributes(packaging, "create_package", "tests/study/execution/test_cluster_files.py")
     library.check()
 
 

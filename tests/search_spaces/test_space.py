@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from search_spaces.ranker import KIND
 from search_spaces.smoothing import smoothing
 from search_spaces.space import Grid, Point, Trial, branches, choose, places, points, values
-from tests.search_spaces.test_replicates import EVERY_SCHEDULE, FAMILIES
+from tests.search_spaces.test_search import EVERY_SCHEDULE, FAMILIES
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS
 
 

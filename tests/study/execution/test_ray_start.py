@@ -1,0 +1,99 @@
+"""Ray as a study starts it on this machine: what it leaves in the home, and how it ends."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes import Process, processes, tree
+from tests.study.command import environment
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+CODE = """
+import time
+from trainables import interruption
+
+interruption.catch("a.command")
+
+def main():
+    from study import execute
+    from study.config.loader import load
+
+    execute.start(load("quick", ["resources.concurrent=1"]))
+    from study import nodes, watch
+
+    (node,) = nodes.fitting({"CPU": 1.0})
+    print("answers" if watch._answers(node, 1) else "does not answer", flush=True)
+    time.sleep(100)
+
+interruption.run(main)
+"""
+
+Start = Callable[[Path], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a process in a home."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(home: Path) -> "subprocess.Popen[str]":
+        own = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
+        own |= {"HOME": str(home), "PYTHONPATH": str(ROOT)}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        started.append(subprocess.Popen([sys.executable, "-c", CODE], text=True, cwd=tmp_path, env=own, **pipes))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def alive(those: set[Process]) -> set[Process]:
+    """Once they have had the time to go."""
+    deadline = time.monotonic() + 20
+    while (left := those & processes().keys()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
+    writable: bool, start: Start, tmp_path: Path
+) -> None:
+    """A home that is a file takes nothing, whoever asks."""
+    home = tmp_path / "home"
+    home.mkdir() if writable else home.touch()
+    process = start(home)
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said == "answers\n", process.communicate()[1]
+    children = tree(process.pid)
+    assert len(children) > 2
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (1, "a.command: interrupted by SIGTERM; run the same command again\n")
+    assert alive(children) == set()
+    if writable:
+        assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_it_starts_is_no_crash(number: signal.Signals, start: Start, tmp_path: Path) -> None:
+    process = start(tmp_path)
+    deadline = time.monotonic() + 60
+    while len(children := tree(process.pid)) < 2:  # the first of Ray's processes is there
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    what = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
+    assert (process.returncode, told) == (1, f"a.command: {what}; run the same command again\n")
+    assert alive(children) == set()

@@ -1,0 +1,229 @@
+"""What the scribe brings to a W&B server, with the real client: every run and every point once, whatever fails."""
+
+import platform
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from study.tracking import Scribe, Tracking
+from study.tracking.sync_state import mirrored
+from study.workflows.run_study import settle
+from tests.study.mirrors import CURVE, LABELS, SPLITS, recorded, scribed, whole
+from tests.wandb_server import Server
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Server, tracking: Tracking) -> None:
+    scribe = Scribe(tracking, print)
+    scribe.rows(LABELS, CURVE[:1], 0)
+    deadline = time.monotonic() + 60
+    while not (found := server.runs(tracking.project).get("abc")) or not found.history:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert (found.state, found.history) == ("running", CURVE[:1])
+    for split in SPLITS:
+        recorded(tracking.folder, split)
+        scribe.evaluation("abc", split)
+    assert scribe.settle(), scribe.reason
+    scribe.close()
+    assert scribe.shown("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
+    whole(server.runs(tracking.project)["abc"], tracking.folder)
+
+
+def test_rows_that_are_told_again_or_with_a_gap_are_no_other_points(server: Server, tracking: Tracking) -> None:
+    scribe = Scribe(tracking, print)
+    for start in (1, 0, 0):
+        scribe.rows(LABELS, CURVE[start : start + 1], start)
+    recorded(tracking.folder, "dev")
+    scribe.evaluation("abc", "dev")
+    assert scribe.settle(), scribe.reason
+    scribe.close()
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
+
+
+def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, tracking: Tracking) -> None:
+    scribe = Scribe(tracking, print)
+    scribe.rows(LABELS, CURVE[:1], 0)
+    scribe.close()
+    stopped = server.runs(tracking.project)["abc"]
+    assert stopped.state == "running"  # for W&B, until it misses the signs of life
+    assert stopped.history in ([], CURVE[:1])
+    again = Scribe(tracking, print)
+    again.rows(LABELS, CURVE, 0)
+    recorded(tracking.folder, "dev")
+    again.evaluation("abc", "dev")
+    assert again.settle(), again.reason
+    again.close()
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
+
+
+@pytest.mark.long
+def test_a_scribe_killed_at_any_moment_loses_and_doubles_nothing(server: Server, tracking: Tracking) -> None:
+    evaluations = [(f"run{number}", split) for number in range(8) for split in SPLITS]
+    for run_id, split in evaluations:
+        recorded(tracking.folder, split, run_id=run_id)
+    for seconds in (3.0, 4.0):
+        scribe = Scribe(tracking, print)
+        for run_id, split in evaluations:
+            scribe.evaluation(run_id, split)
+        process = scribe._process
+        assert process is not None
+        time.sleep(seconds)
+        scribe._kill(process)
+    scribe = scribed(tracking, *evaluations)
+    assert not scribe.missing, scribe.reason
+    found = server.runs(tracking.project)
+    assert len(found) == 8
+    for run in found.values():
+        whole(run, tracking.folder)
+
+
+@pytest.mark.long
+def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, tracking: Tracking) -> None:
+    evaluations = [(f"run{number}", split) for number in range(12) for split in SPLITS]
+    for run_id, split in evaluations:
+        recorded(tracking.folder, split, run_id=run_id)
+    scribe = Scribe(tracking, print)
+    scribe.document("plan")
+    assert scribe.settle(), scribe.reason
+    for run_id, split in evaluations:
+        scribe.evaluation(run_id, split)
+    while scribe.written < 3:
+        time.sleep(0.02)
+    server.kill()
+    back = threading.Timer(4.0, server.start)
+    back.start()
+    try:
+        assert scribe.settle(), scribe.reason
+    finally:
+        back.join()
+    scribe.close()
+    found = {name: run for name, run in server.runs(tracking.project).items() if run.job_type != "plan"}
+    assert len(found) == 12
+    for run in found.values():
+        whole(run, tracking.folder)
+
+
+@pytest.mark.long  # the client waits
+def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("study.tracking.client._TRIES", 1)
+    recorded(tracking.folder, "dev")
+    server.kill()
+    try:
+        away = scribed(tracking, ("abc", "dev"))
+    finally:
+        server.start()
+    assert away.lacking == "1 evaluation"
+    assert "connection refused" in away.reason
+    assert "127.0.0.1" not in away.reason
+    assert not mirrored(tracking, "abc", "dev", "finished")
+    assert not scribed(tracking, ("abc", "dev")).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
+
+
+@pytest.mark.long  # the client waits
+def test_a_server_that_takes_nothing_is_given_up(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("study.tracking.client._PATIENCE", 8.0)
+    recorded(tracking.folder, "dev")
+    server.fail(503, times=None, path="file_stream")
+    started = time.monotonic()
+    away = scribed(tracking, ("abc", "dev"))
+    assert (away.lacking, away.reason) == ("1 evaluation", "no answer for 8 s")
+    assert time.monotonic() - started < 60
+    server.heal()
+    assert not scribed(tracking, ("abc", "dev")).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
+
+
+@pytest.mark.parametrize(("key", "told"), [("f" * 40, "401"), ("short", "API key must"), ("", "No API key")])
+def test_a_key_that_is_wrong_stops_no_study(
+    server: Server,
+    tracking: Tracking,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recorded(tracking.folder, "dev")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WANDB_API_KEY", key)
+    refused = scribed(tracking, ("abc", "dev"))
+    assert told in refused.reason
+    assert "{" not in refused.reason
+    settle(refused)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if told in line] == [f"W&B cannot be written now ({refused.reason})"]
+    assert said[-1].startswith("W&B lacks 1 evaluation; python -m study.sync ")
+    monkeypatch.setenv("WANDB_API_KEY", server.key)
+    assert not scribed(tracking, ("abc", "dev")).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
+
+
+def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> None:
+    for split in SPLITS:
+        recorded(tracking.folder, split)
+    server.fail(429, times=3, retry_after=1)
+    assert not scribed(tracking, *(("abc", split) for split in SPLITS)).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder)
+
+
+def test_a_failed_run_is_shown_as_failed_until_it_is_made_good(server: Server, tracking: Tracking) -> None:
+    recorded(tracking.folder, "dev", "failed")
+    assert not scribed(tracking, ("abc", "dev")).missing
+    run = server.runs(tracking.project)["abc"]
+    assert (run.state, run.summary["error"]) == ("failed", "the loss is nan")
+    recorded(tracking.folder, "dev")
+    assert not scribed(tracking, ("abc", "dev")).missing
+    run = server.runs(tracking.project)["abc"]
+    whole(run, tracking.folder, ("dev",))
+    assert "error" not in run.summary
+
+
+def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = tmp_path / "home-of-somebody"
+    home.mkdir()
+    for name, value in {"HOME": str(home), "USER": "somebody-here", "LOGNAME": "somebody-here"}.items():
+        monkeypatch.setenv(name, value)
+    before = len(server.requests)
+    for split in SPLITS:
+        recorded(tracking.folder, split)
+    for mode in ("offline", "online"):
+        assert not scribed(tracking.model_copy(update={"mode": mode}), *(("abc", split) for split in SPLITS)).missing
+    assert len(server.requests) > before
+    secrets = [server.key, "home-of-somebody", "somebody-here", str(tmp_path), str(ROOT), sys.prefix, str(Path.home())]
+    host = platform.node()
+    secrets += [host] if len(host) > 3 else []
+    sent = b"\n".join(list(server.everything())[before:])
+    kept = {path: path.read_bytes() for path in tracking.folder.rglob("*") if path.is_file()}
+    assert any(path.suffix == ".wandb" for path in kept)
+    for secret in secrets:
+        assert secret.encode() not in sent
+        assert not [path for path, content in kept.items() if secret.encode() in content]
+
+
+@pytest.mark.long  # the client waits
+@pytest.mark.parametrize("where", ["file_stream", "CommitArtifact"])
+def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr("study.tracking.client._TRIES", 1)
+    recorded(tracking.folder, "dev")
+    server.fail(404 if where == "file_stream" else 400, times=None, path=where)
+    refused = scribed(tracking, ("abc", "dev"))
+    assert refused.lacking == "1 evaluation"
+    assert refused.reason
+    server.heal()
+    assert not scribed(tracking, ("abc", "dev")).missing
+    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

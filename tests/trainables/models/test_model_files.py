@@ -1,0 +1,175 @@
+"""Models that cannot be trained are refused from their files alone; a hub that is away is told from a wrong id."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from study.config.loader import load
+from study.workflows.dry_run import preview
+from tests.trainables.small import World
+from trainables.models.pretrained import SLOW_TOKENIZERS, at_hand, check, folder
+from trainables.specs.ranker import ModelSettings
+from trainables.utils.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def hub(status: int, code: str) -> Iterator[str]:
+    """A server that answers every question with this status."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def asked(home: Path, endpoint: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`--prepare` of a study with a hub's model."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "WANDB_", "HUGGING"))}
+    return subprocess.run(
+        [sys.executable, "-m", "study.run", "quick", "model.name=somebody/nowhere", "--prepare"],
+        cwd=home,
+        env=kept | {"HF_HOME": str(home), "HF_ENDPOINT": endpoint, "PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (
+            404,
+            "RepoNotFound",
+            "model.name: the hub has no 'somebody/nowhere'; expected a hub id; HF_TOKEN for a private",
+        ),
+        (
+            403,
+            "GatedRepo",
+            "model.name: the hub gives 'somebody/nowhere' only to who asked for it; expected a token in",
+        ),
+        (
+            500,
+            "",
+            "model.name: the hub was not reached for 'somebody/nowhere' (Server error '500 Internal Server Error'",
+        ),
+    ],
+)
+def test_what_the_hub_answers_is_told(tmp_path: Path, status: int, code: str, told: str) -> None:
+    with hub(status, code) as endpoint:
+        found = asked(tmp_path, endpoint)
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+    assert found.stderr.startswith(f"study.run: {told}")
+
+
+def test_a_hub_that_is_away_is_not_taken_for_a_model_that_is_not_there(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    away = asked(tmp_path, f"http://127.0.0.1:{port}")
+    offline = asked(tmp_path, "http://127.0.0.1:1", HF_HUB_OFFLINE="1")
+    for found, why in ((away, "Connection refused"), (offline, "HF_HUB_OFFLINE is set")):
+        assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+        assert "the hub was not reached for 'somebody/nowhere'" in found.stderr
+        assert why in found.stderr
+        assert "expected the network" in found.stderr
+
+
+def test_a_plan_asks_no_hub_and_reads_what_is_at_hand(world: World, tmp_path: Path) -> None:
+    assert at_hand("somebody/nowhere-at-all") is None
+    assert at_hand(str(world.bert)) == folder(str(world.bert))
+    with pytest.raises(UserError, match="no model at"):
+        at_hand(str(tmp_path))
+
+
+def altered(world: World, place: Path, file: str, **changes: object) -> Path:
+    shutil.copytree(world.bert, place)
+    path = place / file
+    content = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps(content | changes), "utf-8")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "told"),
+    [
+        ("config.json", {"model_type": "distilbert"}, "a model of type 'distilbert'; expected an encoder"),
+        ("config.json", {"max_position_embeddings": 16}, "at most the model's 16"),
+        ("config.json", {"tokenizer_class": "BertJapaneseTokenizer", "x": 1}, "expected a model with a fast tokenizer"),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "BertweetTokenizer"},
+            "BertweetTokenizer; expected a model with a f",
+        ),
+        ("config.json", None, "config.json in 'model' is no JSON object"),
+        ("model.safetensors", None, "model.safetensors in 'model' is not whole"),
+        (
+            "model.safetensors",
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "model.safetensors in 'model' is not whole",
+        ),
+        ("model.safetensors", b"", "model.safetensors in 'model' is not whole"),
+        ("model.safetensors", "remove", "no model.safetensors in 'model'; expected weights as safetensors"),
+    ],
+)
+def test_a_plan_refuses_what_a_run_would(world: World, tmp_path: Path, file: str, changes: object, told: str) -> None:
+    place = tmp_path / "model"
+    if isinstance(changes, dict):
+        altered(world, place, file, **changes)
+        if file == "config.json" and "tokenizer_class" in changes:
+            (place / "tokenizer_config.json").unlink()
+    else:
+        shutil.copytree(world.bert, place)
+        path = place / file
+        if changes == "remove":
+            path.unlink()
+        else:
+            path.write_bytes(changes if isinstance(changes, bytes) else path.read_bytes()[:-2])
+    folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
+    study = load("quick", [f"model.name={place}", "model.max_length=32", *folders])
+    with pytest.raises(UserError, match="model") as caught:
+        preview(study)
+    assert told in str(caught.value)
+
+
+def test_a_model_that_can_be_trained_is_planned(world: World, tmp_path: Path) -> None:
+    for path in (world.bert, world.roberta):
+        check(path, ModelSettings(max_length=32))
+        folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
+        assert preview(load("quick", [f"model.name={path}", "model.max_length=32", *folders]))["runs"]
+
+
+def test_the_slow_tokenizers_have_no_fast_one() -> None:
+    from transformers import PreTrainedTokenizerFast
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    for name in SLOW_TOKENIZERS:
+        found = tokenizer_class_from_name(name)
+        assert found is not None
+        assert not issubclass(found, PreTrainedTokenizerFast)
