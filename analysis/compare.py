@@ -10,7 +10,7 @@ Without --baseline every system is compared with every other one.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.catch("analysis.compare")
+    interruption.handle_signals("analysis.compare")
 
 import math
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.data.score_table import Cube, cube, read
+from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
 from analysis.rendering import cells as render
-from analysis.stats.comparison import Comparison, Family, Settings, judge
+from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
-from analysis.stats.paired_tests import paired
+from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.permutation_tests import TESTS
-from analysis.stats.variance_components import Variance, deviations, variance
-from analysis.tables.main import p_value
-from trainables.utils.cli import Parser, complain, show
+from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
+from analysis.tables.main import format_p_value
+from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonResult:
     """A table of scores, compared.
 
     Attributes:
@@ -45,16 +45,19 @@ class Compared:
         variance: its parts over the complete systems that have all seeds; None where there are too few.
     """
 
-    cube: Cube
-    settings: Settings
+    scores: ScoreTable
+    settings: ComparisonSettings
     comparisons: list[Comparison]
-    faults: list[str]
-    variance: Variance | None
+    missing: list[str]
+    variance: VarianceComponents | None
 
 
 def compare(
-    scores: pd.DataFrame | Cube, baselines: Sequence[str] = (), settings: Settings | None = None, where: str = "scores"
-) -> Compared:
+    scores: pd.DataFrame | ScoreTable,
+    baselines: Sequence[str] = (),
+    settings: ComparisonSettings | None = None,
+    where: str = "scores",
+) -> ComparisonResult:
     """Compares systems by their scores.
 
     Args:
@@ -68,11 +71,11 @@ def compare(
     Raises:
         UserError: the table is not as it should be, or has no such baseline.
     """
-    settings = settings or Settings()
-    found = scores if isinstance(scores, Cube) else cube(scores, where)
-    names, baselines = list(found.values), list(dict.fromkeys(baselines))
+    settings = settings or ComparisonSettings()
+    table = scores if isinstance(scores, ScoreTable) else build_score_table(scores, where)
+    names, baselines = list(table.values), list(dict.fromkeys(baselines))
     for name in baselines:
-        if name not in found.values:
+        if name not in table.values:
             raise UserError("baseline", name, f"one of {', '.join(names)}")
     others = [name for name in names if name not in baselines]
     pairs = [(name, baseline) for baseline in baselines for name in others]
@@ -80,39 +83,39 @@ def compare(
         pairs = [(second, first) for first, second in combinations(names, 2)]
     if not pairs:
         raise UserError("baseline", ", ".join(baselines), "a system to compare with them")
-    if max(len(found.seeds), len(found.queries)) < 2:
+    if max(len(table.seeds), len(table.queries)) < 2:
         raise UserError(where, "one seed and one query", "several seeds or several queries: their spread is the test's")
-    complete = {name: found.complete(name) for name in names}
-    judging = [(one, other, paired(complete[one], complete[other])) for one, other in pairs]
-    whole = [values for values in complete.values() if values is not None and len(values) == len(found.seeds)]
-    judged = judge(Family("scores", "", "value", judging), settings)
-    return Compared(found, settings, judged, found.faults(), variance(whole))
+    complete = {name: table.get_complete_scores(name) for name in names}
+    paired_scores = [(one, other, differences_or_none(complete[one], complete[other])) for one, other in pairs]
+    whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
+    judged = compare_family(ComparisonFamily("scores", "", "value", paired_scores), settings)
+    return ComparisonResult(table, settings, judged, table.describe_missing(), estimate_variance_components(whole))
 
 
-_ASKED = {
+_QUESTIONS = {
     "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
     "queries": "p asks whether these runs differ on new queries; of new seeds nothing can be said",
     "seeds": "p asks whether other seeds would differ on these queries; of new queries nothing can be said",
 }
 
 
-def text(compared: Compared) -> str:
+def format_result(result: ComparisonResult) -> str:
     """The comparisons for a terminal, and what has to be known to read them."""
-    settings, made = compared.settings, compared.comparisons
+    settings, comparisons = result.settings, result.comparisons
     of_all = "max-T" if settings.correction == "maxt" else "Bonferroni"
-    number = f"{len(made)} comparison{'s' * (len(made) != 1)}"
+    number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
     title = f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({of_all})"
-    asked = [_ASKED[target] for target in dict.fromkeys(c.target for c in made) if target]
-    over = f" over {len(compared.cube.seeds)} seeds, uncorrected" if len(compared.cube.seeds) > 1 else ", uncorrected"
+    questions = [_QUESTIONS[target] for target in dict.fromkeys(c.target for c in comparisons) if target]
+    over = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
     free = [
-        f"{c.system} over {c.baseline}, {name}{over}: {value if isinstance(value, str) else p_value(value)}"
-        for c in made
+        f"{c.system} over {c.baseline}, {name}{over}: {value if isinstance(value, str) else format_p_value(value)}"
+        for c in comparisons
         for name, value in c.free.items()
     ]
-    incomplete = [f"not compared: {fault}" for fault in compared.faults]
-    parts = [deviations(compared.variance)] if compared.variance else []
-    cells = render.comparison_cells(made, settings.correction)
-    return "\n".join([render.terminal(title, *cells, width=200), *asked, *parts, *free, *incomplete])
+    incomplete = [f"not compared: {fault}" for fault in result.missing]
+    parts = [describe_deviations(result.variance)] if result.variance else []
+    cells = render.format_comparisons(comparisons, settings.correction)
+    return "\n".join([render.format_terminal_table(title, *cells, width=200), *questions, *parts, *free, *incomplete])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,24 +129,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--margin", type=float, help="differences below it do not matter")
     parser.add_argument("--test", action="append", default=[], choices=TESTS, help="also a distribution-free test")
     parser.add_argument("--json", type=Path, help="where the comparisons go as JSON")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     try:
-        _check(asked.alpha, asked.margin)
-        settings = Settings(asked.alpha, asked.correction, asked.margin, tuple(asked.test), asked.less_is_better)
-        compared = compare(read(asked.scores), asked.baseline, settings, str(asked.scores))
-        if asked.json:
-            write_json(asked.json, [comparison.as_dict() for comparison in compared.comparisons])
+        _check_options(arguments.alpha, arguments.margin)
+        settings = ComparisonSettings(
+            arguments.alpha, arguments.correction, arguments.margin, tuple(arguments.test), arguments.less_is_better
+        )
+        result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
+        if arguments.json:
+            write_json(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
     except UserError as error:
-        complain("", error)
+        print_error("", error)
         return 2
     except OSError as error:
-        complain("", f"--json: {asked.json}: {error.strerror}; expected a file that can be written")
+        print_error("", f"--json: {arguments.json}: {error.strerror}; expected a file that can be written")
         return 2
-    show(text(compared))
+    print_escaped(format_result(result))
     return 0
 
 
-def _check(alpha: float, margin: float | None) -> None:
+def _check_options(alpha: float, margin: float | None) -> None:
     if not 1e-9 <= alpha < 1:
         raise UserError("--alpha", alpha, "a number below 1, and no less than 1e-9")
     if margin is not None and not 0 < margin < math.inf:
@@ -151,4 +156,4 @@ def _check(alpha: float, margin: float | None) -> None:
 
 
 if __name__ == "__main__":
-    interruption.run(main)
+    interruption.run_command(main)

@@ -10,7 +10,7 @@ lacks are taken from the study's records.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.catch("analysis.report")
+    interruption.handle_signals("analysis.report")
 
 import json
 import os
@@ -27,12 +27,12 @@ import pandas as pd
 from analysis import figures
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
-from analysis.readers.source import opened, output_folder
+from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
-from analysis.tables.by_metric import subset_scores
-from analysis.tables.main import Analysis, analyse
-from trainables.utils.cli import Parser, complain, show
+from analysis.tables.by_metric import build_subset_scores
+from analysis.tables.main import ReportData, build_report_data
+from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import UserError
 
 _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
@@ -45,7 +45,7 @@ class Report:
     folder: Path
     files: list[str]
     text: str
-    analysis: Analysis
+    analysis: ReportData
 
 
 def write_report(results: Results, folder: Path) -> Report:
@@ -54,37 +54,39 @@ def write_report(results: Results, folder: Path) -> Report:
     Raises:
         UserError: if the runs cannot be compared.
     """
-    analysis = analyse(results)
+    analysis = build_report_data(results)
     folder.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
     try:
-        names = figures.draw(analysis, staging)
+        names = figures.draw_figures(analysis, staging)
         texts = {
-            "table.md": pages.markdown(analysis),
-            "table.tex": latex.latex(analysis),
+            "table.md": pages.render_markdown(analysis),
+            "table.tex": latex.render_latex(analysis),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
-            "results.csv": _tidy(analysis).to_csv(index=False, lineterminator="\n"),
-            "report.html": pages.page(analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
+            "results.csv": _build_results_frame(analysis).to_csv(index=False, lineterminator="\n"),
+            "report.html": pages.render_html(
+                analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}
+            ),
         }
         if analysis.strata:
-            texts[_STRATA] = analysis.strata.table().to_csv(index=False, lineterminator="\n")
-        by_subset = subset_scores(results.plan, analysis.found)
+            texts[_STRATA] = analysis.strata.to_frame().to_csv(index=False, lineterminator="\n")
+        by_subset = build_subset_scores(results.plan, analysis.configurations)
         if not by_subset.empty:
             texts[_SUBSETS] = by_subset.to_csv(index=False, lineterminator="\n")
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
         if results.search is not None:
-            optuna_file.write(results, staging / optuna_file.NAME)
+            optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
         for name in written:
             os.replace(staging / name, folder / name)
         possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
-        optional = {optuna_file.NAME, _STRATA, _SUBSETS, *possible}
+        optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *possible}
         for name in optional - {*written}:  # of an earlier report that had more to show
             (folder / name).unlink(missing_ok=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Report(folder, written, pages.text(analysis), analysis)
+    return Report(folder, written, pages.render_text(analysis), analysis)
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
@@ -110,36 +112,36 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
     try:
-        place = arguments.output or output_folder(arguments.source)
+        folder = arguments.output or default_output_folder(arguments.source)
         chosen = arguments.source, arguments.study, arguments.records, arguments.cache
-        with opened(*chosen, say=lambda line: show(line, stream)) as results:
-            report = write_report(results, place)
+        with open_results(*chosen, log=lambda line: print_escaped(line, stream)) as results:
+            report = write_report(results, folder)
     except ServerError as error:
-        complain("", error)
+        print_error("", error)
         return 1
     except UserError as error:
-        complain("", error)
+        print_error("", error)
         return 2
     except OSError as error:
-        complain("", f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to")
+        print_error("", f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to")
         return 2
-    show(f"{report.folder}: {', '.join(report.files)}\n", stream)
-    show(report.text, stream)
+    print_escaped(f"{report.folder}: {', '.join(report.files)}\n", stream)
+    print_escaped(report.text, stream)
     return 0
 
 
-def _tidy(analysis: Analysis) -> pd.DataFrame:
+def _build_results_frame(analysis: ReportData) -> pd.DataFrame:
     """Columns system, configuration, seed, metric, split, value, role: one row a finished run and split.
 
     The role is that of the run: search, confirm or baseline; empty in records that do not tell it.
     """
     plan = analysis.results.plan
     rows = []
-    for configuration in analysis.found:
+    for configuration in analysis.configurations:
         for seed, run in sorted(configuration.runs.items(), key=lambda item: -1 if item[0] is None else item[0]):
             for split in (plan.search_split, plan.test_split):
-                if run.finished and split in run.files:
-                    value = run.per_query(split, plan.metric).mean(skipna=False)
+                if run.is_finished and split in run.files:
+                    value = run.evaluate_queries(split, plan.metric).mean(skipna=False)
                     rows.append(
                         (
                             configuration.system,
@@ -156,4 +158,4 @@ def _tidy(analysis: Analysis) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    interruption.run(main)
+    interruption.run_command(main)

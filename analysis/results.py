@@ -3,6 +3,6 @@
 from analysis.data.plan import Plan
 from analysis.data.results import Results, per_query
 from analysis.data.run import Run
-from analysis.readers.results import read, read_records, read_server
+from analysis.readers.results import read_records, read_server, read_wandb_files
 
-__all__ = ["Plan", "Results", "Run", "per_query", "read", "read_records", "read_server"]
+__all__ = ["Plan", "Results", "Run", "per_query", "read_records", "read_server", "read_wandb_files"]

@@ -20,12 +20,12 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import interleaved, machine, rate, show
 from trainables.data.negatives.base import Query
-from trainables.data.negatives.bm25 import Bm25, plain
-from trainables.data.negatives.selection import nearest
-from trainables.data.ranking_sampling import Preparation
-from trainables.data.tasks import Collection, Judgement
-from trainables.specs.ranker import SamplerSettings, TaskSettings
-from trainables.utils.random import generator
+from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain
+from trainables.data.negatives.selection import find_nearest
+from trainables.data.ranking_sampling import CandidateSampler
+from trainables.data.tasks import IRDataset, Qrel
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.utils.random import make_generator
 
 _SIZES = (10_000, 100_000, 1_000_000)
 _QUERIES, _QUERY_WORDS = 10_000, 6
@@ -36,9 +36,9 @@ _FEW = 20
 """Queries for which rank_bm25 is asked."""
 
 
-def collection(size: int) -> Collection:
+def collection(size: int) -> IRDataset:
     """Documents of real lengths whose words follow Zipf's law; a query is some words of its relevant document."""
-    draws = generator(1, "benchmark corpus", size)
+    draws = make_generator(1, "benchmark corpus", size)
     share = np.cumsum(1 / (np.arange(_WORDS) + 2.7))
     lengths = np.maximum(8, draws.lognormal(np.log(_LENGTH) - _SPREAD**2 / 2, _SPREAD, size).astype(int))
     words = np.searchsorted(share, draws.random(int(lengths.sum())) * share[-1])
@@ -46,8 +46,8 @@ def collection(size: int) -> Collection:
     parts = np.split(words, np.cumsum(lengths)[:-1])
     documents = {f"d{number}": " ".join(names[part]) for number, part in enumerate(parts)}
     queries = {f"q{i}": " ".join(names[draws.choice(parts[i], _QUERY_WORDS, replace=False)]) for i in range(_QUERIES)}
-    judged = [Judgement("train", f"q{i}", f"d{i}") for i in range(_QUERIES)]
-    return Collection(queries, documents, judged, [], {})
+    judged = [Qrel("train", f"q{i}", f"d{i}") for i in range(_QUERIES)]
+    return IRDataset(queries, documents, judged, [], {})
 
 
 def one(size: int) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def one(size: int) -> dict[str, Any]:
     made, marks, peak = collection(size), [("", 0.0)], [0]
     threading.Thread(target=_watch, args=(peak,), daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
-        preparation = Preparation(
-            Path(folder), TaskSettings(pool="all"), made, lambda line: marks.append((line, time.perf_counter()))
+        preparation = CandidateSampler(
+            Path(folder), RankerTaskSettings(pool="all"), made, lambda line: marks.append((line, time.perf_counter()))
         )
         before = time.perf_counter()
-        _, counts = preparation.split("train", list(made.queries))
+        _, counts = preparation.sample_split("train", list(made.queries))
         ended = time.perf_counter()
         sampling = next(at for line, at in marks if line.startswith("sampling"))
         index = sum(file.stat().st_size for file in Path(folder).rglob("00000/*"))
@@ -91,21 +91,21 @@ def beside(rounds: int = 3) -> None:
     many = few * 10
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "00000").mkdir()
-        Bm25.build(Path(folder, "00000"), texts, settings)
-        ours, tokens = Bm25(Path(folder), settings, len(texts)), [plain(text) for text in texts]
+        Bm25Sampler.build(Path(folder, "00000"), texts, settings)
+        ours, tokens = Bm25Sampler(Path(folder), settings, len(texts)), [tokenize_plain(text) for text in texts]
         oracle, other = BM25Okapi(tokens), bm25s.BM25(method="atire", dtype="float64", backend="numba")
         other.index(tokens, show_progress=False)
-        words = [plain(query.text) for query in many]
+        words = [tokenize_plain(query.text) for query in many]
         measures = {
             "rank_bm25": rate(lambda: [np.argsort(-oracle.get_scores(words[i]))[:10] for i in range(_FEW)], _FEW),
-            "this index": rate(lambda: [nearest(scored.order, 10) for scored in ours.scored(many)], len(many)),
+            "this index": rate(lambda: [find_nearest(scored.order, 10) for scored in ours.score_pool(many)], len(many)),
             "bm25s, numba": rate(
                 lambda: other.retrieve(words, k=10, show_progress=False, n_threads=1, backend_selection="numba"),
                 len(many),
             ),
         }
         show(f"{_BESIDE} documents, one thread", "queries/s", interleaved(measures, rounds))
-        worst = max(np.abs(ours.scores(q.text) - oracle.get_scores(plain(q.text))).max() for q in few)
+        worst = max(np.abs(ours.score_text(q.text) - oracle.get_scores(tokenize_plain(q.text))).max() for q in few)
         print(f"  largest difference of a score to rank_bm25's: {worst:.1g}")
 
 

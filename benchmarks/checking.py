@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from study.records.run_record import set_aside_damaged
-from trainables.utils.checksums import sha256
-from trainables.utils.files import whole_file
-from trainables.utils.system import cores
+from study.records.run_record import set_aside_damaged_records
+from trainables.utils.checksums import hash_file
+from trainables.utils.files import write_atomically
+from trainables.utils.system import count_cores
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -39,7 +39,7 @@ def rewritten(contents: list[bytes], beside: Path, durable: bool) -> float:
     with tempfile.TemporaryDirectory(dir=beside.parent) as name:
         began = time.perf_counter()
         for number, content in enumerate(contents):
-            with whole_file(Path(name, str(number)), durable=durable) as draft:
+            with write_atomically(Path(name, str(number)), durable=durable) as draft:
                 draft.write_bytes(content)
         return time.perf_counter() - began
 
@@ -49,17 +49,17 @@ def main(study: Path, cache: Path, repeats: int) -> None:
     whole = json.loads((study / "clock.json").read_text("utf-8"))["seconds"]
     cached = {name: files(cache / name, "**/*") for name in ("prepared", "tokens", "features")}
     durable = [*files(study, "runs/*/*"), *files(study, "*.json"), *files(cache / "stages", "**/*")]
-    contents, counts = [path.read_bytes() for path in durable], {"prepared": cores() + 2}
+    contents, counts = [path.read_bytes() for path in durable], {"prepared": count_cores() + 2}
     size = sum(path.stat().st_size for paths in cached.values() for path in paths) / 1e6
     print(f"{study}: {whole:.0f} s; {size:.0f} MB of cached files; {len(durable)} files that are waited for")
     found: dict[str, list[float]] = {"digests of cached files": [], "records at a start": [], "waits": []}
     for _ in range(repeats):
         digests = [
-            counts.get(name, cores() + 1) * seconds(lambda paths=paths: [sha256(path) for path in paths])
+            counts.get(name, count_cores() + 1) * seconds(lambda paths=paths: [hash_file(path) for path in paths])
             for name, paths in cached.items()
         ]
         found["digests of cached files"].append(sum(digests))
-        found["records at a start"].append(seconds(lambda: set_aside_damaged(study, print)))
+        found["records at a start"].append(seconds(lambda: set_aside_damaged_records(study, print)))
         found["waits"].append(rewritten(contents, study, durable=True) - rewritten(contents, study, durable=False))
     for title, values in found.items():
         print(f"{title:24} {median(values):6.2f} s ({min(values):.2f}-{max(values):.2f})  {median(values) / whole:.2%}")

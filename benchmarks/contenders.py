@@ -23,11 +23,11 @@ from transformers import Trainer as TransformersTrainer
 
 from benchmarks.measure import Measure
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.packing import Batch
-from trainables.models.tokenizer import tokenizer
+from trainables.models.packing import PackedBatch
+from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
-from trainables.specs.stages import Segment
+from trainables.specs.checkpoints import Segment
+from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
 
 BATCH_SIZE = 32
 _RATE, _CLIP = 2e-5, 1.0
@@ -38,7 +38,7 @@ class PairList:
 
     def __init__(self, path: Path, texts: list[tuple[str, str]], max_length: int) -> None:
         self.path, self.texts, self.max_length = path, texts, max_length
-        self.tokenizer = tokenizer(path)
+        self.tokenizer = load_tokenizer(path)
         first, second = ([text[side] for text in texts] for side in (0, 1))
         self.encoded = self.tokenizer(first, second, truncation=True, max_length=max_length)
         self.ids = [np.array(ids) for ids in self.encoded["input_ids"]]
@@ -46,10 +46,10 @@ class PairList:
         self.lengths = np.array([len(ids) for ids in self.ids])
         self.labels = np.tile([1, 0], len(texts) // 2)
 
-    def read(self, rows: np.ndarray) -> Batch:
+    def read(self, rows: np.ndarray) -> PackedBatch:
         """As this engine takes them."""
         ids = torch.from_numpy(np.concatenate([self.ids[row] for row in rows]))
-        return Batch(ids, self.lengths[rows], self.starts[rows])
+        return PackedBatch(ids, self.lengths[rows], self.starts[rows])
 
     @cached_property
     def gigaflops(self) -> float:
@@ -60,7 +60,7 @@ class PairList:
 
 def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -> RankerTrainer:
     """This engine's trainer of a whole epoch."""
-    settings = TrainingSettings.model_validate(
+    settings = RankerTrainingSettings.model_validate(
         {
             "instances": len(pairs.texts),
             "batch_size": BATCH_SIZE,
@@ -71,7 +71,7 @@ def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -
             "batching": batching,
         }
     )
-    return RankerTrainer(CrossEncoder(pairs.path, ModelSettings(), seed), settings, seed, pairs)
+    return RankerTrainer(CrossEncoder(pairs.path, RankerModelSettings(), seed), settings, seed, pairs)
 
 
 def own(pairs: PairList, precision: str, batching: str) -> Measure:
@@ -81,7 +81,7 @@ def own(pairs: PairList, precision: str, batching: str) -> Measure:
     def measure() -> float:
         trainer = own_trainer(pairs, precision, batching)
         started = time.perf_counter()
-        trainer.train(Segment(0, len(pairs.texts), VariantSettings()), len(pairs.texts), labels)
+        trainer.train(Segment(0, len(pairs.texts), LabelSmoothing()), len(pairs.texts), labels)
         return len(pairs.texts) / (time.perf_counter() - started)
 
     return measure

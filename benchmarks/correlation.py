@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.stats.bootstrap import difference, resampled
-from analysis.stats.paired_tests import estimates
-from trainables.metrics import measure
+from analysis.stats.paired_tests import estimate_all
+from trainables.metrics import get_measure
 
 SEEDS, QUALITIES, LEVELS, DRAWS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01), 500
 
@@ -61,11 +61,13 @@ def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs, number: int) ->
     drawn = resampled(scores.reshape(-1, len(gold)), gold, pairs.units, rows, number, DRAWS).mean(axis=0)
     drawn = drawn.reshape(*scores.shape[:2], DRAWS)
     for suffix, units in (("", pairs.units), *([(", as if all differed", None)] if pairs.copied else [])):
-        own = [[measure("STS").values(run, gold, lengths, names, units) for run in system] for system in scores]
+        own = [
+            [get_measure("STS").compute_values(run, gold, lengths, names, units) for run in system] for system in scores
+        ]
         values = np.array(own)
         for seeds in SEEDS:
             d = values[0, :seeds] - values[1, :seeds]
-            found |= {(name + suffix, seeds): one.test().p for name, one in estimates(d).items() if one is not None}
+            found |= {(name + suffix, seeds): one.test().p for name, one in estimate_all(d).items() if one is not None}
     return found | {
         ("bootstrap", seeds): difference(drawn[0, :seeds], drawn[1, :seeds], seed=number).p for seeds in SEEDS
     }

@@ -21,14 +21,14 @@ from torch.utils.data import SequentialSampler
 from transformers import PrinterCallback
 
 from benchmarks.contenders import Clock, arguments
-from trainables.models.packing import Batch
+from trainables.models.packing import PackedBatch
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import tokenizer
-from trainables.sentence_encoders.trainer import EncoderTrainer, batch
-from trainables.specs.sentence_encoder import EncoderSettings, EncoderTraining, NoiseSettings
-from trainables.specs.stages import Segment
-from trainables.training.frozen_features import token_batch
-from trainables.training.runner import fix_arithmetic
+from trainables.models.tokenizer import load_tokenizer
+from trainables.sentence_encoders.trainer import EncoderTrainer, sample_batch
+from trainables.specs.checkpoints import Segment
+from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
+from trainables.training.frozen_features import make_token_batch
+from trainables.training.runner import enable_determinism
 from trainables.utils.arrays import Ints
 
 BATCH_SIZE, LONGEST = 64, 32
@@ -40,7 +40,7 @@ class SentenceList:
 
     def __init__(self, path: Path, texts: list[str]) -> None:
         self.texts = texts
-        ids = tokenizer(path)(texts, truncation=True, max_length=LONGEST)["input_ids"]
+        ids = load_tokenizer(path)(texts, truncation=True, max_length=LONGEST)["input_ids"]
         self.lengths: Ints = np.array([len(own) for own in ids])
         self.starts, self.offsets, self.flat = self.lengths, np.cumsum([0, *self.lengths]), np.concatenate(ids)
 
@@ -52,9 +52,9 @@ class SentenceList:
         """All of them."""
         return len(self)
 
-    def read(self, rows: Ints) -> Batch:
+    def read(self, rows: Ints) -> PackedBatch:
         """These sentences."""
-        return token_batch(self, rows)
+        return make_token_batch(self, rows)
 
 
 class Training(NamedTuple):
@@ -75,12 +75,12 @@ class Training(NamedTuple):
 
     def encoder(self, seed: int) -> SentenceEncoder:
         """This engine's model."""
-        settings = EncoderSettings.model_validate({"pooling": self.pooling})
+        settings = EncoderModelSettings.model_validate({"pooling": self.pooling})
         return SentenceEncoder(self.path, settings, seed).to(self.device)
 
     def texts(self, seed: int) -> list[str]:
         """The sentences batch after batch, as this engine draws them."""
-        rows = (batch(seed, step, len(self.sentences), BATCH_SIZE) for step in range(self.steps))
+        rows = (sample_batch(seed, step, len(self.sentences), BATCH_SIZE) for step in range(self.steps))
         return [self.sentences.texts[row] for row in np.concatenate(list(rows))]
 
 
@@ -93,7 +93,7 @@ class Trained(NamedTuple):
 
 def own(training: Training, seed: int) -> Trained:
     """This engine, as a run uses it."""
-    settings = EncoderTraining.model_validate(
+    settings = EncoderTrainingSettings.model_validate(
         {
             "instances": training.total,
             "batch_size": BATCH_SIZE,
@@ -104,10 +104,10 @@ def own(training: Training, seed: int) -> Trained:
             "precision": training.precision,
         }
     )
-    fix_arithmetic(torch.get_num_threads())
+    enable_determinism(torch.get_num_threads())
     trainer = EncoderTrainer(training.encoder(seed), settings, seed, training.sentences)
     started = time.perf_counter()
-    trainer.train(Segment(0, training.total, NoiseSettings()), training.total)
+    trainer.train(Segment(0, training.total, NoiseSmoothing()), training.total)
     if training.device == "cuda":
         torch.cuda.synchronize()
     return Trained([row["train/loss"] for row in trainer.history], training.total / (time.perf_counter() - started))

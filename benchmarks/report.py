@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 _SEEDS, _FRESH = (1, 2, 3, 4, 5), (11, 12, 13, 14, 15)
 _QUERIES, _CANDIDATES = 200, 10
@@ -41,7 +41,7 @@ class Configuration(NamedTuple):
     @property
     def id(self) -> str:
         """Of all its seeds."""
-        return digest([self.system, self.values])
+        return hash_json([self.system, self.values])
 
 
 def study(folder: Path, runs: int) -> None:
@@ -65,7 +65,7 @@ def study(folder: Path, runs: int) -> None:
         for seed in _FRESH:
             write.run(best, seed, "confirm", tested=True)
         systems[name] = _search(own, means, best)
-    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": digest(plan)}))
+    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
     (folder / "search.json").write_text(json.dumps({"systems": systems}))
 
 
@@ -73,7 +73,7 @@ class _Writer:
     """Writes records. Of a run's scores only the scores differ, so the other columns are made once."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], rng: np.random.Generator) -> None:
-        self._folder, self._plan, self._hash, self._rng = folder, plan, digest(plan), rng
+        self._folder, self._plan, self._hash, self._rng = folder, plan, hash_json(plan), rng
         rows = _QUERIES * _CANDIDATES
         self._relevant = np.tile(np.eye(1, _CANDIDATES, dtype=np.int8)[0], _QUERIES)
         self._hard = {split: rng.normal(0, 1, rows) for split in ("dev", "test")}
@@ -89,7 +89,7 @@ class _Writer:
 
     def run(self, one: Configuration, seed: int | None, role: str, tested: bool = False) -> float:
         """Writes a run and returns its development metric."""
-        key = digest([one.id, seed])
+        key = hash_json([one.id, seed])
         place = self._folder / "runs" / key
         place.mkdir(parents=True)
         curve = [{"instances": 320 * step, "train/loss": 0.7 * math.exp(-step / 30)} for step in range(100)]

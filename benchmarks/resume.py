@@ -21,21 +21,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from study.config.loader import Study, load
-from study.config.spaces import searched
+from study.config.loader import Study, load_study
+from study.config.spaces import count_proposals
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.records.run_store import Ledger
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Errand, Resolved
-from study.workflows.dry_run import show
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import ResolvedInputs, TrialRequest
+from study.workflows.dry_run import print_preview
 from trainables.specs.base import Environment
-from trainables.utils.checksums import sha256
+from trainables.utils.checksums import hash_file
 
 _QUERIES, _CANDIDATES = 200, 10
 _METRIC = "R10@1"
 _HERE = Environment(device="cpu", instruction_set="any", torch="2.13.0", transformers="5.23.0", numpy="2.4.6")
-_RESOLVED = Resolved("0" * 16, "sha256:0", Path("/nowhere"), _HERE)
+_RESOLVED = ResolvedInputs("0" * 16, "sha256:0", Path("/nowhere"), _HERE)
 
 
 def _study(folder: Path, configurations: int) -> Study:
@@ -48,7 +48,9 @@ def _study(folder: Path, configurations: int) -> Study:
     parts = [f"search.{name}={found}" for name, found in values.items()]
     parts += [f"search.trials.{name}={count}" for name, count in trials.items()]
     places = [f"output.folder={folder / 'study'}", f"cache.folder={folder / 'cache'}"]
-    return load("quick", [*parts, *places, "seeds=[1, 2, 3, 4, 5]", "search.parallel=50", "training.precision=fp32"])
+    return load_study(
+        "quick", [*parts, *places, "seeds=[1, 2, 3, 4, 5]", "search.parallel=50", "training.precision=fp32"]
+    )
 
 
 def _scores() -> pd.DataFrame:
@@ -65,34 +67,34 @@ def _scores() -> pd.DataFrame:
     )
 
 
-def _record(folder: Path, errand: Errand, scores: Path) -> None:
+def _record(folder: Path, errand: TrialRequest, scores: Path) -> None:
     """As a trial records it; the scores are a link to one file, under a name of their own."""
-    split, run_id = errand.split, errand.job.specification.id
+    split, run_id = errand.split, errand.trial.specification.id
     value = int(hashlib.sha256(run_id.encode()).hexdigest()[:8], 16) / 2**32
     summary: dict[str, Any] = {"state": "finished", f"{split}/{_METRIC}": value, "instances_trained": 1024}
     summary |= {"seconds" if split == "dev" else "test/seconds": 30.5, f"{split}/states_damaged": 0}
     summary[f"{split}/scores_sha256"] = _digest(scores)
     versions = dict.fromkeys(("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy"), "1.2.3")
     about = {"config": errand.labels, "versions": versions, "damaged": []}
-    place = record.scores_file(folder, run_id, split)
+    place = record.get_scores_path(folder, run_id, split)
     place.parent.mkdir(parents=True, exist_ok=True)
     os.link(scores, place)
-    record.write(folder, split, {"id": run_id, "state": "finished", "summary": summary} | about, None)
+    record.write_run_record(folder, split, {"id": run_id, "state": "finished", "summary": summary} | about, None)
 
 
 @lru_cache(maxsize=1)
 def _digest(scores: Path) -> str:
-    return sha256(scores)
+    return hash_file(scores)
 
 
-def _conduct(study: Study, scores: Path) -> Campaign:
+def _conduct(study: Study, scores: Path) -> StudyScheduler:
     """Runs the campaign to its end."""
-    campaign = Campaign(study, _RESOLVED, Ledger(study.folder), "0" * 16)
-    while not campaign.finished:
-        errand = campaign.next()
+    campaign = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16)
+    while not campaign.is_finished:
+        errand = campaign.pop_request()
         assert errand is not None
         _record(study.folder, errand, scores)
-        campaign.done(errand)
+        campaign.mark_ended(errand)
     return campaign
 
 
@@ -114,23 +116,23 @@ def main(configurations: int) -> None:
         _scores().to_parquet(Path(name, "scores.parquet"), index=False)
         started = time.perf_counter()
         campaign = _conduct(study, Path(name, "scores.parquet"))
-        searchlog.write(study.folder, campaign.log())
-        runs = len(campaign.ledger.ids())
-        print(f"{runs} recorded runs of {sum(searched(study).values())} searched configurations")
+        searchlog.write_search_log(study.folder, campaign.build_search_log())
+        runs = len(campaign.store.list_run_ids())
+        print(f"{runs} recorded runs of {sum(count_proposals(study).values())} searched configurations")
         print(f"  {'to decide them all, with records written':60} {time.perf_counter() - started:8.2f} s")
-        before = searchlog.read(study.folder)
+        before = searchlog.read_search_log(study.folder)
         for _ in range(3):
-            _timed("resume: records and scores checked", lambda: record.set_aside_damaged(study.folder, print))
-            _timed("ledger", lambda: Ledger(study.folder))
-            _timed("--plan", lambda: _quietly(lambda: show(study, False, False)))
+            _timed("resume: records and scores checked", lambda: record.set_aside_damaged_records(study.folder, print))
+            _timed("ledger", lambda: RunStore(study.folder))
+            _timed("--plan", lambda: _quietly(lambda: print_preview(study, False, False)))
             _timed(
                 "resume: ledger, and the campaign from its log",
-                lambda: Campaign(study, _RESOLVED, Ledger(study.folder), "0" * 16, before=before),
+                lambda: StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16, previous_log=before),
             )
         _timed("resume without the log: all proposals asked again", lambda: _conduct(study, Path(name, "-")))
-        ledger = Ledger(study.folder)
-        ids = ledger.ids()
-        _timed(f"every run's values of {_QUERIES} queries", lambda: [ledger.per_query(i, _METRIC) for i in ids])
+        ledger = RunStore(study.folder)
+        ids = ledger.list_run_ids()
+        _timed(f"every run's values of {_QUERIES} queries", lambda: [ledger.compute_per_query(i, _METRIC) for i in ids])
 
 
 if __name__ == "__main__":

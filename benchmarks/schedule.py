@@ -27,13 +27,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study.config.loader import Study, load
+from study.config.loader import Study, load_study
 from study.records import run_record as record
-from study.records.run_store import Ledger
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Errand, Resolved
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import ResolvedInputs, TrialRequest
 from trainables.specs.base import Environment
-from trainables.specs.stages import remembered
+from trainables.specs.checkpoints import plan_checkpoints
 
 _WORKERS = (1, 10, 100)
 _SAMPLER = 0.05
@@ -75,12 +75,12 @@ QUICK = Times(
 """37 runs of the quick study, two at once on two cores."""
 
 
-def _steps(campaign: Campaign, errand: Errand) -> list[tuple[int, str]]:
+def _steps(campaign: StudyScheduler, errand: TrialRequest) -> list[tuple[int, str]]:
     """Instances and key of the states that a run comes by."""
-    run = errand.job.specification
-    if run.training is None or errand.job.action == "test":
+    run = errand.trial.specification
+    if run.training is None or errand.trial.action == "test":
         return []
-    return list(zip(remembered(run, errand.job.cuts), campaign.stages(run), strict=True))
+    return list(zip(plan_checkpoints(run, errand.trial.cuts), campaign.list_checkpoint_keys(run), strict=True))
 
 
 class Phase:
@@ -99,8 +99,8 @@ class Simulation:
     """A study on so many places (none: as many as it likes)."""
 
     def __init__(self, study: Study, folder: Path, times: Times, seed: int, workers: int | None) -> None:
-        resolved = Resolved("fingerprint", "sha256:0", Path("/nowhere"), _HERE)
-        self.campaign = Campaign(study, resolved, Ledger(folder), "plan-hash")
+        resolved = ResolvedInputs("fingerprint", "sha256:0", Path("/nowhere"), _HERE)
+        self.campaign = StudyScheduler(study, resolved, RunStore(folder), "plan-hash")
         self._times, self._seed = times, seed
         self._free = workers if workers else sys.maxsize
         self._kept: set[str] = set()
@@ -110,10 +110,10 @@ class Simulation:
     def run(self) -> float:
         """Seconds until the study is finished."""
         now, numbers = 0.0, count()
-        moments: list[tuple[float, int, Errand, Generator[float | str]]] = []
-        waiting: dict[str, list[tuple[Errand, Generator[float | str]]]] = defaultdict(list)
+        moments: list[tuple[float, int, TrialRequest, Generator[float | str]]] = []
+        waiting: dict[str, list[tuple[TrialRequest, Generator[float | str]]]] = defaultdict(list)
         while True:
-            while self._free and (errand := self.campaign.next()) is not None:
+            while self._free and (errand := self.campaign.pop_request()) is not None:
                 self._free -= 1
                 heapq.heappush(moments, (now, next(numbers), errand, self._life(errand)))
             if not moments:
@@ -123,24 +123,24 @@ class Simulation:
             if isinstance(step, str):
                 waiting[step].append((errand, life))
             elif step is not None:
-                self.phases[errand.job.action].pieces.append(step)
+                self.phases[errand.trial.action].pieces.append(step)
                 heapq.heappush(moments, (now + step, next(numbers), errand, life))
             else:
                 self._end(errand)
-                self.phases[errand.job.action].end = now
+                self.phases[errand.trial.action].end = now
             for key in [key for key in waiting if key not in self._busy]:
                 for freed, its_life in waiting.pop(key):
                     heapq.heappush(moments, (now, next(numbers), freed, its_life))
-        assert self.campaign.finished
+        assert self.campaign.is_finished
         return now
 
-    def _life(self, errand: Errand) -> Generator[float | str]:
+    def _life(self, errand: TrialRequest) -> Generator[float | str]:
         """Seconds of each piece of a run's work, and keys of the stages that it waits for in between."""
-        run, times = errand.job.specification, self._times
+        run, times = errand.trial.specification, self._times
         if run.system == "sampler":
             yield _SAMPLER
             return
-        if errand.job.action == "test":
+        if errand.trial.action == "test":
             yield times.test * times.drawn(f"{self._seed}/test/{run.id}")
             return
         own = times.drawn(f"{self._seed}/{run.id}")
@@ -161,14 +161,14 @@ class Simulation:
             self._kept.add(key)
         yield times.evaluation * own
 
-    def _end(self, errand: Errand) -> None:
+    def _end(self, errand: TrialRequest) -> None:
         self._free += 1
-        run = errand.job.specification
+        run = errand.trial.specification
         value = int(hashlib.sha256(f"{self._seed}/{run.id}".encode()).hexdigest()[:8], 16) / 2**32
-        summary = {"state": "finished", f"{errand.split}/{errand.job.metric}": value}
+        summary = {"state": "finished", f"{errand.split}/{errand.trial.metric}": value}
         entry = {"id": run.id, "state": "finished", "config": errand.labels, "summary": summary}
-        record.write(self.campaign.ledger.folder, errand.split, entry, None)
-        self.campaign.done(errand)
+        record.write_run_record(self.campaign.store.folder, errand.split, entry, None)
+        self.campaign.mark_ended(errand)
 
 
 def simulated(study: Study, times: Times, seed: int, workers: int | None) -> tuple[float, Simulation]:
@@ -192,9 +192,9 @@ def studies() -> dict[str, Study]:
     large = [*fixed, "search.parallel=10", f"search.epsilon={[round(0.02 * i, 2) for i in range(1, 21)]}"]
     large += [f"search.trials.{name}=20" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
     made: dict[str, Callable[[], Study]] = {
-        "the quick study": lambda: load("quick", fixed),
-        "the papers' grid, 5 seeds": lambda: load("wsls-docstrings", fixed),
-        "20 proposals a variant, 10 at once": lambda: load("quick", large),
+        "the quick study": lambda: load_study("quick", fixed),
+        "the papers' grid, 5 seeds": lambda: load_study("wsls-docstrings", fixed),
+        "20 proposals a variant, 10 at once": lambda: load_study("quick", large),
     }
     return {name: make() for name, make in made.items()}
 

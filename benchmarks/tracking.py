@@ -18,24 +18,29 @@ from pathlib import Path
 from statistics import fmean, median
 
 from study.records import run_record as record
-from study.records.run_store import Ledger
-from study.tracking import Scribe, Tracking, TrackingMode
+from study.records.run_store import RunStore
+from study.tracking import Tracking, TrackingMode, WandbLogger
 from tests.wandb_server import Server
 
 
 def written(folder: Path, mode: TrackingMode) -> tuple[float, int]:
     """Seconds to write all evaluations of a study after the start of the scribe, and how many they are."""
-    ledger = Ledger(folder)
-    scribe = Scribe(Tracking(mode=mode, project="benchmark", folder=folder), print)
-    scribe.document("plan")
-    if not scribe.settle():
-        raise RuntimeError(scribe.reason)
-    wanted = [(run_id, split) for run_id in ledger.ids() for split in record.SPLITS if ledger.finished(run_id, split)]
+    ledger = RunStore(folder)
+    scribe = WandbLogger(Tracking(mode=mode, project="benchmark", folder=folder), print)
+    scribe.log_document("plan")
+    if not scribe.flush():
+        raise RuntimeError(scribe.failure_reason)
+    wanted = [
+        (run_id, split)
+        for run_id in ledger.list_run_ids()
+        for split in record.SPLITS
+        if ledger.is_finished(run_id, split)
+    ]
     started = time.monotonic()
     for run_id, split in wanted:
-        scribe.evaluation(run_id, split)
-    if not scribe.settle():
-        raise RuntimeError(scribe.reason)
+        scribe.log_evaluation(run_id, split)
+    if not scribe.flush():
+        raise RuntimeError(scribe.failure_reason)
     seconds = time.monotonic() - started
     scribe.close()
     return seconds, len(wanted)

@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from search_spaces.space import Grid, Trial, choose
-from trainables.curriculum.pacing import canonical
+from search_spaces.space import Grid, Suggester, suggest_value
+from trainables.curriculum.pacing import canonicalize_pacing
 from trainables.curriculum.settings import CurriculumSettings
 
-NAMES = ("pacing", "score", "delta", "duration")
-DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*NAMES})
+PARAM_NAMES = ("pacing", "score", "delta", "duration")
+DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*PARAM_NAMES})
 """Untuned values: those of Penha and Hauff (2020), section 4, and what was best there for MSDialog."""
 
 
-def paced(name: str) -> str:
+def parse_pacing(name: str) -> str:
     """The name that identifies a pacing function; ValueError for others, and for the one that is no curriculum."""
-    if canonical(name) == "standard":
+    if canonicalize_pacing(name) == "standard":
         raise ValueError("no pacing function of a curriculum, but the baseline, which every study has")
-    return canonical(name)
+    return canonicalize_pacing(name)
 
 
-def curriculum(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:
+def suggest_curriculum(trial: Suggester, grid: Grid) -> tuple[tuple[str, Any], ...]:
     """The hyperparameters of a curriculum and their values, in the order of asking; none where there is no grid.
 
     The pacing function step has thirds of its own, whatever delta.
@@ -29,15 +29,15 @@ def curriculum(trial: Trial, grid: Grid) -> tuple[tuple[str, Any], ...]:
     """
     if not grid:
         return ()
-    found = {name: choose(trial, name, grid[name]) for name in ("pacing", "score")}
+    found = {name: suggest_value(trial, name, grid[name]) for name in ("pacing", "score")}
     if found["pacing"] != "step":
-        found["delta"] = choose(trial, "delta", grid["delta"])
-    return (*found.items(), ("duration", choose(trial, "duration", grid["duration"])))
+        found["delta"] = suggest_value(trial, "delta", grid["delta"])
+    return (*found.items(), ("duration", suggest_value(trial, "duration", grid["duration"])))
 
 
-def defaults(grid: Grid) -> tuple[tuple[str, Any], ...]:
+def get_default_curriculum(grid: Grid) -> tuple[tuple[str, Any], ...]:
     """The untuned hyperparameters: the published value of each where the grid has it, else the grid's first."""
     found = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
     if found.get("pacing") == "step":
         del found["delta"]
-    return tuple((name, found[name]) for name in NAMES if name in found)
+    return tuple((name, found[name]) for name in PARAM_NAMES if name in found)

@@ -5,109 +5,115 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.curriculum import paced
-from search_spaces.registry import Disagreement, Kind, Sections
+from search_spaces.curriculum import parse_pacing
+from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.settings import (
     AnalysisSettings,
+    BaseHyperparameters,
     SearchSettings,
     Shares,
-    Values,
-    described,
-    increasing,
+    check_increasing,
+    expect,
 )
-from trainables.curriculum.scores import ScoreName
+from trainables.curriculum.scores import DifficultyScoreName
 from trainables.smoothing.schedules import VARIANTS
-from trainables.specs.ranker import ModelSettings, RunSpecification, TaskSettings, TrainingSettings, VariantSettings
-from trainables.utils.settings import Positive
+from trainables.specs.ranker import (
+    LabelSmoothing,
+    RankerModelSettings,
+    RankerRunSpec,
+    RankerTaskSettings,
+    RankerTrainingSettings,
+)
+from trainables.utils.settings import PositiveInt
 
-_SIMILARITY = "STS"
+_SIMILARITY_PREFIX = "STS"
 """What metrics of sentence pairs begin with."""
 
 
-class RankingSearch(SearchSettings):
+class RankerSearchSettings(SearchSettings):
     """What is searched of rankers."""
 
-    strengths: ClassVar[tuple[str, ...]] = ("epsilon",)
-    optimised: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
+    smoothing_params: ClassVar[tuple[str, ...]] = ("epsilon",)
+    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
 
     epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
     """Strengths of the smoothing."""
     negatives: Annotated[
-        tuple[Positive, ...],
-        AfterValidator(increasing),
-        described("a list of increasing whole numbers, e.g. [1, 3]"),
+        tuple[PositiveInt, ...],
+        AfterValidator(check_increasing),
+        expect("a list of increasing whole numbers, e.g. [1, 3]"),
     ] = ()
     """The same for training.negatives."""
 
 
-class RankingValues(Values):
+class RankerHyperparameters(BaseHyperparameters):
     """The hyperparameters of a ranker."""
 
     epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
-    negatives: Positive | None = None
-    pacing: Annotated[str, AfterValidator(paced)] | None = None
-    score: ScoreName | None = None
+    negatives: PositiveInt | None = None
+    pacing: Annotated[str, AfterValidator(parse_pacing)] | None = None
+    score: DifficultyScoreName | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     duration: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
-class RankingStudy(Protocol):
+class RankerStudySettings(Protocol):
     """What is read here of a study."""
 
     @property
     def variants(self) -> tuple[str, ...]: ...
     @property
-    def task(self) -> TaskSettings: ...
+    def task(self) -> RankerTaskSettings: ...
     @property
-    def training(self) -> TrainingSettings: ...
+    def training(self) -> RankerTrainingSettings: ...
     @property
-    def search(self) -> RankingSearch: ...
+    def search(self) -> RankerSearchSettings: ...
     @property
     def analysis(self) -> AnalysisSettings: ...
     @property
     def curriculum(self) -> Any: ...
 
 
-def _misfits(training: TrainingSettings, task: TaskSettings) -> Iterator[Disagreement]:
+def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
     group = 1 + training.negatives
     if training.batch_size % group:
         works = max(1, (training.batch_size + group // 2) // group) * group
         expected = f"a multiple of 1 + training.negatives = {group}; {works} works"
         yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
-    if training.negatives >= task.candidates_of("train"):
+    if training.negatives >= task.get_candidates_per_query("train"):
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
-        expected = f"fewer than {key} = {task.candidates_of('train')}"
+        expected = f"fewer than {key} = {task.get_candidates_per_query('train')}"
         yield "training.negatives", training.negatives, expected, (key,)
-    if training.checkpoint != "last" and not _fits(training.checkpoint, task.candidates):
+    if training.checkpoint != "last" and not _is_usable_metric(training.checkpoint, task.candidates):
         expected = f"last, or R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
         yield "training.checkpoint", training.checkpoint, expected, ("task.candidates",)
 
 
-def _disagreements(study: RankingStudy) -> Iterator[Disagreement]:
+def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     task, search = study.task, study.search
     weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
     if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
         expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     if study.curriculum.variants:
-        yield from _orderly(study.training)
+        yield from _check_curriculum_training(study.training)
     fitting = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
     for other in search.objectives[1:]:
-        if not _fits(other, task.candidates):
+        if not _is_usable_metric(other, task.candidates):
             yield "search.objectives", other, fitting, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
-        if search.negatives and negatives >= task.candidates_of("train"):
-            expected = f"fewer than task.candidates = {task.candidates_of('train')}"
+        if search.negatives and negatives >= task.get_candidates_per_query("train"):
+            expected = f"fewer than task.candidates = {task.get_candidates_per_query('train')}"
             yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
         for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
             if size % (1 + negatives):
                 expected = f"multiples of 1 + negatives, {size} is none of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
-    if not _fits(study.analysis.metric, task.candidates):
+    if not _is_usable_metric(study.analysis.metric, task.candidates):
         yield "analysis.metric", study.analysis.metric, fitting, ("task.candidates",)
 
 
-def _orderly(training: TrainingSettings) -> Iterator[Disagreement]:
+def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:
     if training.sampling != "uniform":
         expected = '"uniform": with curricula the baseline must sample as they do, so that only the order differs'
         yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
@@ -116,25 +122,27 @@ def _orderly(training: TrainingSettings) -> Iterator[Disagreement]:
         yield "training.batching", training.batching, expected, ("curriculum.variants",)
 
 
-def _fits(metric: str, candidates: int) -> bool:
+def _is_usable_metric(metric: str, candidates: int) -> bool:
     """Whether it is of rankings, and can tell those of so many candidates apart."""
     n, _, k = metric[1:].partition("@")
-    if metric.partition("/")[0] == _SIMILARITY:
+    if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False
     return not n.isdecimal() or (int(n) == candidates and int(k) < candidates)
 
 
-KIND = Kind(
-    specification=RunSpecification,
-    smoothing=VariantSettings,
-    sections=Sections(TaskSettings, ModelSettings, TrainingSettings, RankingSearch, AnalysisSettings),
-    values=RankingValues,
+STUDY_TYPE = StudyType(
+    specification=RankerRunSpec,
+    smoothing=LabelSmoothing,
+    sections=ConfigSections(
+        RankerTaskSettings, RankerModelSettings, RankerTrainingSettings, RankerSearchSettings, AnalysisSettings
+    ),
+    hyperparameter_schema=RankerHyperparameters,
     variants=VARIANTS,
-    proposals={"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3},
-    untuned={"epsilon": 0.2},
-    orders={"BM25": "sampler"},
+    default_n_configurations={"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3},
+    defaults={"epsilon": 0.2},
+    reference_rankings={"BM25": "sampler"},
     comparisons=(("T-WSLS", "T-LS"),),
-    misfits=_misfits,
-    disagreements=_disagreements,
-    curricula=True,
+    check_training=_check_training,
+    check_study=_check_study,
+    has_curricula=True,
 )

@@ -1,6 +1,6 @@
 """What a study knows of what it trains. Loads neither torch nor numpy.
 
-A trainable has a module here that provides `KIND`, found by the trainable's name in `KINDS`: that line, the module and
+A trainable has a module here that provides `STUDY_TYPE`, found by the trainable's name in `STUDY_TYPES`: that line, the module and
 the trainable's own are all that it takes.
 """
 
@@ -11,43 +11,43 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from search_spaces.settings import AnalysisSettings, SearchSettings, Values
+from search_spaces.settings import AnalysisSettings, BaseHyperparameters, SearchSettings
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES, Variant
-from trainables.specs.base import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
-from trainables.specs.plugin import Trainable, of
+from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
+from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError
 
-KINDS = {
+STUDY_TYPES = {
     "cross-encoder": "search_spaces.ranker",
     "sentence-encoder": "search_spaces.sentence_encoder",
 }
 """Name of a trainable -> module of its kind, imported when first used. A study that names none has the first."""
-DEFAULT = next(iter(KINDS))
-Disagreement = tuple[str, object, str, tuple[str, ...]]
+DEFAULT_STUDY_TYPE = next(iter(STUDY_TYPES))
+ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
 
-def _none(*about: Any) -> Iterator[Disagreement]:
+def _check_nothing(*about: Any) -> Iterator[ConfigError]:
     return iter(())
 
 
-def _one_metric(study: Any) -> tuple[str, ...]:
+def _list_no_metrics(study: Any) -> tuple[str, ...]:
     return ()
 
 
 @dataclass(frozen=True)
-class Sections:
+class ConfigSections:
     """The sections of a study's file that are not the same for every trainable."""
 
-    task: type[CommonTask]
-    model: type[CommonModel]
-    training: type[CommonTraining]
+    task: type[BaseTaskSettings]
+    model: type[BaseModelSettings]
+    training: type[BaseTrainingSettings]
     search: type[SearchSettings]
     analysis: type[AnalysisSettings]
 
 
 @dataclass(frozen=True)
-class Kind:
+class StudyType:
     """A trainable as studies see it.
 
     Attributes:
@@ -70,20 +70,20 @@ class Kind:
         UserError: a row of a table lacks something, such as a variant its number of proposals.
     """
 
-    specification: type[Specification]
-    smoothing: type[Smoothing]
-    sections: Sections
-    values: type[Values]
+    specification: type[RunSpec]
+    smoothing: type[BaseSmoothing]
+    sections: ConfigSections
+    hyperparameter_schema: type[BaseHyperparameters]
     variants: Mapping[str, Variant]
-    proposals: Mapping[str, int]
-    untuned: Mapping[str, Any]
-    orders: Mapping[str, str]
+    default_n_configurations: Mapping[str, int]
+    defaults: Mapping[str, Any]
+    reference_rankings: Mapping[str, str]
     comparisons: tuple[tuple[str, str], ...] = ()
-    metrics: Callable[[Any], tuple[str, ...]] = _one_metric
+    list_metrics: Callable[[Any], tuple[str, ...]] = _list_no_metrics
     unit: str = "query"
-    misfits: Callable[[Any, Any], Iterator[Disagreement]] = _none
-    disagreements: Callable[[Any], Iterator[Disagreement]] = _none
-    curricula: bool = False
+    check_training: Callable[[Any, Any], Iterator[ConfigError]] = _check_nothing
+    check_study: Callable[[Any], Iterator[ConfigError]] = _check_nothing
+    has_curricula: bool = False
 
     def __post_init__(self) -> None:
         """Checks the tables, which whoever adds a variant or a hyperparameter writes by hand."""
@@ -96,16 +96,16 @@ class Kind:
                 expected = f"one of {', '.join(SCHEDULES)}, each with a line in SCHEDULE_SETTINGS"
                 raise UserError(here, f"the schedule {row.schedule!r}", expected)
             try:
-                self.smoothed(name, {})
+                self.make_smoothing(name, {})
             except ValidationError as error:
                 expected = error.errors()[0]["msg"].removeprefix("Input should be ")
                 raise UserError(here, f"the distribution {row.distribution!r}", expected) from error
-            if not isinstance(self.proposals.get(name), int):
-                raise UserError(here, "no number of configurations", f"a line for {name} in proposals")
-        for name in self.sections.search.strengths:
-            fields = self.sections.search.model_fields.keys() & self.values.model_fields.keys()
-            if name not in fields or name not in self.untuned:
-                expected = "a field in the search's settings and in values, and an untuned value"
+            if not isinstance(self.default_n_configurations.get(name), int):
+                raise UserError(here, "no number of configurations", f"a line for {name} in default_n_configurations")
+        for name in self.sections.search.smoothing_params:
+            fields = self.sections.search.model_fields.keys() & self.hyperparameter_schema.model_fields.keys()
+            if name not in fields or name not in self.defaults:
+                expected = "a field in the search's settings and in hyperparameter_schema, and a line in defaults"
                 raise UserError(f"{where}, hyperparameter {name}", "incomplete", expected)
 
     @property
@@ -114,33 +114,35 @@ class Kind:
         return next(iter(self.variants))
 
     @property
-    def strength(self) -> str:
+    def strength_name(self) -> str:
         """The hyperparameter that a schedule moves."""
-        return next(iter(self.untuned))
+        return next(iter(self.defaults))
 
     @property
-    def hyperparameters(self) -> tuple[str, ...]:
+    def hyperparameter_names(self) -> tuple[str, ...]:
         """The names of all, the strength first."""
-        return self.strength, *(name for name in self.values.model_fields if name != self.strength)
+        return self.strength_name, *(
+            name for name in self.hyperparameter_schema.model_fields if name != self.strength_name
+        )
 
     @property
-    def trainable(self) -> Trainable:
+    def trainable(self) -> TrainablePlugin:
         """How its runs and its data are made."""
-        return of(self.specification)
+        return get_trainable(self.specification)
 
-    def smoothed(self, variant: str, values: Mapping[str, Any]) -> Smoothing:
+    def make_smoothing(self, variant: str, values: Mapping[str, Any]) -> BaseSmoothing:
         """The settings of a variant at these values of its hyperparameters; the baseline takes none."""
         distribution, schedule = self.variants[variant]
         return self.smoothing.model_validate({"distribution": distribution, "schedule": schedule, **values})
 
 
-def kind(name: str) -> Kind:
+def get_study_type(name: str) -> StudyType:
     """The kind of this name.
 
     Raises:
         ValueError: there is none.
     """
-    if name not in KINDS:
-        raise ValueError(f"one of {', '.join(KINDS)}")
-    found: Kind = import_module(KINDS[name]).KIND
+    if name not in STUDY_TYPES:
+        raise ValueError(f"one of {', '.join(STUDY_TYPES)}")
+    found: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
     return found

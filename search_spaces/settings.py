@@ -10,15 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, Field, WrapValidator
 
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS
-from trainables.utils.settings import Plural, Positive, Settings
+from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 
-EndingName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
+DecayingScheduleName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-_RECALL = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
+_RECALL_PATTERN = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
 """Whether its k is too large for its n, `study.config.validation` says."""
 
 
-def described(expected: str) -> WrapValidator:
+def expect(expected: str) -> WrapValidator:
     """Whatever fails inside, the message is `expected` and the value is the whole field's."""
 
     def validate(value: Any, inner: Any) -> Any:
@@ -30,58 +30,58 @@ def described(expected: str) -> WrapValidator:
     return WrapValidator(validate)
 
 
-def _metric(name: str, of_ranks: bool = False) -> str:
+def _check_metric(name: str, ranks_only: bool = False) -> str:
     """`name`, if it is a metric, and every system has it query by query where that is asked; ValueError otherwise."""
-    if not re.fullmatch(_RECALL, name):
-        from trainables.metrics import measure  # numpy, which most studies load without
+    if not re.fullmatch(_RECALL_PATTERN, name):
+        from trainables.metrics import get_measure  # numpy, which most studies load without
 
-        if of_ranks and not measure(name).ranks:
+        if ranks_only and not get_measure(name).is_rank_based:
             raise ValueError
-        measure(name)
+        get_measure(name)
     return name
 
 
-def _metric_of_ranks(name: str) -> str:
-    return _metric(name, of_ranks=True)
+def _check_rank_metric(name: str) -> str:
+    return _check_metric(name, ranks_only=True)
 
 
-Metric = Annotated[str, AfterValidator(_metric)]
-RankMetric = Annotated[str, AfterValidator(_metric_of_ranks)]
+Metric = Annotated[str, AfterValidator(_check_metric)]
+RankMetric = Annotated[str, AfterValidator(_check_rank_metric)]
 
 
-def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def check_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """`values`, if there are any and no two are equal; ValueError otherwise."""
     if not values or len(set(values)) < len(values):
         raise ValueError
     return values
 
 
-def increasing(values: tuple[float, ...]) -> tuple[float, ...]:
+def check_increasing(values: tuple[float, ...]) -> tuple[float, ...]:
     """`values`, if each is above the one before it; ValueError otherwise."""
     if len(set(values)) < len(values) or list(values) != sorted(values):
         raise ValueError
     return values
 
 
-def some(values: tuple[float, ...]) -> tuple[float, ...]:
+def check_not_empty(values: tuple[float, ...]) -> tuple[float, ...]:
     """`values`, if there are any; ValueError otherwise."""
     if not values:
         raise ValueError
     return values
 
 
-Above0 = Annotated[float, Field(gt=0, lt=math.inf)]
-Numbers = Annotated[
-    tuple[Above0, ...],
-    AfterValidator(increasing),
-    AfterValidator(some),
-    described("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
+PositiveNumber = Annotated[float, Field(gt=0, lt=math.inf)]
+PositiveNumbers = Annotated[
+    tuple[PositiveNumber, ...],
+    AfterValidator(check_increasing),
+    AfterValidator(check_not_empty),
+    expect("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
 ]
 Shares = Annotated[
     tuple[Annotated[float, Field(gt=0, le=1)], ...],
-    AfterValidator(increasing),
-    AfterValidator(some),
-    described("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
+    AfterValidator(check_increasing),
+    AfterValidator(check_not_empty),
+    expect("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
 ]
 
 
@@ -91,16 +91,16 @@ class SearchSettings(Settings):
     A subclass has a field of values for each of its `strengths` and of what is `optimised`.
     """
 
-    trials: dict[str, Positive] = Field(default={})
+    trials: dict[str, PositiveInt] = Field(default={})
     """Configurations proposed for a system; systems left out have the default of their variant."""
-    hours: Above0 | None = None
+    hours: PositiveNumber | None = None
     """No round of proposals begins after the study has run for so long, all its starts counted; what a study then finds
     depends on the machine's speed."""
-    gpu_hours: Above0 | None = None
+    gpu_hours: PositiveNumber | None = None
     """The same for the GPU time of all its runs."""
     parallel: Annotated[
-        Positive,
-        described(
+        PositiveInt,
+        expect(
             "a whole number from 1 on: configurations proposed in a round. Results depend on it, and "
             "resources.concurrent is how many trials run at once"
         ),
@@ -113,7 +113,7 @@ class SearchSettings(Settings):
     """Seed of the sampler."""
     objectives: Annotated[
         tuple[Metric, ...],
-        described('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
+        expect('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
     ] = ()
     """Several: a Pareto search, whose winner is the best of its front by the first; none: analysis.metric alone. Beside
     the metrics that analysis.metric may be: Brier, NLL, ECE and Spearman."""
@@ -122,68 +122,68 @@ class SearchSettings(Settings):
     those that are as good as the best, .005 to .044 are dropped (measured by benchmarks/race.py: 12 configurations, 5
     or 10 seeds, seeds' standard deviation 0 to .01)."""
     schedule: Annotated[
-        tuple[EndingName, ...],
-        AfterValidator(distinct),
-        described(f"a list of distinct names out of {', '.join(get_args(EndingName))}"),
+        tuple[DecayingScheduleName, ...],
+        AfterValidator(check_distinct),
+        expect(f"a list of distinct names out of {', '.join(get_args(DecayingScheduleName))}"),
     ] = ("two_stage",)
     """How the smoothing of two-stage variants ends."""
     switch: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
-        AfterValidator(increasing),
-        AfterValidator(some),
-        described("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
+        AfterValidator(check_increasing),
+        AfterValidator(check_not_empty),
+        expect("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
     ] = (0.25, 0.5, 0.75)
     """Switch points of the schedule two_stage, as share of training."""
     end: Shares = (0.8,)
     """Where the schedule linear reaches 0, as share of training."""
-    rate: Numbers = (5.0,)
+    rate: PositiveNumbers = (5.0,)
     """Of the schedule exponential: the strength falls by exp(-rate) over the training."""
-    a: Numbers = (2.0,)
+    a: PositiveNumbers = (2.0,)
     """First parameter of the schedule beta."""
-    b: Numbers = (2.0,)
+    b: PositiveNumbers = (2.0,)
     """Second parameter of the schedule beta."""
     learning_rate: Annotated[
-        tuple[Above0, ...],
-        AfterValidator(increasing),
-        described("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
+        tuple[PositiveNumber, ...],
+        AfterValidator(check_increasing),
+        expect("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
     ] = ()
     """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
     batch_size: Annotated[
-        tuple[Plural, ...],
-        AfterValidator(increasing),
-        described("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
+        tuple[AtLeastTwo, ...],
+        AfterValidator(check_increasing),
+        expect("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
     ] = ()
     """The same for training.batch_size."""
 
-    strengths: ClassVar[tuple[str, ...]] = ()
+    smoothing_params: ClassVar[tuple[str, ...]] = ()
     """Hyperparameters that smoothing has whether or not it ends, in the order of asking."""
-    optimised: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
+    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
     """Settings of training that may be searched, in the order of asking."""
 
     @property
-    def smoothing(self) -> dict[str, tuple[Any, ...]]:
+    def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
         """The values of every setting of smoothing, by name."""
-        names = (*self.strengths, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
+        names = (*self.smoothing_params, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
         return {name: getattr(self, name) for name in names}
 
     @property
-    def optimisation(self) -> dict[str, tuple[Any, ...]]:
+    def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
         """The values of the settings of training that are searched, by name."""
-        return {name: found for name in self.optimised if (found := getattr(self, name))}
+        return {name: found for name in self.optimisation_params if (found := getattr(self, name))}
 
 
-class Values(Settings):
+class BaseHyperparameters(Settings):
     """The hyperparameters that one configuration may name, and their ranges; None: not named. Here those that every
     trainable has."""
 
-    schedule: EndingName | None = None
+    schedule: DecayingScheduleName | None = None
     switch: Annotated[float, Field(gt=0, lt=1)] | None = None
     end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: Above0 | None = None
-    a: Above0 | None = None
-    b: Above0 | None = None
-    learning_rate: Above0 | None = None
-    batch_size: Plural | None = None
+    rate: PositiveNumber | None = None
+    a: PositiveNumber | None = None
+    b: PositiveNumber | None = None
+    learning_rate: PositiveNumber | None = None
+    batch_size: AtLeastTwo | None = None
 
 
 class ConfirmSettings(Settings):
@@ -191,7 +191,7 @@ class ConfirmSettings(Settings):
 
     seeds: Annotated[
         tuple[Seed, ...],
-        described("a list of distinct whole numbers that are not among seeds, e.g. [101, 102, 103], or []"),
+        expect("a list of distinct whole numbers that are not among seeds, e.g. [101, 102, 103], or []"),
     ] = ()
     """Fresh seeds, with which each winner, its untuned default and the baseline are run again; the test set then judges
     those runs. None: the runs of the search go to the test set."""
@@ -202,7 +202,7 @@ class AnalysisSettings(Settings):
 
     metric: Annotated[
         RankMetric,
-        described("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
+        expect("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
     ] = "R10@1"
     """R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
     relevant one, where less is better."""

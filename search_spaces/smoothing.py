@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from search_spaces.space import Grid, Trial, choose
+from search_spaces.space import Grid, Suggester, suggest_value
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, Variant
 
-ENDINGS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
+SCHEDULE_DEFAULTS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
 """Settings of schedules and their published values."""
 
 
-def smoothing(trial: Trial, cell: Variant, strengths: Iterable[str], grid: Grid) -> tuple[tuple[str, Any], ...]:
+def suggest_smoothing(
+    trial: Suggester, variant: Variant, smoothing_params: Iterable[str], grid: Grid
+) -> tuple[tuple[str, Any], ...]:
     """The hyperparameters of a variant and their values, in the order of asking.
 
     A variant of constant strength has those that say how it smooths; one whose smoothing ends has also the schedule by
@@ -22,16 +24,18 @@ def smoothing(trial: Trial, cell: Variant, strengths: Iterable[str], grid: Grid)
         strengths: names of the hyperparameters that say how it smooths.
         grid: values of these, of the schedule, and of each setting of those schedules.
     """
-    if cell.distribution == "none":
+    if variant.distribution == "none":
         return ()
-    found: dict[str, Any] = {name: choose(trial, name, grid[name]) for name in strengths}
-    if cell.schedule != "constant":
-        found["schedule"] = choose(trial, "schedule", grid["schedule"])
-        found |= {name: choose(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
+    found: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
+    if variant.schedule != "constant":
+        found["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
+        found |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
     return tuple(found.items())
 
 
-def defaults(cell: Variant, untuned: Mapping[str, Any], grid: Grid) -> list[dict[str, Any]]:
+def list_default_smoothings(
+    variant: Variant, smoothing_defaults: Mapping[str, Any], grid: Grid
+) -> list[dict[str, Any]]:
     """The untuned hyperparameters of a variant, one set a schedule of the grid, its own before others.
 
     Args:
@@ -39,9 +43,9 @@ def defaults(cell: Variant, untuned: Mapping[str, Any], grid: Grid) -> list[dict
         untuned: published values of the hyperparameters that say how it smooths.
         grid: values of the schedule.
     """
-    if cell.distribution == "none":
+    if variant.distribution == "none":
         return [{}]
-    if cell.schedule == "constant":
-        return [dict(untuned)]
-    names = sorted(grid["schedule"], key=lambda name: name != cell.schedule)
-    return [dict(untuned) | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]
+    if variant.schedule == "constant":
+        return [dict(smoothing_defaults)]
+    names = sorted(grid["schedule"], key=lambda name: name != variant.schedule)
+    return [dict(smoothing_defaults) | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]

@@ -10,7 +10,7 @@ Grid = Mapping[str, Sequence[Any]]
 """Name of a hyperparameter -> the values it may take; numbers are in increasing order."""
 
 
-class Trial(Protocol):
+class Suggester(Protocol):
     """Who answers; `optuna.Trial` does."""
 
     def suggest_int(self, name: str, low: int, high: int) -> int:
@@ -20,7 +20,7 @@ class Trial(Protocol):
         """One of the choices."""
 
 
-class Point(NamedTuple):
+class Params(NamedTuple):
     """A configuration's hyperparameters: those of the smoothing, those of the optimisation that are searched, and those
     of its curriculum."""
 
@@ -34,10 +34,10 @@ class Point(NamedTuple):
         return dict(self.smoothing + self.optimisation + self.curriculum)
 
 
-Space = Callable[[Trial], Point]
+Space = Callable[[Suggester], Params]
 
 
-def choose(trial: Trial, name: str, values: Sequence[Any]) -> Any:
+def suggest_value(trial: Suggester, name: str, values: Sequence[Any]) -> Any:
     """One of the values.
 
     A number is asked for by its place, so that the sampler knows which values are neighbours however they are spaced;
@@ -50,55 +50,55 @@ def choose(trial: Trial, name: str, values: Sequence[Any]) -> Any:
     return values[trial.suggest_int(name, 0, len(values) - 1)]
 
 
-def places(point: Point, grid: Grid) -> dict[str, Any]:
+def to_suggestions(params: Params, grid: Grid) -> dict[str, Any]:
     """What a trial must answer to arrive at this point."""
-    found = {name: value for name, value in point.values.items() if len(grid[name]) > 1}
+    found = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
     return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in found.items()}
 
 
-class _Walk:
+class _EnumeratingSuggester:
     """Answers with the places it was given, then with first places; notes how many there were each time."""
 
-    def __init__(self, given: Sequence[int]) -> None:
-        self._given, self.taken, self.sizes = given, list[int](), list[int]()
+    def __init__(self, prefix: Sequence[int]) -> None:
+        self._prefix, self.answers, self.sizes = prefix, list[int](), list[int]()
 
     def suggest_int(self, name: str, low: int, high: int) -> int:
-        return low + self._place(high - low + 1)
+        return low + self._answer(high - low + 1)
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        return choices[self._place(len(choices))]
+        return choices[self._answer(len(choices))]
 
-    def _place(self, size: int) -> int:
-        place = self._given[len(self.taken)] if len(self.taken) < len(self._given) else 0
-        self.taken.append(place)
+    def _answer(self, size: int) -> int:
+        place = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
+        self.answers.append(place)
         self.sizes.append(size)
         return place
 
 
-def points(space: Space) -> Iterator[Point]:
+def enumerate_space(space: Space) -> Iterator[Params]:
     """Every point of the space, once."""
     following: list[int] | None = []
     while following is not None:
-        walk = _Walk(following)
+        walk = _EnumeratingSuggester(following)
         yield space(walk)
-        taken, sizes = walk.taken, walk.sizes
+        taken, sizes = walk.answers, walk.sizes
         while taken and taken[-1] == sizes[len(taken) - 1] - 1:
             taken.pop()
         following = [*taken[:-1], taken[-1] + 1] if taken else None
 
 
-def values(found: Iterable[Point]) -> dict[str, list[Any]]:
+def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
     """The values that each hyperparameter takes among some points, by name, in the order in which they come."""
     taken: dict[str, dict[Any, None]] = {}
-    for point in found:
+    for point in configurations:
         for name, value in point.values.items():
             taken.setdefault(name, {})[value] = None
     return {name: list(own) for name, own in taken.items()}
 
 
-def branches(found: Iterable[Point]) -> list[list[Point]]:
+def split_into_branches(configurations: Iterable[Params]) -> list[list[Params]]:
     """Points parted by which hyperparameters they have: within a branch all values can be combined."""
-    parted: dict[tuple[str, ...], list[Point]] = {}
-    for point in found:
+    parted: dict[tuple[str, ...], list[Params]] = {}
+    for point in configurations:
         parted.setdefault(tuple(point.values), []).append(point)
     return list(parted.values())

@@ -7,7 +7,7 @@ hyperparameters, the metric against epsilon, cost and failures. Saved again it r
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.catch("study.dashboard")
+    interruption.handle_signals("study.dashboard")
 
 import json
 import os
@@ -16,38 +16,38 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
-from study.config.loader import load
+from study.config.loader import load_study
 from study.config.schema import Study
-from study.utils.error_text import of_server
-from trainables.utils.cli import Parser, complain, show
+from study.utils.error_text import summarize_server_error
+from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status: 0 done, 2 bad input, 1 anything else."""
-    options = _parser().parse_intermixed_args(argv)
+    options = _build_parser().parse_intermixed_args(argv)
     try:
         name, overrides = split_arguments(options.arguments)
-        study = load(name, overrides)
+        study = load_study(name, overrides)
         if options.json is None:
-            show(_save(study))
+            print_escaped(_save_dashboard(study))
         else:
-            _write(study, options.json)
+            _export_json(study, options.json)
         sys.stdout.flush()
         return 0
     except UserError as error:
-        complain("study.dashboard", error)
+        print_error("study.dashboard", error)
         return 2
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        complain("study.dashboard", f"{of_server(error)[:300]}; --json FILE needs no server")
+        print_error("study.dashboard", f"{summarize_server_error(error)[:300]}; --json FILE needs no server")
         return 1
 
 
-def _parser() -> Parser:
+def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.dashboard",
         description="Saves the dashboard of a study in its Weights & Biases project, and prints where it is. The same "
@@ -58,27 +58,27 @@ def _parser() -> Parser:
     return parser
 
 
-def _write(study: Study, file: str) -> None:
+def _export_json(study: Study, file: str) -> None:
     _check_installed()
-    from study.wandb_workspace.workspace import as_json, workspace
+    from study.wandb_workspace.workspace import as_json, build_workspace
 
-    made = as_json(workspace(study, study.tracking.entity or ""))
+    content = as_json(build_workspace(study, study.tracking.entity or ""))
     if file == "-":
-        show(json.dumps(made, indent=1, sort_keys=True))
+        print_escaped(json.dumps(content, indent=1, sort_keys=True))
         return
     path = Path(file).expanduser()
     try:
-        write_json(path, made)
+        write_json(path, content)
     except OSError as error:
         raise UserError(f"--json: {file}", error.strerror, "a file that can be written") from error
 
 
-def _save(study: Study) -> str:
+def _save_dashboard(study: Study) -> str:
     _check_installed()
     os.environ["WANDB_SILENT"] = "true"  # it asks nothing either
-    from study.wandb_workspace.workspace import save
+    from study.wandb_workspace.workspace import save_workspace
 
-    return save(study, study.tracking.entity)
+    return save_workspace(study, study.tracking.entity)
 
 
 def _check_installed() -> None:
@@ -89,4 +89,4 @@ def _check_installed() -> None:
 
 
 if __name__ == "__main__":
-    interruption.run(main)
+    interruption.run_command(main)

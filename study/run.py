@@ -6,7 +6,7 @@ Only what a command needs is imported: --help, --list and --plan load neither to
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.catch("study.run")  # before anything that takes time to import
+    interruption.handle_signals("study.run")  # before anything that takes time to import
 
 import argparse
 import errno
@@ -18,68 +18,70 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
-from study.config.loader import Study, known_keys, load, shipped
-from study.utils.error_text import IncompleteError, story, unwritable
+from study.config.loader import Study, list_known_keys, list_shipped_studies, load_study
+from study.utils.error_text import IncompleteError, format_redacted_traceback, is_disk_full
 from trainables.utils.checksums import DamagedError
-from trainables.utils.cli import Parser, complain, show
+from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import MachineError, UserError
 from trainables.utils.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status: 0 done, 2 bad input, 1 anything else."""
-    options = _parser().parse_intermixed_args(argv)
-    started = time.monotonic()
+    options = _build_parser().parse_intermixed_args(argv)
+    start_time = time.monotonic()
     folder: Path | None = None
     try:
-        _check(options)
+        _check_options(options)
         if options.list:
-            _list()
+            _print_available()
             sys.stdout.flush()
             return 0
         name, overrides = split_arguments(options.arguments)
-        overrides, given = _configuration(overrides) if options.sweep else (overrides, {})
+        overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
         if options.address:
             overrides.append(f"resources.address={options.address}")
-        study = load(name, overrides)
+        study = load_study(name, overrides)
         folder = study.folder
         if options.export_sweep is not None:
-            _export(study, name, overrides, options.export_sweep, options.engine)
+            _export_sweeps(study, name, overrides, options.export_sweep, options.engine)
         elif options.sweep:
-            from study.wandb_sweeps.run_trial import sweep
+            from study.wandb_sweeps.run_configuration import run_configuration
 
-            sweep(study, given)
+            run_configuration(study, parameters)
         elif options.trec is not None:
-            _trec(study.folder, Path(options.trec).expanduser())
+            _export_trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
-            from study.workflows.dry_run import show as show_plan
+            from study.workflows.dry_run import print_preview as show_plan
 
             show_plan(study, options.calibrate, options.json)
         elif options.prepare:
-            from study.workflows.prepare_data import summarise
+            from study.workflows.prepare_data import prepare_data
 
-            summarise(study)
+            prepare_data(study)
         else:
-            from study.workflows.run_study import conduct
+            from study.workflows.run_study import run_study
 
-            conduct(study, started)
+            run_study(study, start_time)
         sys.stdout.flush()
         return 0
     except UserError as error:
-        complain("study.run", error)
+        print_error("study.run", error)
         return 2
     except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Exception) as error:
-        if not isinstance(error, Exception) or interruption.asked():
-            interruption.report("study.run", f"{_safe(folder)}; the same command goes on from there")
+        if not isinstance(error, Exception) or interruption.is_interrupted():
+            interruption.report_interruption(
+                "study.run", f"{_describe_saved_runs(folder)}; the same command goes on from there"
+            )
             return 1
-        complain("study.run", _told(error, folder))
+        print_error("study.run", _format_error(error, folder))
         return 1
 
 
-def _parser() -> Parser:
+def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
         description="Trains rankers or sentence encoders with every variant of smoothing, searches their settings over "
@@ -115,9 +117,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     """Refuses what would be ignored."""
-    given = {
+    modes = {
         "--list": options.list,
         "--plan": options.plan,
         "--prepare": options.prepare,
@@ -125,9 +127,9 @@ def _check(options: argparse.Namespace) -> None:
         "--sweep": options.sweep,
         "--export-sweep": options.export_sweep,
     }
-    asked = [name for name, value in given.items() if value not in (None, False)]
-    if len(asked) > 1:
-        raise UserError("command line", " and ".join(asked), "one of them")
+    chosen = [name for name, value in modes.items() if value not in (None, False)]
+    if len(chosen) > 1:
+        raise UserError("command line", " and ".join(chosen), "one of them")
     if options.list and options.arguments:
         raise UserError("command line", repr(options.arguments[0]), "nothing beside --list")
     if (options.calibrate or options.json) and not options.plan:
@@ -136,94 +138,94 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("command line", "--engine", "--export-sweep beside it")
 
 
-def _configuration(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The overrides, and the values of one configuration: keys without a dot that are no key of a study."""
-    overrides, given = list[str](), dict[str, str]()
+    overrides, parameters = list[str](), dict[str, str]()
     for argument in arguments:
         key, _, value = (part.strip() for part in argument.partition("="))
-        if "." in key or key in known_keys():
+        if "." in key or key in list_known_keys():
             overrides.append(argument)
-        elif given.setdefault(key, value) != value:
-            raise UserError(f"command line: {key}", f"given twice, as {given[key]!r} and {value!r}", "one value")
-    return overrides, given
+        elif parameters.setdefault(key, value) != value:
+            raise UserError(f"command line: {key}", f"given twice, as {parameters[key]!r} and {value!r}", "one value")
+    return overrides, parameters
 
 
-def _export(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
-    from study.wandb_sweeps.export import Engine, Source, export
+def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
+    from study.wandb_sweeps.export import SchedulerFactory, StudyReference, export_sweeps
 
-    if "=" in folder or Path(folder).is_file() or folder in dict(shipped()):
+    if "=" in folder or Path(folder).is_file() or folder in dict(list_shipped_studies()):
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
-    proposes: Engine | None = None
+    make_scheduler: SchedulerFactory | None = None
     if engine == "optuna":
-        from study.wandb_sweeps.optuna_scheduler import engine as proposes  # it loads optuna
-    source = Source(name or "quick", overrides)
-    for path in export(study, source, Path(folder).expanduser(), proposes):
-        show(path)
+        from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler as make_scheduler  # it loads optuna
+    source = StudyReference(name or "quick", overrides)
+    for path in export_sweeps(study, source, Path(folder).expanduser(), make_scheduler):
+        print_escaped(path)
     for variable, value in source.variables.items():
-        show(f"for the agents: export {variable}={shlex.quote(value)}")
+        print_escaped(f"for the agents: export {variable}={shlex.quote(value)}")
 
 
-def _trec(results: Path, folder: Path) -> None:
-    from analysis.export.trec import export
+def _export_trec(results: Path, folder: Path) -> None:
+    from analysis.export.trec import export_trec
     from analysis.readers.results import read_records
 
     if not (results / "plan.json").is_file():
         raise UserError("--trec", f"no results in {results}", "a study that has been run")
-    written = export(read_records(results), folder)
+    written = export_trec(read_records(results), folder)
     runs = sum(path.suffix == ".run" for path in written)
-    show(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
+    print_escaped(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
 
 
-def _list() -> None:
-    from search_spaces.registry import KINDS, kind
+def _print_available() -> None:
+    from search_spaces.registry import STUDY_TYPES, get_study_type
     from trainables.curriculum.pacing import PACING
-    from trainables.curriculum.scores import SCORES
+    from trainables.curriculum.scores import DIFFICULTY_SCORES
     from trainables.data.negatives.base import SAMPLERS
     from trainables.data.tasks import TASKS
 
-    def told(title: str, rows: Iterable[tuple[str, str]]) -> None:
-        show(title)
+    def print_section(title: str, rows: Iterable[tuple[str, str]]) -> None:
+        print_escaped(title)
         for name, line in rows:
-            show(f"  {name:20} {line}".rstrip())
+            print_escaped(f"  {name:20} {line}".rstrip())
 
-    told("studies", shipped())
-    told("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
-    told("negative samplers", ((name, "") for name in SAMPLERS))
-    for name in KINDS:
-        found = kind(name).variants.items()
+    print_section("studies", list_shipped_studies())
+    print_section("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
+    print_section("negative samplers", ((name, "") for name in SAMPLERS))
+    for name in STUDY_TYPES:
+        found = get_study_type(name).variants.items()
         rows = ((own, f"distribution {cell.distribution}, schedule {cell.schedule}") for own, cell in found)
-        told(f"trainable {name}: variants", rows)
-    told("curricula: pacing functions", ((name, "") for name in PACING))
-    told("curricula: scores", ((name, score.definition) for name, score in SCORES.items()))
+        print_section(f"trainable {name}: variants", rows)
+    print_section("curricula: pacing functions", ((name, "") for name in PACING))
+    print_section("curricula: scores", ((name, score.definition) for name, score in DIFFICULTY_SCORES.items()))
 
 
-def _told(error: Exception, folder: Path | None) -> str:
+def _format_error(error: Exception, folder: Path | None) -> str:
     """One line: what happened, what is safe, how to go on. The rest goes to a file, if there is room for one."""
-    if unwritable(error):
+    if is_disk_full(error):
         code = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
         remedy = "make it writable" if code == errno.EROFS else "free some space"
-        return f"{os.strerror(code).lower()}{_where(error)}; {_safe(folder)}; {remedy} and run the same command"
+        return f"{os.strerror(code).lower()}{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy} and run the same command"
     if isinstance(error, PermissionError):
         remedy = "make it readable and writable, and run the same command"
-        return f"no permission{_where(error)}; {_safe(folder)}; {remedy}"
+        return f"no permission{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy}"
     if isinstance(error, IncompleteError):
-        return f"{error}; {_safe(folder)}; {error.remedy}"
-    line = f"{_named(error)}; {_safe(folder)}{_way_on(error)}"
+        return f"{error}; {_describe_saved_runs(folder)}; {error.remedy}"
+    line = f"{_format_cause(error)}; {_describe_saved_runs(folder)}{_format_resume_hint(error)}"
     if folder is None or not folder.is_dir():
         return line
     try:
-        (folder / "error.log").write_text("".join(story(error)), encoding="utf-8")
+        (folder / "error.log").write_text("".join(format_redacted_traceback(error)), encoding="utf-8")
     except OSError as other:
         return f"{line}; no error.log: {os.strerror(other.errno or 0).lower()}"
     return f"{line}; the whole story is in {folder / 'error.log'}"
 
 
-def _named(error: Exception) -> str:
+def _format_cause(error: Exception) -> str:
     cause = (str(error).strip().splitlines() or [""])[-1][:200]
     return cause if isinstance(error, MachineError | DamagedError) else f"{type(error).__name__}: {cause}"
 
 
-def _way_on(error: Exception) -> str:
+def _format_resume_hint(error: Exception) -> str:
     """Promised only where it is known to be one."""
     if isinstance(error, DamagedError):
         error.remove()
@@ -233,19 +235,19 @@ def _way_on(error: Exception) -> str:
     return "; the same command goes on from there" if isinstance(error, MachineError) else ""
 
 
-def _where(error: Exception) -> str:
+def _format_location(error: Exception) -> str:
     name = error.filename if isinstance(error, OSError) else None
     return f" in {Path(os.fsdecode(name)).parent}" if isinstance(name, str | bytes) else ""
 
 
-def _safe(folder: Path | None) -> str:
+def _describe_saved_runs(folder: Path | None) -> str:
     if folder is None:
         return "nothing was started"
-    done = sum(map(_finished, folder.glob("runs/*/record.json")))
+    done = sum(map(_is_finished, folder.glob("runs/*/record.json")))
     return f"{done} finished runs are safe in {folder}"
 
 
-def _finished(path: Path) -> bool:
+def _is_finished(path: Path) -> bool:
     try:
         return bool(read_json(path)["state"] == "finished")
     except (OSError, ValueError, KeyError, TypeError):
@@ -253,4 +255,4 @@ def _finished(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    interruption.run(main)
+    interruption.run_command(main)

@@ -1,5 +1,5 @@
-"""The old place of `study.wandb_sweeps.optuna_scheduler`, which sweeps exported before name; to be removed."""
+"""Old place of the scheduler of exported sweeps, whose files import `scheduled` from here."""
 
-from study.wandb_sweeps.optuna_scheduler import scheduled
+from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions as scheduled
 
 __all__ = ["scheduled"]

@@ -7,19 +7,19 @@ has a part of it gets the rest; once more, and nothing is sent.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.catch("study.sync")
+    interruption.handle_signals("study.sync")
 
 import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from study.records.run_store import Ledger
-from study.tracking import Scribe, Tracking
-from study.tracking.missing import write_missing
-from study.tracking.payload import DOCUMENTS, project_of
-from study.utils.console import say
-from trainables.utils.cli import Parser, complain
+from study.records.run_store import RunStore
+from study.tracking import Tracking, WandbLogger
+from study.tracking.backfill import backfill_evaluations
+from study.tracking.payload import DOCUMENTS, read_project
+from study.utils.console import print_line
+from trainables.utils.cli import Parser, print_error
 from trainables.utils.errors import UserError
 
 
@@ -31,17 +31,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--entity", help="user or team whose project it is (default: the study's own, else the key's)")
     arguments = parser.parse_args(argv)
     try:
-        return sync(arguments.folder.absolute(), arguments.project, arguments.entity)
+        return sync_study(arguments.folder.absolute(), arguments.project, arguments.entity)
     except UserError as error:
-        complain("study.sync", error)
+        print_error("study.sync", error)
         return 2
     except OSError as error:  # a full disk, or one that must not be written to
-        told = os.strerror(error.errno or 0).lower()
-        complain("study.sync", f"{told}; the same command goes on")
+        reason = os.strerror(error.errno or 0).lower()
+        print_error("study.sync", f"{reason}; the same command goes on")
         return 1
 
 
-def sync(folder: Path, project: str | None, entity: str | None) -> int:
+def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
     """Sends what the server lacks; returns the exit status.
 
     Raises:
@@ -49,7 +49,7 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
     """
     if not (folder / "plan.json").is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
-    ledger, (own_project, own_entity) = Ledger(folder), project_of(folder)
+    ledger, (own_project, own_entity) = RunStore(folder), read_project(folder)
     tracking = Tracking(
         mode="online",
         project=project or own_project,
@@ -57,18 +57,20 @@ def sync(folder: Path, project: str | None, entity: str | None) -> int:
         folder=folder,
         own=project is None and entity is None,
     )
-    runs = ledger.ids()
-    with closing(Scribe(tracking, say)) as scribe:
+    runs = ledger.list_run_ids()
+    with closing(WandbLogger(tracking, print_line)) as scribe:
         for which in DOCUMENTS:
-            scribe.document(which)
-        write_missing(scribe, ledger, runs)
-        done = scribe.settle()
+            scribe.log_document(which)
+        backfill_evaluations(scribe, ledger, runs)
+        done = scribe.flush()
     if not done:
-        complain("study.sync", f"W&B lacks {scribe.lacking}; the same command goes on")
+        print_error("study.sync", f"W&B lacks {scribe.pending_text}; the same command goes on")
         return 1
-    say(f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.written} evaluations of them new")
+    print_line(
+        f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.n_written} evaluations of them new"
+    )
     return 0
 
 
 if __name__ == "__main__":
-    interruption.run(main)
+    interruption.run_command(main)

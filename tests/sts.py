@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainables.specs.sentence_encoder import SentencesSettings
+from trainables.specs.sentence_encoder import EncoderTaskSettings
 
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "surprise.OnWN"),
@@ -75,10 +75,10 @@ def write_sentences(path: Path, count: int = 200) -> Path:
     return path
 
 
-def write_settings(folder: Path, count: int = 200, **changes: object) -> SentencesSettings:
+def write_settings(folder: Path, count: int = 200, **changes: object) -> EncoderTaskSettings:
     """Writes sentences and the seven sets below `folder` and returns the settings that name them."""
     paths = {"path": str(write_sentences(folder / "sentences.txt", count)), "evaluation_path": str(write_sts(folder))}
-    return SentencesSettings.model_validate({**paths, **changes})
+    return EncoderTaskSettings.model_validate({**paths, **changes})
 
 
 def _gold_first(number: int, place: int, swapped: bool) -> tuple[str, str, str]:

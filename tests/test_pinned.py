@@ -14,23 +14,23 @@ import numpy as np
 import pytest
 import torch
 
-from search_spaces.space import Point
-from study.config.loader import load
+from search_spaces.space import Params
+from study.config.loader import load_study
 from study.config.schema import Study
-from study.config.spaces import family
-from study.config.systems import UNTRAINED, systems
-from study.plan.analysis_plan import declared
-from study.scheduling.trials import Configuration, Maker, Resolved
-from trainables.contrastive.loss import noise
+from study.config.spaces import make_system_space
+from study.config.systems import UNTRAINED, get_systems
+from study.plan.analysis_plan import build_plan
+from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs
+from trainables.contrastive.loss import draw_noise
 from trainables.curriculum.sampler import Curriculum
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.models.dropout import Dropout
 from trainables.sentence_encoders import trainer as encoder_training
 from trainables.specs.base import Environment
-from trainables.specs.ranker import TrainingSettings
-from trainables.specs.stages import stage_key
-from trainables.training.batching import Sampler
-from trainables.utils.hashing import digest
+from trainables.specs.checkpoints import checkpoint_key
+from trainables.specs.ranker import RankerTrainingSettings
+from trainables.training.batching import BatchSampler
+from trainables.utils.hashing import hash_json
 
 PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
 STUDIES = {
@@ -47,21 +47,24 @@ DATA = {"splits": {"dev": {"queries": 200}, "test": {"queries": 1000}}}
 
 def shipped(name: str) -> Study:
     """A shipped study whose length of training is known."""
-    study = load(name, STUDIES[name])
+    study = load_study(name, STUDIES[name])
     training = study.training.model_copy(update={"epochs": None, "instances": 100 * study.training.batch_size})
     return study.model_copy(update={"training": training})
 
 
 def configurations(study: Study) -> Iterator[Configuration]:
     """Every configuration that the study may have."""
-    resolved = Resolved("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT, None, "sha256:1")
-    made = Maker(study, resolved, "plan-hash")
-    yield from made.controls()
-    for name in systems(study):
-        if name == study.kind.baseline:
-            yield made.system(name, Point(), study.seeds, "baseline")
+    resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT, None, "sha256:1")
+    made = ConfigurationFactory(study, resolved, "plan-hash")
+    yield from made.make_reference_systems()
+    for name in get_systems(study):
+        if name == study.study_type.baseline:
+            yield made.make_configuration(name, Params(), study.seeds, "baseline")
         else:
-            yield from (made.system(name, point, study.seeds, "search") for point in family(study, name).points())
+            yield from (
+                made.make_configuration(name, point, study.seeds, "search")
+                for point in make_system_space(study, name).list_configurations()
+            )
 
 
 def sha256(values: Any) -> str:
@@ -77,7 +80,7 @@ def ids(name: str) -> dict[str, Any]:
         system: {
             "configuration": items[0].id,
             "run": items[0].runs[0].id,
-            "all": digest([[item.id, [run.id for run in item.runs]] for item in items]),
+            "all": hash_json([[item.id, [run.id for run in item.runs]] for item in items]),
         }
         for system, items in found.items()
     }
@@ -90,14 +93,16 @@ def keys(name: str) -> dict[str, str]:
         run = item.runs[0]
         if run.training is not None and item.name != UNTRAINED and item.name not in found:
             total = run.training.instances
-            found[item.name] = f"{stage_key(run, total // 2)} {stage_key(run, total)}"
+            found[item.name] = f"{checkpoint_key(run, total // 2)} {checkpoint_key(run, total)}"
     return found
 
 
 def draws() -> dict[str, str]:
     """The SHA-256 of what training draws."""
     found = {
-        f"dropout {rate} {dtype}": sha256(Dropout(rate, 12345).masked(torch.ones(7, 33, dtype=dtype)).float().numpy())
+        f"dropout {rate} {dtype}": sha256(
+            Dropout(rate, 12345).apply_mask(torch.ones(7, 33, dtype=dtype)).float().numpy()
+        )
         for rate, dtype in ((0.1, torch.float32), (0.5, torch.bfloat16))
     }
     generator = np.random.default_rng(0)
@@ -109,18 +114,18 @@ def draws() -> dict[str, str]:
         ("epochs", "bucketed", None),
         ("epochs", "random", curriculum),
     ):
-        settings = TrainingSettings(
+        settings = RankerTrainingSettings(
             instances=1024,
             batch_size=16,
             negatives=3,
             sampling=sampling,
             batching=batching,  # type: ignore[arg-type]
         )
-        rows = Sampler(7, settings, relevant, lengths, paced)
+        rows = BatchSampler(7, settings, relevant, lengths, paced)
         name = f"batch {sampling} {batching}{' paced' if paced else ''}"
-        found[name] = sha256(np.stack([rows.rows(step) for step in (0, 17, 63)]))
-    found["sentences"] = sha256(np.stack([encoder_training.batch(7, step, 100, 16) for step in (0, 5, 6)]))
-    found["noise"] = sha256(noise(7, 3, 5, 24, 0.1, 2.0).numpy())
+        found[name] = sha256(np.stack([rows.sample_rows(step) for step in (0, 17, 63)]))
+    found["sentences"] = sha256(np.stack([encoder_training.sample_batch(7, step, 100, 16) for step in (0, 5, 6)]))
+    found["noise"] = sha256(draw_noise(7, 3, 5, 24, 0.1, 2.0).numpy())
     return found
 
 
@@ -131,7 +136,7 @@ def test_ids_of_runs_and_configurations(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_hashes_of_plans(name: str) -> None:
-    assert digest(declared(shipped(name), "sha256:0", DATA)) == PINNED["plans"][name]
+    assert hash_json(build_plan(shipped(name), "sha256:0", DATA)) == PINNED["plans"][name]
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -146,7 +151,9 @@ def test_draws_of_training() -> None:
 def test_labels_of_a_run() -> None:
     """What W&B and records know of a run."""
     study = shipped("quick")
-    resolved = Resolved("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT)
-    made = Maker(study, resolved, "plan-hash")
-    item = made.system("T-WSLS", family(study, "T-WSLS").points()[3], study.seeds, "search")
-    assert digest(made.labels(item, item.runs[1])) == PINNED["labels"]
+    resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT)
+    made = ConfigurationFactory(study, resolved, "plan-hash")
+    item = made.make_configuration(
+        "T-WSLS", make_system_space(study, "T-WSLS").list_configurations()[3], study.seeds, "search"
+    )
+    assert hash_json(made.make_labels(item, item.runs[1])) == PINNED["labels"]

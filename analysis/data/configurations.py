@@ -8,7 +8,7 @@ import numpy as np
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
-from analysis.data.same_queries import same_queries
+from analysis.data.same_queries import check_same_queries
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -31,67 +31,67 @@ class Configuration:
     strength: float | None
     switch: float | None
     runs: dict[int | None, Run]
-    further: tuple[tuple[str, Any], ...] = ()
-    dropped: bool = False
+    other_settings: tuple[tuple[str, Any], ...] = ()
+    pruned: bool = False
     symbol: str = ""
 
     @property
     def label(self) -> str:
-        return f"{self.system} ({self.described})" if self.described else self.system
+        return f"{self.system} ({self.description})" if self.description else self.system
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The settings in words; empty for a system without any."""
-        parts = [f"{name} {value:.3g}" for name, value in self._leading if value]
+        parts = [f"{name} {value:.3g}" for name, value in self._smoothing_settings if value]
         return ", ".join([*parts, *self.settings])
 
     @property
-    def _leading(self) -> tuple[tuple[str, float | None], ...]:
+    def _smoothing_settings(self) -> tuple[tuple[str, float | None], ...]:
         return (self.symbol, self.strength), ("switch", self.switch)
 
     @property
     def settings(self) -> list[str]:
         """What `further` names, in words."""
         return [
-            word(name, value) if name == "schedule" else f"{name.replace('_', ' ')} {word(name, value)}"
-            for name, value in self.further
+            format_value(name, value) if name == "schedule" else f"{name.replace('_', ' ')} {format_value(name, value)}"
+            for name, value in self.other_settings
         ]
 
-    def expected(self, plan: Plan, phase: Phase) -> list[int | None]:
+    def expected_seeds(self, plan: Plan, phase: Phase) -> list[int | None]:
         """The seeds that it must have in a phase: the plan's, or the one run of a system without seeds."""
-        return [None] if set(self.runs) == {None} else list(plan.seeds_of(phase))
+        return [None] if set(self.runs) == {None} else list(plan.get_seeds(phase))
 
-    def faults(self, plan: Plan, phase: Phase) -> list[str]:
+    def find_faults(self, plan: Plan, phase: Phase) -> list[str]:
         """Why it is incomplete in a phase, seed by seed, in plain words; empty if it is complete."""
-        reasons, split = [], plan.split_of(phase)
-        for seed in self.expected(plan, phase):
+        reasons, split = [], plan.get_split(phase)
+        for seed in self.expected_seeds(plan, phase):
             run, name = self.runs.get(seed), "its run" if seed is None else f"seed {seed}"
             if run is None:
                 reasons.append(f"{name} is missing")
-            elif not run.finished:
+            elif not run.is_finished:
                 reasons.append(f"{name} failed" + (f" ({run.summary['error']})" if run.summary.get("error") else ""))
             elif split not in run.files:
                 reasons.append(f"{name} has no {split} scores")
-            elif np.isnan(run.per_query(split, plan.metric).to_numpy()).any():
+            elif np.isnan(run.evaluate_queries(split, plan.metric).to_numpy()).any():
                 reasons.append(f"{name} has NaN scores")
         return reasons
 
-    def values(self, plan: Plan, phase: Phase, metric: str | None = None) -> Floats | None:
+    def evaluate_queries(self, plan: Plan, phase: Phase, metric: str | None = None) -> Floats | None:
         """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete.
 
         Of a metric of sentence pairs, (seeds, distinct pairs) of those that it is about. None: the plan's metric.
         """
-        if self.faults(plan, phase):
+        if self.find_faults(plan, phase):
             return None
-        split, seeds = plan.split_of(phase), self.expected(plan, phase)
-        return np.stack([self.runs[seed].per_query(split, metric or plan.metric).to_numpy() for seed in seeds])
+        split, seeds = plan.get_split(phase), self.expected_seeds(plan, phase)
+        return np.stack([self.runs[seed].evaluate_queries(split, metric or plan.metric).to_numpy() for seed in seeds])
 
-    def tested(self, plan: Plan) -> bool:
+    def is_tested(self, plan: Plan) -> bool:
         """Whether any of its runs has test scores."""
         return any(plan.test_split in run.files for run in self.runs.values())
 
 
-def configurations(results: Results) -> list[Configuration]:
+def collect_configurations(results: Results) -> list[Configuration]:
     """Every configuration that has a run, in the plan's order of systems, then by strength, switch and id.
 
     A scoring run is of none, though it shares its settings with the baseline.
@@ -101,10 +101,10 @@ def configurations(results: Results) -> list[Configuration]:
     """
     plan = results.plan
     for split in (plan.search_split, plan.test_split):
-        same_queries(plan, [run for run in results.runs if run.finished and split in run.files], split)
+        check_same_queries(plan, [run for run in results.runs if run.is_finished and split in run.files], split)
     grouped: dict[str, dict[int | None, Run]] = {}
     for run in results.runs:
-        if run.scores_difficulty:
+        if run.is_difficulty_scorer:
             continue
         group = grouped.setdefault(run.config["configuration_id"], {})
         if run.seed in group:
@@ -112,7 +112,7 @@ def configurations(results: Results) -> list[Configuration]:
         group[run.seed] = run
     configs = {key: next(iter(runs.values())).config for key, runs in grouped.items()}
     names = [name for name in plan.hyperparameters if name not in (plan.strength, "switch")]
-    varied, dropped = _varied(list(configs.values()), names), dropped_by_the_race(results)
+    varied, dropped = _find_varied(list(configs.values()), names), count_seeds_of_pruned(results)
     found = []
     for key, runs in grouped.items():
         config = configs[key]
@@ -126,13 +126,13 @@ def configurations(results: Results) -> list[Configuration]:
     )
 
 
-def dropped_by_the_race(results: Results) -> dict[str, int]:
+def count_seeds_of_pruned(results: Results) -> dict[str, int]:
     """Configurations to which the race gave no more seeds, by id, and how many seeds they had."""
     searches = results.search.systems.values() if results.search else ()
-    return {p.configuration_id: len(p.seeds) for search in searches for p in search.in_state("dropped")}
+    return {p.configuration_id: len(p.seeds) for search in searches for p in search.get_proposals("dropped")}
 
 
-def chosen(results: Results, found: list[Configuration]) -> dict[str, Configuration | None]:
+def choose_configurations(results: Results, configurations: list[Configuration]) -> dict[str, Configuration | None]:
     """The configuration that each system of the plan is judged by: the one with test scores.
 
     With test scores of several, the only complete one counts; a system without test scores has None. One that the race
@@ -144,12 +144,12 @@ def chosen(results: Results, found: list[Configuration]) -> dict[str, Configurat
     """
     plan, best = results.plan, dict[str, Configuration | None]()
     tested: dict[str, list[Configuration]] = {}
-    for configuration in found:
-        if configuration.tested(plan) and not configuration.dropped:
+    for configuration in configurations:
+        if configuration.is_tested(plan) and not configuration.pruned:
             tested.setdefault(configuration.system, []).append(configuration)
     for system in plan.all_systems:
         own = tested.get(system, [])
-        complete = [c for c in own if not c.faults(plan, "test")]
+        complete = [c for c in own if not c.find_faults(plan, "test")]
         if len(complete) > 1 or (not complete and len(own) > 1):
             labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or own)
             raise UserError(
@@ -159,14 +159,14 @@ def chosen(results: Results, found: list[Configuration]) -> dict[str, Configurat
     return best
 
 
-def word(name: str, value: float | str) -> str:
+def format_value(name: str, value: float | str) -> str:
     """The value of a hyperparameter; pacing functions and scores have names, in which nothing is replaced."""
     if isinstance(value, str):
         return value.replace("_", "-") if name == "schedule" else value
     return f"{value:g}"
 
 
-def mean(values: Floats | None) -> Score | None:
+def mean_and_std(values: Floats | None) -> Score | None:
     """Of (seeds, queries) values; None of none."""
     if values is None:
         return None
@@ -174,14 +174,14 @@ def mean(values: Floats | None) -> Score | None:
     return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
 
 
-def score_text(score: Score | None) -> str:
+def format_score(score: Score | None) -> str:
     """Mean and standard deviation, or a dash."""
     if score is None:
         return "-"
     return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
 
 
-def _varied(configs: list[dict[str, Any]], names: list[str]) -> set[tuple[str, str]]:
+def _find_varied(configs: list[dict[str, Any]], names: list[str]) -> set[tuple[str, str]]:
     """Pairs of a system and one of these hyperparameters in which its configurations differ."""
     values: dict[tuple[str, str], set[Any]] = {}
     for config in configs:

@@ -29,19 +29,19 @@ class Cost(NamedTuple):
         return self.seconds / 3600
 
 
-def cost(results: Results) -> Cost:
+def compute_cost(results: Results) -> Cost:
     """Of a whole study."""
     runs = results.runs
     return Cost(
         runs=len(runs),
-        failed=sum(not run.finished for run in runs),
-        seconds=sum(seconds(run, results.plan.test_split) or 0.0 for run in runs),
+        failed=sum(not run.is_finished for run in runs),
+        seconds=sum(compute_run_seconds(run, results.plan.test_split) or 0.0 for run in runs),
         trained=sum(int(run.summary.get("instances_trained", 0)) for run in runs),
         shared=sum(int(run.summary.get("instances_reused", 0)) for run in runs),
     )
 
 
-def seconds(run: Run, test_split: str) -> float | None:
+def compute_run_seconds(run: Run, test_split: str) -> float | None:
     """Of a run and its test evaluation; None where it does not tell."""
-    told = [run.summary[key] for key in ("seconds", f"{test_split}/seconds") if key in run.summary]
-    return float(sum(told)) if told else None
+    durations = [run.summary[key] for key in ("seconds", f"{test_split}/seconds") if key in run.summary]
+    return float(sum(durations)) if durations else None

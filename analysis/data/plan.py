@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainables.metrics import measure
+from trainables.metrics import get_measure
 
 _SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
@@ -18,7 +18,7 @@ HYPERPARAMETERS = (
 """Of plans that name none."""
 
 
-class Family(BaseModel):
+class PlannedFamily(BaseModel):
     """Comparisons that are corrected together: pairs (system, baseline), each by every one of `metrics`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,7 +69,7 @@ class Plan(BaseModel):
     test_split: str = "test"
     systems: tuple[str, ...] = Field(min_length=1)
     expected_queries: dict[str, int] = {}
-    families: tuple[Family, ...] = Field(min_length=1)
+    families: tuple[PlannedFamily, ...] = Field(min_length=1)
     data: dict[str, Any] | None = None
     """Counts of the prepared data, and the distribution of its weak labels."""
 
@@ -80,12 +80,12 @@ class Plan(BaseModel):
         return list(dict.fromkeys([*self.systems, *named]))
 
     @property
-    def correlation(self) -> bool:
+    def is_correlation(self) -> bool:
         """Whether the metric is one of a whole split, and its values of the units are pseudo-values."""
-        return measure(self.metric).similarity is not None
+        return get_measure(self.metric).sts_correlation is not None
 
     @property
-    def reranks(self) -> bool:
+    def is_reranking(self) -> bool:
         """Whether candidates of queries are ranked, the relevant documents always among them."""
         return self.unit == "query"
 
@@ -100,38 +100,38 @@ class Plan(BaseModel):
         return _SYMBOLS.get(self.strength, self.strength.replace("_", " "))
 
     @property
-    def headline(self) -> Family:
+    def headline(self) -> PlannedFamily:
         """The family that the report's answer is about: the first one that compares by the plan's metric."""
-        return next((own for own in self.families if self.metric in self.metrics_of(own)), self.families[0])
+        return next((own for own in self.families if self.metric in self.get_family_metrics(own)), self.families[0])
 
-    def metrics_of(self, family: Family) -> tuple[str, ...]:
+    def get_family_metrics(self, family: PlannedFamily) -> tuple[str, ...]:
         """Those that a family compares by."""
         return family.metrics or (self.metric,)
 
     @property
     def metrics(self) -> list[str]:
         """Those of all families, in their order, and the plan's own."""
-        named = [name for family in self.families for name in self.metrics_of(family)]
+        named = [name for family in self.families for name in self.get_family_metrics(family)]
         return list(dict.fromkeys([*named, self.metric]))
 
-    def worded(self, text: str) -> str:
+    def adapt_to_unit(self, text: str) -> str:
         """Text that speaks of queries, about what the statistics are over."""
-        return worded(text, self.unit)
+        return adapt_to_unit(text, self.unit)
 
     @property
-    def searched_for(self) -> tuple[str, ...]:
+    def search_objectives(self) -> tuple[str, ...]:
         """The objectives of the search, the metric alone unless the plan names others."""
         return self.objectives or (self.metric,)
 
-    def split_of(self, phase: Phase) -> str:
+    def get_split(self, phase: Phase) -> str:
         """The split that a phase's scores are of."""
         return self.test_split if phase == "test" else self.search_split
 
-    def seeds_of(self, phase: Phase) -> tuple[int, ...]:
+    def get_seeds(self, phase: Phase) -> tuple[int, ...]:
         """The seeds that a phase's scores are over; those of the search where nothing was confirmed."""
         return self.seeds if phase == "search" else self.confirm_seeds or self.seeds
 
 
-def worded(text: str, unit: str) -> str:
+def adapt_to_unit(text: str, unit: str) -> str:
     """Text that speaks of queries, about another unit of the statistics."""
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")

@@ -7,23 +7,23 @@ import pandas as pd
 
 from trainables.utils.errors import UserError
 
-FILE = "queries.parquet"
+QUERIES_FILE = "queries.parquet"
 """In the study's folder, and in the artifact `queries-<plan hash>` of the W&B run of that name."""
-SHA256 = "queries_sha256"
+SHA256_KEY = "queries_sha256"
 """Where the summary of that run notes the file's digest."""
-DIFFICULTY = "difficulty/"
+DIFFICULTY_PREFIX = "difficulty/"
 """What the names of columns of difficulty begin with; the name of the score follows."""
 _KEY = ["split", "query_id"]
 _EXPECTED = "a parquet file with a row a query: split, query_id, and of turns, domain, difficulty/... what there is"
 
 
-def digest_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_queries(path: Path, noted: str | None = None) -> pd.DataFrame:
+def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame:
     """One row a query, in order of split and query_id.
 
     Args:
@@ -40,33 +40,33 @@ def read_queries(path: Path, noted: str | None = None) -> pd.DataFrame:
     from pyarrow import ArrowException
 
     try:
-        if noted is not None and (found := digest_of(path)) != noted:
-            raise UserError(str(path), f"SHA-256 {found:.12}...", f"{noted:.12}..., which the study noted")
+        if expected_sha256 is not None and (found := compute_sha256(path)) != expected_sha256:
+            raise UserError(str(path), f"SHA-256 {found:.12}...", f"{expected_sha256:.12}..., which the study noted")
         frame = pd.read_parquet(path)
     except (OSError, ValueError, ArrowException) as error:
         raise UserError(str(path), error, _EXPECTED) from error
     if lacking := [name for name in _KEY if name not in frame]:
         raise UserError(str(path), f"no column {lacking[0]}", _EXPECTED)
     for name in _KEY:
-        _refuse(path, name, not frame[name].map(lambda value: isinstance(value, str)).all(), "text in every row")
+        _refuse_if(path, name, not frame[name].map(lambda value: isinstance(value, str)).all(), "text in every row")
     if frame.duplicated(_KEY).any():
         raise UserError(str(path), f"query {frame['query_id'][frame.duplicated(_KEY)].iloc[0]} twice", "each once")
     columns = {name: frame[name] for name in _KEY}
     if "turns" in frame:
-        _refuse(path, "turns", not pd.api.types.is_integer_dtype(frame["turns"]), "whole numbers")
-        _refuse(path, "turns", not frame["turns"].ge(0).all(), "a count in every row")
+        _refuse_if(path, "turns", not pd.api.types.is_integer_dtype(frame["turns"]), "whole numbers")
+        _refuse_if(path, "turns", not frame["turns"].ge(0).all(), "a count in every row")
         columns["turns"] = frame["turns"].astype("int64")
     if "domain" in frame:
         columns["domain"] = frame["domain"].astype(object).where(frame["domain"].notna(), "").astype(str)
     for name in map(str, frame):
-        if name.startswith(DIFFICULTY):
-            _refuse(path, name, not pd.api.types.is_float_dtype(frame[name]), "floats")
-            _refuse(path, name, not frame[name].abs().lt(float("inf")).all(), "a finite number in every row")
+        if name.startswith(DIFFICULTY_PREFIX):
+            _refuse_if(path, name, not pd.api.types.is_float_dtype(frame[name]), "floats")
+            _refuse_if(path, name, not frame[name].abs().lt(float("inf")).all(), "a finite number in every row")
             columns[name] = frame[name].astype("float64")
     return pd.DataFrame(columns).sort_values(_KEY, ignore_index=True)
 
 
-def agreed(first: pd.DataFrame | None, second: pd.DataFrame | None) -> pd.DataFrame | None:
+def merge_query_tables(first: pd.DataFrame | None, second: pd.DataFrame | None) -> pd.DataFrame | None:
     """Of two tables of a study's queries the one with more columns, the second of equals; None of none.
 
     Raises:
@@ -77,10 +77,10 @@ def agreed(first: pd.DataFrame | None, second: pd.DataFrame | None) -> pd.DataFr
     shared = [name for name in first if name in second]
     for name in shared:
         if not first[name].equals(second[name]):
-            raise UserError(f"{FILE} of the records", f"{name} is not that in W&B", "the same queries in both")
+            raise UserError(f"{QUERIES_FILE} of the records", f"{name} is not that in W&B", "the same queries in both")
     return first if len(first.columns) > len(second.columns) else second
 
 
-def _refuse(path: Path, column: str, bad: bool, expected: str) -> None:
+def _refuse_if(path: Path, column: str, bad: bool, expected: str) -> None:
     if bad:
         raise UserError(str(path), f"column {column} is damaged", expected)

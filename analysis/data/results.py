@@ -6,8 +6,8 @@ import pandas as pd
 
 from analysis.data.plan import Plan
 from analysis.data.run import Run
-from analysis.data.same_queries import same_queries
-from analysis.data.search_log import Search
+from analysis.data.same_queries import check_same_queries
+from analysis.data.search_log import SearchLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Results:
     plan: Plan
     plan_hash: str
     runs: list[Run]
-    search: Search | None = None
+    search: SearchLog | None = None
     unfinished: list[str] = field(default_factory=list)
     queries: pd.DataFrame | None = None
 
@@ -49,14 +49,14 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
     """
     frames, strength = [], results.plan.strength
     for run in results.runs:
-        if run.finished and split in run.files and not run.scores_difficulty:
-            values = run.per_query(split, metric)
+        if run.is_finished and split in run.files and not run.is_difficulty_scorer:
+            values = run.evaluate_queries(split, metric)
             columns = {"system": run.config["variant"], "configuration": run.config["configuration_id"]}
             columns |= {key: run.config.get(key) for key in (strength, "switch", "seed")}
             frames.append(pd.DataFrame({"query_id": values.index, "value": values.to_numpy()}).assign(**columns))
     order = ["system", "configuration", strength, "switch", "seed", "query_id", "value"]
     if not frames:
         return pd.DataFrame(columns=order)
-    same_queries(results.plan, [run for run in results.runs if run.finished and split in run.files], split)
+    check_same_queries(results.plan, [run for run in results.runs if run.is_finished and split in run.files], split)
     table = pd.concat([frame.astype({strength: float, "switch": float, "seed": "Int64"}) for frame in frames])
     return table[order].sort_values(["system", "configuration", "seed", "query_id"], ignore_index=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.data.json_files import History
-from analysis.data.scores import COLUMNS, Evaluator, Graded, read_scores
+from analysis.data.scores import COLUMNS, Evaluator, GradedPairs, read_scores
 from trainables.utils.errors import UserError
 
 
@@ -33,7 +33,7 @@ class Run:
         return self.curve()
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return self.summary.get("state") == "finished"
 
     @property
@@ -42,12 +42,12 @@ class Run:
         return seed
 
     @property
-    def scores_difficulty(self) -> bool:
+    def is_difficulty_scorer(self) -> bool:
         """Whether it was trained only to tell how difficult queries are: it is of no system."""
         return self.config.get("role") == "scorer"
 
     @property
-    def specification(self) -> str:
+    def specification_id(self) -> str:
         """What was run, by its id: W&B may show it under several runs, a study counts it once."""
         key: str = self.config.get("specification_id", self.id)
         return key
@@ -60,11 +60,11 @@ class Run:
             other.id, other.config, other.summary, other.history,
         )  # fmt: skip
 
-    def scores(self, split: str) -> pd.DataFrame:
+    def read_scores(self, split: str) -> pd.DataFrame:
         """Candidates of a split, columns split, query_id, document_id, relevant, score; empty if there are none."""
         return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
 
-    def per_query(self, split: str, metric: str) -> "pd.Series[float]":
+    def evaluate_queries(self, split: str, metric: str) -> "pd.Series[float]":
         """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
 
         Of a metric of sentence pairs, of each distinct pair; see `Evaluator.per_query`.
@@ -72,25 +72,25 @@ class Run:
         key = (split, metric)
         if key not in self._values:
             where = f"{split} scores of run {self.id}"
-            self._values[key] = self.evaluator.per_query(self.files[split], split, metric, where)
+            self._values[key] = self.evaluator.evaluate_queries(self.files[split], split, metric, where)
         return self._values[key]
 
-    def overall(self, split: str, metrics: Sequence[str]) -> list[float]:
+    def evaluate_overall(self, split: str, metrics: Sequence[str]) -> list[float]:
         """One number of each of these metrics of sentence pairs; NaN where a score of theirs is."""
-        return self.evaluator.overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
+        return self.evaluator.evaluate_overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
 
-    def graded(self, split: str) -> Graded:
+    def read_graded_pairs(self, split: str) -> GradedPairs:
         """All sentence pairs of a split."""
-        return self.evaluator.graded(self.files[split], split, f"{split} scores of run {self.id}")
+        return self.evaluator.read_graded_pairs(self.files[split], split, f"{split} scores of run {self.id}")
 
     def check_files(self) -> None:
         """Raises UserError unless its files are those that its summary names by their SHA-256, as far as it does."""
         for split, path in self.files.items():
-            told = self.summary.get(f"{split}/scores_sha256")
-            if told is not None:
+            expected_sha256 = self.summary.get(f"{split}/scores_sha256")
+            if expected_sha256 is not None:
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
-                if found != told:
+                if found != expected_sha256:
                     where = f"{split} scores of run {self.id}"
-                    expected = f"{told:.12}..., which the run noted; run again, the study makes them anew"
+                    expected = f"{expected_sha256:.12}..., which the run noted; run again, the study makes them anew"
                     raise UserError(where, f"SHA-256 {found:.12}...", expected)

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
-_READ = ("system", "seed", "query", "value")
-_SHOWN = 3
+_COLUMNS = ("system", "seed", "query", "value")
+_MAX_NAMES = 3
 """Names listed of what is missing."""
 _LARGEST, _SMALLEST = 1e100, 1e-6
 """Values beyond the first overflow when squared; differences are rounded to twelve decimals."""
 
 
 @dataclass(frozen=True)
-class Cube:
+class ScoreTable:
     """Scores by system.
 
     Attributes:
@@ -33,27 +33,27 @@ class Cube:
     queries: list[Any]
     values: dict[str, Floats]
 
-    def complete(self, system: str) -> Floats | None:
+    def get_complete_scores(self, system: str) -> Floats | None:
         """Its scores, None if one is missing."""
         found = self.values[system]
         return None if np.isnan(found).any() else found
 
-    def faults(self) -> list[str]:
+    def describe_missing(self) -> list[str]:
         """What is missing of whom, in words."""
         found = []
         for system, values in self.values.items():
             missing = np.isnan(values)
             whole = [str(self.seeds[place]) for place in np.flatnonzero(missing.all(axis=1))]
             if whole:
-                found.append(f"{system} lacks seed {_listed(whole)}")
+                found.append(f"{system} lacks seed {_join_names(whole)}")
             for place in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
                 lacking = [str(self.queries[query]) for query in np.flatnonzero(missing[place])]
                 of = f"seed {self.seeds[place]} " if len(values) > 1 else ""
-                found.append(f"{system} {of}lacks {len(lacking)} queries: {_listed(lacking)}")
+                found.append(f"{system} {of}lacks {len(lacking)} queries: {_join_names(lacking)}")
         return found
 
 
-def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
+def build_score_table(frame: pd.DataFrame, where: str = "scores") -> ScoreTable:
     """Scores from a table with a row a score.
 
     Args:
@@ -69,10 +69,10 @@ def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
             raise UserError(
                 where, f"no column {name}", "columns system, value and, as far as there are such, seed, query"
             )
-    values = _numbers(frame, where)
-    systems, names = _codes(frame, "system", where)
-    seeds, seed_names = _codes(frame, "seed", where)
-    queries, query_names = _codes(frame, "query", where)
+    values = _parse_values(frame, where)
+    systems, names = _encode_column(frame, "system", where)
+    seeds, seed_names = _encode_column(frame, "seed", where)
+    queries, query_names = _encode_column(frame, "query", where)
     if len(names) < 2:
         raise UserError(where, f"one system, {names[0]!r}" if names else "no scores", "two systems or more to compare")
     sizes = len(names), len(seed_names) + 1, max(len(query_names), 1)  # the first seed is that of systems without one
@@ -83,12 +83,12 @@ def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
             "no query",
             "one in every row, or no such column",
         )
-    held = np.bincount(places, minlength=int(np.prod(sizes)))
-    if (held > 1).any():
+    counts = np.bincount(places, minlength=int(np.prod(sizes)))
+    if (counts > 1).any():
         row = int(np.flatnonzero(pd.Series(places).duplicated())[0])
-        unread = [str(name) for name in frame.columns if name not in _READ]
+        unread = [str(name) for name in frame.columns if name not in _COLUMNS]
         expected = "each score once" + (f"; not read: {', '.join(unread)}" if unread else "")
-        raise UserError(f"{where}, data row {row + 1}", f"{_described(frame, row)} once more", expected)
+        raise UserError(f"{where}, data row {row + 1}", f"{_describe_row(frame, row)} once more", expected)
     full = np.full(sizes, np.nan)
     full.ravel()[places] = values
     found: dict[str, Floats] = {}
@@ -97,10 +97,10 @@ def cube(frame: pd.DataFrame, where: str = "scores") -> Cube:
         if not np.isnan(plain).all() and not np.isnan(seeded).all():
             raise UserError(where, f"{name} with and without seeds", "a seed in every row of a system, or in none")
         found[str(name)] = plain if np.isnan(seeded).all() else seeded
-    return Cube(list(seed_names) or [None], list(query_names) or [None], found)
+    return ScoreTable(list(seed_names) or [None], list(query_names) or [None], found)
 
 
-def read(path: Path) -> pd.DataFrame:
+def read_score_file(path: Path) -> pd.DataFrame:
     """A table of scores from a CSV or Parquet file.
 
     Raises:
@@ -110,7 +110,7 @@ def read(path: Path) -> pd.DataFrame:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            known = [name for name in _READ if name in pq.read_schema(path).names]
+            known = [name for name in _COLUMNS if name in pq.read_schema(path).names]
             text = [name for name in known if name != "value"]
             frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
         else:
@@ -128,7 +128,7 @@ def read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _numbers(frame: pd.DataFrame, where: str) -> Floats:
+def _parse_values(frame: pd.DataFrame, where: str) -> Floats:
     numbers = pd.to_numeric(frame["value"], errors="coerce").to_numpy(dtype=np.float64)
     size = np.abs(numbers)
     bad = ~(size <= _LARGEST)
@@ -145,7 +145,7 @@ def _numbers(frame: pd.DataFrame, where: str) -> Floats:
     return numbers
 
 
-def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.intp], list[Any]]:
+def _encode_column(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.intp], list[Any]]:
     """Of every row the place of its name among the sorted names, -1 where it has none."""
     if column not in frame:
         return np.full(len(frame), -1), []
@@ -154,7 +154,7 @@ def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.int
     if column == "system" and (codes < 0).any():
         raise UserError(f"{where}, data row {int(np.argmax(codes < 0)) + 1}", "no system", "a system in every row")
     if column == "seed":
-        listed = [_whole(name) for name in listed]
+        listed = [_to_int_seed(name) for name in listed]
     if column == "system":
         return codes, listed  # in the order of the file
     order = sorted(range(len(listed)), key=lambda place: (str(type(listed[place])), listed[place]))
@@ -163,16 +163,16 @@ def _codes(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.int
     return rank[codes], [listed[place] for place in order]
 
 
-def _described(frame: pd.DataFrame, row: int) -> str:
+def _describe_row(frame: pd.DataFrame, row: int) -> str:
     named = [name for name in ("system", "seed", "query") if name in frame]
-    return ", ".join(f"{name} {_whole(frame[name].iloc[row])}" for name in named)
+    return ", ".join(f"{name} {_to_int_seed(frame[name].iloc[row])}" for name in named)
 
 
-def _whole(seed: Any) -> Any:
+def _to_int_seed(seed: Any) -> Any:
     """Seeds are floats where a system without any stands among them."""
     return int(seed) if isinstance(seed, float) and seed.is_integer() else seed
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _join_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

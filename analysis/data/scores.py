@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trainables.metrics import Measure, measure
+from trainables.metrics import Measure, get_measure
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.errors import UserError
 
@@ -22,7 +22,7 @@ COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores: one row a candidate."""
 _PAIR = "pair_id"
 """Column of scores of sentence pairs: equal where two rows are the same two sentences; without it all differ."""
-_GRADED = "sentence pairs whose gold similarities differ"
+_EXPECTED_PAIRS = "sentence pairs whose gold similarities differ"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class _Layout:
         return pd.Index(names, name="query_id"), places
 
 
-class Graded(NamedTuple):
+class GradedPairs(NamedTuple):
     """Sentence pairs as people and a run see them, by set and subset."""
 
     scores: Floats
@@ -56,7 +56,7 @@ class Graded(NamedTuple):
     units: NDArray[np.intp]
     """(pairs,) numbers of the distinct pairs, from 0 on."""
 
-    def alike(self, other: "Graded") -> bool:
+    def has_same_pairs(self, other: "GradedPairs") -> bool:
         """Whether both are of the same pairs in the same subsets, as people see them."""
         same = np.array_equal(self.grades, other.grades) and np.array_equal(self.units, other.units)
         return same and self.subsets == other.subsets
@@ -68,7 +68,7 @@ class Evaluator:
     def __init__(self) -> None:
         self._last: dict[str, _Layout] = {}
 
-    def per_query(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
+    def evaluate_queries(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
         """Any metric of queries for each query of a split, by query_id in sorted order; NaN where a score is NaN.
 
         Of a metric of sentence pairs, for each distinct pair that it is about, by pair_id where the file has it, else
@@ -77,10 +77,10 @@ class Evaluator:
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
         """
-        judged, (layout, scores) = measure(metric), self._read(path, split, where)
-        if judged.similarity:
-            return _per_pair(judged, layout, scores, where)
-        size, lengths = judged.candidates, layout.lengths
+        judged, (layout, scores) = get_measure(metric), self._read_split(path, split, where)
+        if judged.sts_correlation:
+            return _evaluate_pairs(judged, layout, scores, where)
+        size, lengths = judged.required_candidates, layout.lengths
         if size is not None and (lengths != size).any():
             raise UserError(
                 where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs"
@@ -88,64 +88,66 @@ class Evaluator:
         lacking = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
         values, kept = np.full(len(lengths), np.nan), np.repeat(~lacking, lengths)
         try:
-            values[~lacking] = judged.values(scores[kept], layout.relevant[kept], lengths[~lacking])
+            values[~lacking] = judged.compute_values(scores[kept], layout.relevant[kept], lengths[~lacking])
         except ValueError as error:
             raise UserError(where, error, "candidates that can be ranked") from error
         return pd.Series(values, index=layout.queries)
 
-    def overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
+    def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
         """One number of each of these metrics of sentence pairs; NaN where a score of theirs is.
 
         Raises:
             UserError: as for `per_query`.
         """
-        layout, scores = self._read(path, split, where)
+        layout, scores = self._read_split(path, split, where)
         columns, found = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
-        for judged in map(measure, metrics):
+        for judged in map(get_measure, metrics):
             try:
-                lacking = np.isnan(scores[_covered(judged, layout)]).any()
-                found.append(float("nan") if lacking else judged.overall(*columns))
+                lacking = np.isnan(scores[_mask_covered_pairs(judged, layout)]).any()
+                found.append(float("nan") if lacking else judged.compute_overall(*columns))
             except ValueError as error:
-                raise UserError(where, error, _GRADED) from error
+                raise UserError(where, error, _EXPECTED_PAIRS) from error
         return found
 
-    def graded(self, path: Path, split: str, where: str) -> Graded:
+    def read_graded_pairs(self, path: Path, split: str, where: str) -> GradedPairs:
         """All sentence pairs of a split.
 
         Raises:
             UserError: if the file cannot be read.
         """
-        layout, scores = self._read(path, split, where)
-        return Graded(scores, layout.relevant, np.repeat(layout.queries, layout.lengths).tolist(), layout.pairs[1])
+        layout, scores = self._read_split(path, split, where)
+        return GradedPairs(scores, layout.relevant, np.repeat(layout.queries, layout.lengths).tolist(), layout.pairs[1])
 
-    def _read(self, path: Path, split: str, where: str) -> tuple[_Layout, Floats]:
+    def _read_split(self, path: Path, split: str, where: str) -> tuple[_Layout, Floats]:
         """The candidates of a split and their scores, in the layout's order."""
-        table = _of_split(_table(path, COLUMNS, (_PAIR,)), split)
+        table = _select_split(_read_table(path, COLUMNS, (_PAIR,)), split)
         columns = table.drop_columns(["split", "score"])
         layout = self._last.get(split)
         if layout is None or not layout.columns.equals(columns):
-            layout = self._last[split] = _layout(columns, where)
+            layout = self._last[split] = _build_layout(columns, where)
         return layout, table.column("score").to_numpy().astype(float)[layout.rows]
 
 
-def subsets(path: Path, split: str) -> list[str]:
+def list_subsets(path: Path, split: str) -> list[str]:
     """The queries of a split, in sorted order: of sentence pairs, the subsets."""
-    return sorted(_of_split(_table(path, ["split", "query_id"]), split).column("query_id").unique().to_pylist())
+    return sorted(
+        _select_split(_read_table(path, ["split", "query_id"]), split).column("query_id").unique().to_pylist()
+    )
 
 
 def read_scores(path: Path, split: str) -> pd.DataFrame:
     """Candidates of a split, columns split, query_id, document_id, relevant, score."""
-    frame: pd.DataFrame = _of_split(_table(path, COLUMNS), split).to_pandas()
+    frame: pd.DataFrame = _select_split(_read_table(path, COLUMNS), split).to_pandas()
     return frame[COLUMNS]
 
 
-def labelled(path: Path, split: str) -> tuple[Floats, Floats]:
+def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
     """(candidates,) scores and (candidates,) 0 or 1 for relevance, of a split, in the file's order."""
-    table = _of_split(_table(path, ["split", "score", "relevant"]), split)
+    table = _select_split(_read_table(path, ["split", "score", "relevant"]), split)
     return table.column("score").to_numpy().astype(float), table.column("relevant").to_numpy().astype(float)
 
 
-def splits(path: Path) -> list[str]:
+def list_splits(path: Path) -> list[str]:
     """The splits that a file has scores of; its statistics suffice where every part is of one split."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -155,18 +157,18 @@ def splits(path: Path) -> list[str]:
         with ParquetFile(path) as file:
             column = file.schema_arrow.names.index("split")
             for number in range(file.num_row_groups):
-                told = file.metadata.row_group(number).column(column).statistics
-                if told is not None and told.has_min_max and told.min == told.max:
-                    found[str(told.min)] = None
+                statistics = file.metadata.row_group(number).column(column).statistics
+                if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
+                    found[str(statistics.min)] = None
                 else:
                     part = file.read_row_group(number, columns=["split"]).column(0)
                     found |= dict.fromkeys(map(str, part.unique().to_pylist()))
     except (OSError, ValueError, ArrowException) as error:
-        raise _unreadable(path, error, ["split"]) from error
+        raise _make_read_error(path, error, ["split"]) from error
     return list(found)
 
 
-def _table(path: Path, columns: list[str], further: Sequence[str] = ()) -> Any:
+def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) -> Any:
     """The columns of a file, and of `further` those that it has."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -175,24 +177,24 @@ def _table(path: Path, columns: list[str], further: Sequence[str] = ()) -> Any:
         with ParquetFile(path) as file:
             if lacking := [name for name in columns if name not in file.schema_arrow.names]:
                 raise ValueError(f"no column {lacking[0]}")
-            there = [name for name in further if name in file.schema_arrow.names]
-            return file.read(columns=columns + there, use_threads=False)
+            present = [name for name in optional if name in file.schema_arrow.names]
+            return file.read(columns=columns + present, use_threads=False)
     except (OSError, ValueError, ArrowException) as error:
-        raise _unreadable(path, error, columns) from error
+        raise _make_read_error(path, error, columns) from error
 
 
-def _unreadable(path: Path, error: Exception, columns: list[str]) -> UserError:
+def _make_read_error(path: Path, error: Exception, columns: list[str]) -> UserError:
     return UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}")
 
 
-def _of_split(table: Any, split: str) -> Any:
+def _select_split(table: Any, split: str) -> Any:
     from pyarrow import compute
 
-    own = compute.equal(table.column("split"), split)
-    return table if compute.all(own, min_count=0).as_py() else table.filter(own)
+    mask = compute.equal(table.column("split"), split)
+    return table if compute.all(mask, min_count=0).as_py() else table.filter(mask)
 
 
-def _layout(columns: Any, where: str) -> _Layout:
+def _build_layout(columns: Any, where: str) -> _Layout:
     frame = columns.to_pandas().reset_index(drop=True)  # whatever index the file keeps
     if frame.duplicated(["query_id", "document_id"]).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
@@ -202,19 +204,19 @@ def _layout(columns: Any, where: str) -> _Layout:
     return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)
 
 
-def _covered(judged: Measure, layout: _Layout) -> Bools:
+def _mask_covered_pairs(judged: Measure, layout: _Layout) -> Bools:
     """(pairs,) whether a metric of sentence pairs is about them."""
-    assert judged.similarity is not None
-    return np.repeat(judged.similarity.covers(layout.queries.tolist()), layout.lengths)
+    assert judged.sts_correlation is not None
+    return np.repeat(judged.sts_correlation.covers(layout.queries.tolist()), layout.lengths)
 
 
-def _per_pair(judged: Measure, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
-    own, (names, units) = _covered(judged, layout), layout.pairs
-    index = names[np.unique(units[own])]
-    if np.isnan(scores[own]).any():
+def _evaluate_pairs(judged: Measure, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
+    mask, (names, units) = _mask_covered_pairs(judged, layout), layout.pairs
+    index = names[np.unique(units[mask])]
+    if np.isnan(scores[mask]).any():
         return pd.Series(np.nan, index=index)
     try:
-        values = judged.values(scores, layout.relevant, layout.lengths, layout.queries.tolist(), units)
+        values = judged.compute_values(scores, layout.relevant, layout.lengths, layout.queries.tolist(), units)
     except ValueError as error:
-        raise UserError(where, error, _GRADED) from error
+        raise UserError(where, error, _EXPECTED_PAIRS) from error
     return pd.Series(values, index=index)

@@ -4,15 +4,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-State = Literal["complete", "dropped", "incomplete", "unknown"]
-Value = int | float | str
+ProposalState = Literal["complete", "dropped", "incomplete", "unknown"]
+ParamValue = int | float | str
 
 
-class _Stored(BaseModel):
+class _LogModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class Proposal(_Stored):
+class Proposal(_LogModel):
     """One configuration that a search asked for.
 
     Attributes:
@@ -28,15 +28,15 @@ class Proposal(_Stored):
 
     number: int
     configuration_id: str
-    values: dict[str, Value]
-    state: State
+    values: dict[str, ParamValue]
+    state: ProposalState
     seeds: tuple[int, ...] = ()
     objectives: dict[str, float] | None = None
     told: tuple[float, ...] | None = None
     untuned: bool = False
 
 
-class SystemSearch(_Stored):
+class SystemSearchLog(_LogModel):
     """The search of one system.
 
     Attributes:
@@ -55,23 +55,23 @@ class SystemSearch(_Stored):
     wanted: int
     proposed: int
     stopped: str | None = None
-    grid: dict[str, tuple[Value, ...]] = {}
+    grid: dict[str, tuple[ParamValue, ...]] = {}
     proposals: tuple[Proposal, ...] = ()
     winner: str | None = None
     front: tuple[str, ...] = ()
     untuned: str | None = None
 
-    def in_state(self, state: State) -> list[Proposal]:
+    def get_proposals(self, state: ProposalState) -> list[Proposal]:
         """The proposals of one state, in their order."""
         return [proposal for proposal in self.proposals if proposal.state == state]
 
-    def complete(self, objectives: tuple[str, ...]) -> list[Proposal]:
+    def get_complete(self, objectives: tuple[str, ...]) -> list[Proposal]:
         """The complete proposals that have all these objectives, in their order."""
-        found = self.in_state("complete")
+        found = self.get_proposals("complete")
         return [p for p in found if p.objectives is not None and all(name in p.objectives for name in objectives)]
 
 
-class Search(_Stored):
+class SearchLog(_LogModel):
     """The searches of a study, by system."""
 
-    systems: dict[str, SystemSearch]
+    systems: dict[str, SystemSearchLog]

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import Proposal, SystemSearch, Value
-from trainables.metrics import MINIMISED
+from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
+from trainables.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-NAME = "optuna.db"
+FILE_NAME = "optuna.db"
 _TIME = datetime(2000, 1, 1)
 _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "unknown": "WAITING"}
 """What the study says of a proposal -> the state of its trial; unknown: its runs have not all ended."""
@@ -38,36 +38,36 @@ _ROWS = {
 """Optuna's tables that hold trials -> the columns written here; the rest are numbered by sqlite."""
 
 
-def write(results: Results, path: Path) -> None:
+def write_optuna_file(results: Results, path: Path) -> None:
     """Writes the searches of a study to a sqlite file, replacing it; `results.search` must be there."""
     assert results.search is not None
     path.unlink(missing_ok=True)
     plan, first = results.plan, 1
-    connection = _create(path, results)
+    connection = _create_studies(path, results)
     with connection:
         for number, search in enumerate(results.search.systems.values(), 1):
-            made = trials(search, plan)
-            _insert(connection, number, first, made)
-            first += len(made)
+            trials = to_frozen_trials(search, plan)
+            _insert_trials(connection, number, first, trials)
+            first += len(trials)
     connection.execute("VACUUM")
     connection.close()
 
 
-def trials(search: SystemSearch, plan: Plan) -> "list[FrozenTrial]":
+def to_frozen_trials(search: SystemSearchLog, plan: Plan) -> "list[FrozenTrial]":
     """The proposals of a system as Optuna's trials, in their order.
 
     A dropped one is pruned: its last intermediate value, at the number of its seeds, is the mean over them.
     """
-    domains = distributions(search)
-    return [_trial(proposal, plan, domains) for proposal in search.proposals]
+    domains = to_distributions(search)
+    return [_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals]
 
 
-def distributions(search: SystemSearch) -> "dict[str, BaseDistribution]":
+def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
     """By hyperparameter, single-valued ones included: names are categories, numbers a range from the least to the
     greatest value, on a logarithmic scale where that makes the values more even."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    values: dict[str, dict[Value, None]] = {name: dict.fromkeys(grid) for name, grid in search.grid.items()}
+    values: dict[str, dict[ParamValue, None]] = {name: dict.fromkeys(grid) for name, grid in search.grid.items()}
     for proposal in search.proposals:
         for name, value in proposal.values.items():
             values.setdefault(name, {})[value] = None
@@ -77,13 +77,13 @@ def distributions(search: SystemSearch) -> "dict[str, BaseDistribution]":
         if len(numbers) < len(several):
             found[name] = CategoricalDistribution(list(several))
         elif all(isinstance(value, int) for value in numbers):
-            found[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=logarithmic(numbers))
+            found[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=is_logarithmic(numbers))
         else:
-            found[name] = FloatDistribution(numbers[0], numbers[-1], log=logarithmic(numbers))
+            found[name] = FloatDistribution(numbers[0], numbers[-1], log=is_logarithmic(numbers))
     return found
 
 
-def logarithmic(values: Sequence[float]) -> bool:
+def is_logarithmic(values: Sequence[float]) -> bool:
     """Whether increasing values are more evenly spaced in their logarithms; two are if they are a decade apart."""
     if values[0] <= 0 or len(values) < 2:
         return False
@@ -99,10 +99,10 @@ def _unevenness(values: Sequence[float]) -> float:
     return math.sqrt(sum((step - average) ** 2 for step in steps) / len(steps)) / average
 
 
-def _trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":
+def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":
     from optuna.trial import TrialState, create_trial
 
-    objectives, wanted = proposal.objectives or {}, plan.searched_for
+    objectives, wanted = proposal.objectives or {}, plan.search_objectives
     state = TrialState[_STATES[proposal.state]]
     known = all(name in objectives for name in wanted)
     if state == TrialState.COMPLETE and not known:
@@ -127,20 +127,20 @@ def _trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]
     return trial
 
 
-def _create(path: Path, results: Results) -> sqlite3.Connection:
+def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
     """Optuna's own empty studies, with what holds for all of their trials."""
     import optuna
     from optuna.study import StudyDirection
 
     assert results.search is not None
     plan, before = results.plan, optuna.logging.get_verbosity()
-    objectives = plan.searched_for
+    objectives = plan.search_objectives
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
     try:
         for system, search in results.search.systems.items():
             directions = [
-                StudyDirection.MINIMIZE if name in MINIMISED else StudyDirection.MAXIMIZE for name in objectives
+                StudyDirection.MINIMIZE if name in LOWER_IS_BETTER else StudyDirection.MAXIMIZE for name in objectives
             ]
             study = optuna.create_study(storage=storage, study_name=system, directions=directions)
             with warnings.catch_warnings():
@@ -157,16 +157,16 @@ def _create(path: Path, results: Results) -> sqlite3.Connection:
     return sqlite3.connect(path)
 
 
-def _insert(connection: sqlite3.Connection, study: int, first: int, made: "list[FrozenTrial]") -> None:
+def _insert_trials(connection: sqlite3.Connection, study: int, first: int, trials: "list[FrozenTrial]") -> None:
     """The rows that `optuna.Study.add_trials` would write, at once: it takes 14 ms a trial."""
     rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _ROWS}
-    for number, trial in enumerate(made):
+    for number, trial in enumerate(trials):
         key = first + number
         times = [
             time and time.isoformat(" ", "microseconds") for time in (trial.datetime_start, trial.datetime_complete)
         ]
         rows["trials"].append((key, number, study, trial.state.name, *times))
-        rows["trial_params"] += _params(key, trial)
+        rows["trial_params"] += _build_param_rows(key, trial)
         rows["trial_values"] += [(key, place, value, "FINITE") for place, value in enumerate(trial.values or [])]
         steps = trial.intermediate_values.items()
         rows["trial_intermediate_values"] += [(key, step, value, "FINITE") for step, value in steps]
@@ -176,7 +176,7 @@ def _insert(connection: sqlite3.Connection, study: int, first: int, made: "list[
         connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows[table])
 
 
-def _params(key: int, trial: "FrozenTrial") -> Iterable[tuple[Any, ...]]:
+def _build_param_rows(key: int, trial: "FrozenTrial") -> Iterable[tuple[Any, ...]]:
     from optuna.distributions import distribution_to_json
 
     for name, value in trial.params.items():

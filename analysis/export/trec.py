@@ -19,12 +19,12 @@ import pandas as pd
 from analysis.data.results import Results
 from analysis.data.run import Run
 from trainables.utils.errors import UserError
-from trainables.utils.files import whole_folder
+from trainables.utils.files import write_folder_atomically
 
 _KEY = ["query_id", "document_id"]
 
 
-def export(results: Results, folder: Path) -> list[Path]:
+def export_trec(results: Results, folder: Path) -> list[Path]:
     """Writes every finished run, one file for each of its splits, and the relevance of each split: all, or nothing.
 
     Args:
@@ -42,34 +42,36 @@ def export(results: Results, folder: Path) -> list[Path]:
         raise UserError("--trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(str(folder), "something is there", "a new or an empty folder")
-    runs = [run for run in results.runs if run.finished and run.files and not run.scores_difficulty]
+    runs = [run for run in results.runs if run.is_finished and run.files and not run.is_difficulty_scorer]
     if not runs:
         raise UserError("--trec", "no finished run with scores", "a study that has been run")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(str(folder), error.strerror, "a folder that can be made") from error
-    with whole_folder(folder) as temporary:
+    with write_folder_atomically(folder) as temporary:
         for split in sorted({split for run in runs for split in run.files}):
             (temporary / split).mkdir()
-            judged: pd.DataFrame | None = None
+            qrels: pd.DataFrame | None = None
             for run in (run for run in runs if split in run.files):
-                ranked = _ranked(run, split)
-                judged = _judged(judged, ranked, f"{split} scores of run {run.id}")
-                _write(temporary / split / f"{run.id}.run", _run_lines(ranked, f"{run.config['variant']}-{run.id}"))
-            assert judged is not None
-            _write(temporary / f"{split}.qrels", _judgement_lines(judged))
+                ranked = _rank_candidates(run, split)
+                qrels = _merge_qrels(qrels, ranked, f"{split} scores of run {run.id}")
+                _write_lines(
+                    temporary / split / f"{run.id}.run", _format_run_lines(ranked, f"{run.config['variant']}-{run.id}")
+                )
+            assert qrels is not None
+            _write_lines(temporary / f"{split}.qrels", _format_qrel_lines(qrels))
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def escaped(text: str) -> str:
+def escape_blanks(text: str) -> str:
     """`text` without blanks of any kind, each of them and the sign % as %XX of its UTF-8 bytes."""
     return re.sub(r"[\s%]", lambda found: quote(found[0], safe=""), text)
 
 
-def _ranked(run: Run, split: str) -> pd.DataFrame:
+def _rank_candidates(run: Run, split: str) -> pd.DataFrame:
     """Candidates by query, the best first, equal ones by document."""
-    where, frame = f"{split} scores of run {run.id}", run.scores(split)
+    where, frame = f"{split} scores of run {run.id}", run.read_scores(split)
     frame = frame.astype({"score": float, "relevant": int, **dict.fromkeys(_KEY, str)})
     if frame["score"].isna().any():
         raise UserError(where, f"{frame['score'].isna().sum()} candidates without a score", "a score of each")
@@ -78,38 +80,43 @@ def _ranked(run: Run, split: str) -> pd.DataFrame:
     return frame.sort_values(["query_id", "score", "document_id"], ascending=[True, False, True], ignore_index=True)
 
 
-def _judged(known: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -> pd.DataFrame:
+def _merge_qrels(qrels: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -> pd.DataFrame:
     """All candidates so far and their relevance, by query and document."""
-    own = ranked[[*_KEY, "relevant"]].sort_values(_KEY, ignore_index=True)
-    if own.duplicated(_KEY).any():
+    new_qrels = ranked[[*_KEY, "relevant"]].sort_values(_KEY, ignore_index=True)
+    if new_qrels.duplicated(_KEY).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
-    if known is None or known.equals(own):
-        return own
-    both = pd.concat([known, own]).drop_duplicates().sort_values(_KEY, ignore_index=True)
-    for _, one in both[both.duplicated(_KEY)].iterrows():
-        found = f"relevance of document {one['document_id']} for query {one['query_id']}"
+    if qrels is None or qrels.equals(new_qrels):
+        return new_qrels
+    both = pd.concat([qrels, new_qrels]).drop_duplicates().sort_values(_KEY, ignore_index=True)
+    for _, row in both[both.duplicated(_KEY)].iterrows():
+        found = f"relevance of document {row['document_id']} for query {row['query_id']}"
         raise UserError(where, found, "what the other runs say of it")
     return both
 
 
-def _run_lines(ranked: pd.DataFrame, tag: str) -> list[str]:
+def _format_run_lines(ranked: pd.DataFrame, tag: str) -> list[str]:
     ranks = ranked.groupby("query_id", sort=False).cumcount().to_numpy() + 1
-    columns = _ids(ranked["query_id"]), _ids(ranked["document_id"]), ranks, ranked["score"].to_numpy().tolist()
-    name = escaped(tag)
+    columns = (
+        _escape_ids(ranked["query_id"]),
+        _escape_ids(ranked["document_id"]),
+        ranks,
+        ranked["score"].to_numpy().tolist(),
+    )
+    name = escape_blanks(tag)
     return [f"{q} Q0 {d} {rank} {score!r} {name}\n" for q, d, rank, score in zip(*columns, strict=True)]
 
 
-def _judgement_lines(judged: pd.DataFrame) -> list[str]:
-    columns = _ids(judged["query_id"]), _ids(judged["document_id"]), judged["relevant"]
+def _format_qrel_lines(qrels: pd.DataFrame) -> list[str]:
+    columns = _escape_ids(qrels["query_id"]), _escape_ids(qrels["document_id"]), qrels["relevant"]
     return [f"{q} 0 {d} {relevant}\n" for q, d, relevant in zip(*columns, strict=True)]
 
 
-def _ids(column: pd.Series) -> list[str]:
+def _escape_ids(column: pd.Series) -> list[str]:
     codes, names = pd.factorize(column)
-    shown = np.array([escaped(name) for name in names], dtype=object)
+    shown = np.array([escape_blanks(name) for name in names], dtype=object)
     return list(shown[codes])
 
 
-def _write(path: Path, lines: list[str]) -> None:
+def _write_lines(path: Path, lines: list[str]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(lines)

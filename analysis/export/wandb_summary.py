@@ -6,20 +6,20 @@
 import math
 
 from analysis.data.configurations import Configuration
-from analysis.data.cost import cost, seconds
+from analysis.data.cost import compute_cost, compute_run_seconds
 from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.stats.comparison import Comparison
-from analysis.tables.main import Analysis
+from analysis.tables.main import ReportData
 
-Finding = float | int | str | bool
+SummaryValue = float | int | str | bool
 FAILED, INCOMPLETE = "failed_runs", "incomplete_configurations"
 HOURS, GPU_HOURS, INSTANCES = "cost/hours", "cost/gpu_hours", "cost/instances"
 HOURS_BUDGET, GPU_HOURS_BUDGET = "budget/hours", "budget/gpu_hours"
 
 
-def compared(system: str, baseline: str, what: str, metric: str = "") -> str:
+def make_comparison_key(system: str, baseline: str, quantity: str, metric: str = "") -> str:
     """The name of a number of a comparison: difference, low, high, p, p_corrected or verdict.
 
     Args:
@@ -28,15 +28,15 @@ def compared(system: str, baseline: str, what: str, metric: str = "") -> str:
         what: the number.
         metric: another one than the plan's.
     """
-    return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{what}"
+    return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{quantity}"
 
 
-def of_system(system: str, what: str) -> str:
+def make_system_key(system: str, quantity: str) -> str:
     """The name of a number of a system: dev, test or failed_runs."""
-    return f"system/{system}/{what}"
+    return f"system/{system}/{quantity}"
 
 
-def findings(analysis: Analysis, gpu: float = 1.0) -> dict[str, Finding]:
+def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> dict[str, SummaryValue]:
     """Comparisons, scores, failures, cost and budgets by name; whatever is not known, or not finite, is absent.
 
     Of a comparison: `difference` and the interval from `low` to `high`, which holds for all comparisons of its family
@@ -49,29 +49,33 @@ def findings(analysis: Analysis, gpu: float = 1.0) -> dict[str, Finding]:
         gpu: share of a GPU that a trial takes, since runs do not tell; only runs on a GPU count.
     """
     results, plan = analysis.results, analysis.results.plan
-    spent = cost(results)
-    found: dict[str, Finding | None] = {}
+    spent = compute_cost(results)
+    found: dict[str, SummaryValue | None] = {}
     for comparison in reversed(analysis.comparisons):  # of a pair in several families the first one counts
-        found |= _comparison(comparison, plan)
+        found |= _summarize_comparison(comparison, plan)
     for row in analysis.table.rows:
-        found[of_system(row.system, "dev")] = row.dev[0] if row.dev else None
-        found[of_system(row.system, "test")] = row.test[0] if row.test else None
-        own = [run for run in results.runs if run.config["variant"] == row.system and not run.scores_difficulty]
-        found[of_system(row.system, FAILED)] = sum(not run.finished for run in own)
+        found[make_system_key(row.system, "dev")] = row.dev[0] if row.dev else None
+        found[make_system_key(row.system, "test")] = row.test[0] if row.test else None
+        own = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
+        found[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in own)
     found[FAILED] = spent.failed
-    found[INCOMPLETE] = sum(_incomplete(configuration, plan) for configuration in analysis.found)
-    found |= {HOURS: spent.hours, GPU_HOURS: gpu * _gpu_seconds(results) / 3600, INSTANCES: spent.trained}
+    found[INCOMPLETE] = sum(_is_incomplete(configuration, plan) for configuration in analysis.configurations)
+    found |= {
+        HOURS: spent.hours,
+        GPU_HOURS: gpus_per_trial * _sum_gpu_seconds(results) / 3600,
+        INSTANCES: spent.trained,
+    }
     found |= {HOURS_BUDGET: plan.budgets.hours, GPU_HOURS_BUDGET: plan.budgets.gpu_hours}
-    return {name: value for name, value in found.items() if value is not None and _finite(value)}
+    return {name: value for name, value in found.items() if value is not None and _is_finite(value)}
 
 
-def _comparison(c: Comparison, plan: Plan) -> dict[str, Finding | None]:
+def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue | None]:
     if c.difference is None:
         return {}
     correction = next(family.correction for family in plan.families if family.name == c.family)
     low, high = c.interval or (None, None)
     test = c.targets[c.target] if c.target else None
-    values: dict[str, Finding | None] = {
+    values: dict[str, SummaryValue | None] = {
         "difference": c.difference,
         "low": low,
         "high": high,
@@ -80,24 +84,24 @@ def _comparison(c: Comparison, plan: Plan) -> dict[str, Finding | None]:
         "verdict": c.verdict,
     }
     metric = "" if c.metric == plan.metric else c.metric
-    return {compared(c.system, c.baseline, what, metric): value for what, value in values.items()}
+    return {make_comparison_key(c.system, c.baseline, what, metric): value for what, value in values.items()}
 
 
-def _incomplete(configuration: Configuration, plan: Plan) -> bool:
+def _is_incomplete(configuration: Configuration, plan: Plan) -> bool:
     """One that the race dropped lacks nothing."""
-    tested = configuration.tested(plan) and configuration.faults(plan, "test")
-    return not configuration.dropped and bool(tested or configuration.faults(plan, "search"))
+    tested = configuration.is_tested(plan) and configuration.find_faults(plan, "test")
+    return not configuration.pruned and bool(tested or configuration.find_faults(plan, "search"))
 
 
-def _gpu_seconds(results: Results) -> float:
-    return sum(seconds(run, results.plan.test_split) or 0.0 for run in results.runs if _on_gpu(run))
+def _sum_gpu_seconds(results: Results) -> float:
+    return sum(compute_run_seconds(run, results.plan.test_split) or 0.0 for run in results.runs if _is_on_gpu(run))
 
 
-def _on_gpu(run: Run) -> bool:
+def _is_on_gpu(run: Run) -> bool:
     """A sampler's order has no environment."""
     environment = (run.config.get("specification") or {}).get("environment") or {}
     return bool(environment.get("device", "cpu") != "cpu")
 
 
-def _finite(value: Finding) -> bool:
+def _is_finite(value: SummaryValue) -> bool:
     return isinstance(value, str) or math.isfinite(value)

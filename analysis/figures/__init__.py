@@ -24,24 +24,24 @@ from analysis.figures import (
 from analysis.figures import (
     strata as strata_figure,
 )
-from analysis.figures.style import COLOURS, panels, written
-from analysis.tables.main import Analysis
+from analysis.figures.style import COLOURS, save_figures, subplots
+from analysis.tables.main import ReportData
 
 
-def draw(analysis: Analysis, folder: Path) -> list[str]:
+def draw_figures(analysis: ReportData, folder: Path) -> list[str]:
     """Writes every figure that the study has data for, as PNG and SVG, and returns their names without suffix.
 
     The same results give the same bytes with the same version of matplotlib.
     """
-    return written({name: partial(plot, analysis) for name, plot in FIGURES.items()}, folder)
+    return save_figures({name: partial(plot, analysis) for name, plot in FIGURES.items()}, folder)
 
 
-def weak_labels(analysis: Analysis) -> Any:
+def plot_weak_labels(analysis: ReportData) -> Any:
     """Distribution of the training negatives' weak labels with its mean; None where the plan does not tell it."""
     spread = (analysis.results.plan.data or {}).get("weak_labels")
     if spread is None:
         return None
-    figure, (axis,) = panels(1, (4.2, 2.8))
+    figure, (axis,) = subplots(1, (4.2, 2.8))
     edges = np.linspace(0, 1, len(spread["shares"]) + 1)
     axis.stairs(spread["shares"], edges, fill=True, color=COLOURS[1], alpha=0.5)
     for at, style, label in ((spread["mean"], "-", f"mean {spread['mean']:.2f}"), (0.5, "--", "uniform: 0.5")):
@@ -51,15 +51,15 @@ def weak_labels(analysis: Analysis) -> Any:
     return figure
 
 
-FIGURES: dict[str, Callable[[Analysis], Any]] = {
-    "effects": effects.effects,
-    "learning_curves": curves.learning_curves,
-    "epsilon": smoothing_figures.sensitivity,
-    "epsilon_switch": smoothing_figures.switch_points,
+FIGURES: dict[str, Callable[[ReportData], Any]] = {
+    "effects": effects.plot_effects,
+    "learning_curves": curves.plot_learning_curves,
+    "epsilon": smoothing_figures.plot_strength_sensitivity,
+    "epsilon_switch": smoothing_figures.plot_contour,
     "hyperparameters": slices.slices,
-    "weak_labels": weak_labels,
-    "reliability": reliability.diagram,
-    "strata": strata_figure.strata,
+    "weak_labels": plot_weak_labels,
+    "reliability": reliability.plot_reliability,
+    "strata": strata_figure.plot_strata,
     "parallel_coordinates": search_figures.parallel_coordinates,
     "importance": search_figures.importance,
     "pareto_front": search_figures.pareto_front,

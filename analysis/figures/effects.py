@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from analysis.figures.style import panels
+from analysis.figures.style import subplots
 from analysis.stats.comparison import Comparison
-from analysis.tables.main import Analysis
-from trainables.metrics import MINIMISED
+from analysis.tables.main import ReportData
+from trainables.metrics import LOWER_IS_BETTER
 
-_LOOKS: dict[str, dict[str, Any]] = {
+_MARKER_STYLES: dict[str, dict[str, Any]] = {
     "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
     "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
     "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
@@ -16,24 +16,26 @@ _LOOKS: dict[str, dict[str, Any]] = {
 """Of a verdict: told apart by the marker's shape and the word beside it as well as by colour."""
 
 
-def effects(analysis: Analysis) -> Any:
+def plot_effects(analysis: ReportData) -> Any:
     """Mean difference of every declared comparison with its simultaneous interval; None where none is complete.
 
     One panel a family, on a scale of its own; a family's comparisons grouped by their baseline.
     """
     plan = analysis.results.plan
-    grouped = {family.name: _grouped(analysis, family.name) for family in plan.families}
+    grouped = {family.name: _group_by_baseline(analysis, family.name) for family in plan.families}
     if all(c.difference is None for c in analysis.comparisons):
         return None
     heights = [1.0 + sum(len(own) for own in groups) + 0.6 * (len(groups) - 1) for groups in grouped.values()]
-    figure, axes = panels(1, (6.4, 0.7 + 0.3 * sum(heights) + 0.35 * len(heights)), rows=len(grouped), heights=heights)
+    figure, axes = subplots(
+        1, (6.4, 0.7 + 0.3 * sum(heights) + 0.35 * len(heights)), rows=len(grouped), heights=heights
+    )
     for axis, (name, groups) in zip(axes, grouped.items(), strict=True):
         places, labels, at = [], [], 0.0
         for group in groups:
             for c in group:
-                _draw(axis, c, at)
+                _draw_comparison(axis, c, at)
                 places.append(at)
-                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _on(c, plan.metric))
+                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _format_metric(c, plan.metric))
                 at += 1
             at += 0.6
         axis.axvline(0, color="0.2", linewidth=1, zorder=0)
@@ -44,17 +46,17 @@ def effects(analysis: Analysis) -> Any:
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         axis.margins(x=0.08)
-    better = "less" if plan.metric in MINIMISED else "more"
+    better = "less" if plan.metric in LOWER_IS_BETTER else "more"
     axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric}, of which {better} is better")
-    figure.legend(handles=_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
+    figure.legend(handles=_make_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
     return figure
 
 
-def _on(c: Comparison, metric: str) -> str:
+def _format_metric(c: Comparison, metric: str) -> str:
     return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
 
 
-def _grouped(analysis: Analysis, family: str) -> list[list[Comparison]]:
+def _group_by_baseline(analysis: ReportData, family: str) -> list[list[Comparison]]:
     groups: dict[str, list[Comparison]] = {}
     for c in analysis.comparisons:
         if c.family == family:
@@ -62,11 +64,11 @@ def _grouped(analysis: Analysis, family: str) -> list[list[Comparison]]:
     return list(groups.values())
 
 
-def _draw(axis: Any, c: Comparison, at: float) -> None:
+def _draw_comparison(axis: Any, c: Comparison, at: float) -> None:
     if c.difference is None:
         word = "incomplete"
     else:
-        look, word = _LOOKS[c.verdict], c.verdict
+        look, word = _MARKER_STYLES[c.verdict], c.verdict
         if c.interval:
             axis.plot(c.interval, [at, at], color=look["color"], linewidth=1.6, marker="|", markersize=6, zorder=1)
         axis.plot(c.difference, at, linestyle="", zorder=2, **look)
@@ -74,8 +76,12 @@ def _draw(axis: Any, c: Comparison, at: float) -> None:
                   annotation_clip=False)  # fmt: skip
 
 
-def _handles(analysis: Analysis) -> list[Any]:
+def _make_handles(analysis: ReportData) -> list[Any]:
     from matplotlib.lines import Line2D
 
     made = {c.verdict for c in analysis.comparisons if c.difference is not None}
-    return [Line2D([], [], linestyle="", label=verdict, **look) for verdict, look in _LOOKS.items() if verdict in made]
+    return [
+        Line2D([], [], linestyle="", label=verdict, **look)
+        for verdict, look in _MARKER_STYLES.items()
+        if verdict in made
+    ]

@@ -10,68 +10,72 @@ import numpy as np
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.figures.style import colour_of, line_of, locator, panels
-from analysis.tables.main import Analysis
-from trainables.metrics import MINIMISED
+from analysis.figures.style import get_colour, get_line_style, make_locator, subplots
+from analysis.tables.main import ReportData
+from trainables.metrics import LOWER_IS_BETTER
 
-_FEW = 6
+_MAX_BANDS = 6
 """Systems of which bands can still be told apart."""
 _COLUMNS = 6
 """Most names of a legend side by side, where there are more than can stand in a row."""
-_BEST: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.7}
+_BEST_MARKER: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.7}
 
 
-def learning_curves(analysis: Analysis) -> Any:
+def plot_learning_curves(analysis: ReportData) -> Any:
     """Training loss and development metric over instances of each system's chosen configuration; None without any."""
     from matplotlib.lines import Line2D
 
     plan = analysis.results.plan
     keys = {"train/loss": "training loss", f"{plan.search_split}/{plan.metric}": f"{plan.search_split} {plan.metric}"}
     lines = [(name, c) for name, c in analysis.chosen.items() if c is not None and name in plan.systems]
-    if not any(_curve(c, plan, key) for _, c in lines for key in keys):
+    if not any(_compute_curve(c, plan, key) for _, c in lines for key in keys):
         return None
-    few = len(lines) <= _FEW
-    figure, axes = panels(2, (7.0, 3.4) if few else (9.0, 4.8), sharex=True)
+    few = len(lines) <= _MAX_BANDS
+    figure, axes = subplots(2, (7.0, 3.4) if few else (9.0, 4.8), sharex=True)
     switches: dict[float, list[str]] = {}
     for name, configuration in lines:
-        colour = colour_of(plan, name)
+        colour = get_colour(plan, name)
         for axis, key in zip(axes, keys, strict=True):
-            if curve := _curve(configuration, plan, key):
+            if curve := _compute_curve(configuration, plan, key):
                 x, mean, spread = curve
                 marker, width = "o" if len(x) < 12 else None, 1.6 if few else 1.1
-                axis.plot(x, mean, **line_of(plan, name), label=name, marker=marker, markersize=3, linewidth=width)
+                axis.plot(
+                    x, mean, **get_line_style(plan, name), label=name, marker=marker, markersize=3, linewidth=width
+                )
                 if few:
                     axis.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.13, linewidth=0)
                 if axis is axes[1]:
-                    best = int(np.argmin(mean) if plan.metric in MINIMISED else np.argmax(mean))
-                    axis.plot(x[best], mean[best], color=colour, linestyle="", zorder=3, clip_on=False, **_BEST)
-        if (at := _switch_instances(configuration)) is not None:
+                    best = int(np.argmin(mean) if plan.metric in LOWER_IS_BETTER else np.argmax(mean))
+                    axis.plot(x[best], mean[best], color=colour, linestyle="", zorder=3, clip_on=False, **_BEST_MARKER)
+        if (at := _compute_switch_instances(configuration)) is not None:
             switches.setdefault(at, []).append(colour)
     for at, colours in sorted(switches.items()):
         for axis in axes:
             axis.axvline(at, color=colours[0] if len(colours) == 1 else "0.4", linestyle="--", linewidth=1, zorder=0)
     for axis, title in zip(axes, keys.values(), strict=True):
         axis.set(xlabel="training instances", title=title)
-        axis.xaxis.set_major_locator(locator(5))
+        axis.xaxis.set_major_locator(make_locator(5))
         axis.margins(x=0.02)
     handles, labels = axes[1].get_legend_handles_labels()
     handles, labels = (handles, labels) if handles else axes[0].get_legend_handles_labels()
     if axes[1].lines:
-        handles, labels = [*handles, Line2D([], [], color="0.4", linestyle="", **_BEST)], [*labels, "best point"]
+        handles, labels = [*handles, Line2D([], [], color="0.4", linestyle="", **_BEST_MARKER)], [*labels, "best point"]
     if switches:
         handles, labels = [*handles, axes[0].lines[-1]], [*labels, "switch point"]
-    columns = len(labels) if len(labels) <= _FEW + 2 else -(-len(labels) // -(-len(labels) // _COLUMNS))
+    columns = len(labels) if len(labels) <= _MAX_BANDS + 2 else -(-len(labels) // -(-len(labels) // _COLUMNS))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.2)
     return figure
 
 
-def _curve(configuration: Configuration, plan: Plan, key: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def _compute_curve(
+    configuration: Configuration, plan: Plan, key: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Instances, mean and standard deviation over seeds, where every seed has a value; None if some seed has none."""
     curves = []
-    for seed in configuration.expected(plan, "search"):
+    for seed in configuration.expected_seeds(plan, "search"):
         run = configuration.runs.get(seed)
-        rows = run.history if run is not None and run.finished else []
-        curves.append({float(row["instances"]): float(row[key]) for row in rows if _finite(row.get(key))})
+        rows = run.history if run is not None and run.is_finished else []
+        curves.append({float(row["instances"]): float(row[key]) for row in rows if _is_finite(row.get(key))})
     x = sorted(set.intersection(*map(set, curves))) if curves else []
     if not x:
         return None
@@ -80,11 +84,11 @@ def _curve(configuration: Configuration, plan: Plan, key: str) -> tuple[np.ndarr
     return np.array(x), values.mean(axis=0), spread
 
 
-def _finite(value: object) -> bool:
+def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _switch_instances(configuration: Configuration) -> float | None:
+def _compute_switch_instances(configuration: Configuration) -> float | None:
     if not configuration.switch:
         return None
     run = next(iter(configuration.runs.values()))

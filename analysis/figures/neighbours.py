@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.figures.style import COLOURS, panels, written
+from analysis.figures.style import COLOURS, save_figures, subplots
 
 SIZE, NOISE, SHARE = "batch_size", "noise", "noise_share"
 """Columns of the table: sentences a batch, the cosine to the nearest noise vector, and the noise's share of the loss's
@@ -13,18 +13,18 @@ denominator; the others are those of the neighbours."""
 _ORDINALS = ("nearest", "2nd nearest", "3rd nearest", "4th nearest")
 
 
-def draw(table: pd.DataFrame, folder: Path) -> None:
+def draw_neighbours(table: pd.DataFrame, folder: Path) -> None:
     """Writes probe.png and probe.svg.
 
     Args:
         table: a row a size; column `SIZE`, a column a neighbour, the nearest first, `NOISE` and `SHARE`.
         folder: of the files.
     """
-    written({"probe": lambda: _plot(table)}, folder)
+    save_figures({"probe": lambda: _plot_neighbours(table)}, folder)
 
 
-def _plot(table: pd.DataFrame) -> Any:
-    figure, (axis,) = panels(1, (5.4, 3.4))
+def _plot_neighbours(table: pd.DataFrame) -> Any:
+    figure, (axis,) = subplots(1, (5.4, 3.4))
     neighbours = [name for name in table.columns if name not in (SIZE, NOISE, SHARE)]
     for place, name in enumerate(neighbours):
         axis.plot(table[SIZE], table[name], marker="o", markersize=4, color=COLOURS[place + 1], label=_ORDINALS[place])

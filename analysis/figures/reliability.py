@@ -9,9 +9,9 @@ import numpy as np
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.data.scores import labelled
-from analysis.figures.style import colour_of, panels
-from analysis.tables.main import Analysis
+from analysis.data.scores import read_scores_and_labels
+from analysis.figures.style import get_colour, subplots
+from analysis.tables.main import ReportData
 from trainables.metrics import expected_calibration_error, reliability_curve
 from trainables.utils.arrays import Floats
 
@@ -19,7 +19,7 @@ _COLUMNS = 3
 """Most panels side by side."""
 
 
-def diagram(analysis: Analysis) -> Any:
+def plot_reliability(analysis: ReportData) -> Any:
     """The chosen configuration of every system on the test split, all seeds pooled; None where none is complete.
 
     Gold similarities are no relevance: of sentence pairs there is none either.
@@ -27,14 +27,14 @@ def diagram(analysis: Analysis) -> Any:
     plan = analysis.results.plan
     if plan.unit != "query":
         return None
-    found = {name: _pooled(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None}
+    found = {name: _pool_scores(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None}
     shown = {name: pooled for name, pooled in found.items() if pooled is not None}
     if not shown:
         return None
     columns = min(len(shown), _COLUMNS)
     rows = -(-len(shown) // columns)
     size = (0.5 + 2.3 * columns, 0.5 + 2.5 * rows)
-    figure, axes = panels(columns, size, rows=rows, sharex=True, sharey=True)
+    figure, axes = subplots(columns, size, rows=rows, sharex=True, sharey=True)
     for axis in axes[len(shown) :]:
         axis.set_visible(False)
     for axis, (name, (scores, relevant)) in zip(axes, shown.items(), strict=False):
@@ -43,7 +43,7 @@ def diagram(analysis: Analysis) -> Any:
         edges = np.linspace(0, 1, len(curve.candidates) + 1)
         axis.stairs(0.25 * curve.candidates / most, edges, fill=True, color="0.85", zorder=0)
         axis.plot([0, 1], [0, 1], color="0.4", linestyle="--", linewidth=1, zorder=1)
-        colour = colour_of(plan, name)
+        colour = get_colour(plan, name)
         axis.plot(curve.probability[filled], curve.relevant[filled], marker="o", markersize=4, color=colour)
         axis.set(title=f"{name}, ECE {error:.3f}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         words = {"xycoords": "axes fraction", "va": "top", "fontsize": 7, "color": "0.35"}
@@ -53,10 +53,10 @@ def diagram(analysis: Analysis) -> Any:
     return figure
 
 
-def _pooled(plan: Plan, configuration: Configuration) -> tuple[Floats, Floats] | None:
+def _pool_scores(plan: Plan, configuration: Configuration) -> tuple[Floats, Floats] | None:
     """Scores and relevance; None where a run is missing, or the system has no seeds: its scores are no logits."""
-    seeds, split = configuration.expected(plan, "test"), plan.test_split
-    if seeds == [None] or configuration.faults(plan, "test"):
+    seeds, split = configuration.expected_seeds(plan, "test"), plan.test_split
+    if seeds == [None] or configuration.find_faults(plan, "test"):
         return None
-    columns = [labelled(configuration.runs[seed].files[split], split) for seed in seeds]
+    columns = [read_scores_and_labels(configuration.runs[seed].files[split], split) for seed in seeds]
     return np.concatenate([scores for scores, _ in columns]), np.concatenate([relevant for _, relevant in columns])

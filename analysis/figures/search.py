@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.data.configurations import word
-from analysis.data.search_log import Proposal, SystemSearch, Value
-from analysis.figures.style import colour_of, panels
-from analysis.tables.main import Analysis
-from trainables.metrics import MINIMISED
+from analysis.data.configurations import format_value
+from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
+from analysis.figures.style import get_colour, subplots
+from analysis.tables.main import ReportData
+from trainables.metrics import LOWER_IS_BETTER
 
 _PALETTE = "viridis"
 _WORDS = 8
@@ -23,7 +23,7 @@ class _Axis(NamedTuple):
     """A hyperparameter of the parallel coordinates: its values from the bottom up; None: no such setting."""
 
     name: str
-    values: list[Value | None]
+    values: list[ParamValue | None]
 
     def place(self, proposal: Proposal, rank: float) -> float:
         """Between 0 and 1; `rank` is 0 for the worst configuration and 1 for the best."""
@@ -31,7 +31,7 @@ class _Axis(NamedTuple):
         return (at + 0.5 + _BAND * (rank - 0.5)) / len(self.values)
 
 
-def parallel_coordinates(analysis: Analysis) -> Any:
+def parallel_coordinates(analysis: ReportData) -> Any:
     """Every configuration of each searched system as a line through its hyperparameters to its score.
 
     One panel a system with several hyperparameters and at least two complete configurations; None without any.
@@ -43,14 +43,14 @@ def parallel_coordinates(analysis: Analysis) -> Any:
     shown = {name: search for name, search in _shown(analysis, 2).items() if len(search.grid) > 1}
     if not shown:
         return None
-    figure, axes = panels(1, (7.2, 0.6 + 2.3 * len(shown)), rows=len(shown))
+    figure, axes = subplots(1, (7.2, 0.6 + 2.3 * len(shown)), rows=len(shown))
     for axis, (name, search) in zip(axes, shown.items(), strict=True):
-        complete = search.complete(plan.searched_for)
+        complete = search.get_complete(plan.search_objectives)
         scores = _scores(complete, plan.metric)
         norm = Normalize(min(scores), max(scores) if max(scores) > min(scores) else min(scores) + 1e-6)
         _lines(axis, search, complete, scores, norm)
         axis.set_title(name, loc="left", fontweight="bold", pad=17)
-        lost = len(search.proposals) - len(complete) - len(search.in_state("dropped"))
+        lost = len(search.proposals) - len(complete) - len(search.get_proposals("dropped"))
         if lost:
             axis.set_title(f"{lost} not complete, left out", loc="right", fontsize=7, color="0.4", pad=17)
         bar = figure.colorbar(ScalarMappable(norm, _PALETTE), ax=axis, pad=0.0, fraction=0.025, aspect=22)
@@ -61,16 +61,16 @@ def parallel_coordinates(analysis: Analysis) -> Any:
     return figure
 
 
-def importance(analysis: Analysis) -> Any:
+def importance(analysis: ReportData) -> Any:
     """Importance of each hyperparameter as a bar, one panel a system; None where nothing can be said of any."""
     plan, rows = analysis.results.plan, analysis.importances
     names = list(dict.fromkeys(row.system for row in rows if row.shares))
     if not names:
         return None
-    objectives = plan.searched_for
+    objectives = plan.search_objectives
     most = max(sum(row.system == name for row in rows) for name in names)
     size = (1.0 + 2.4 * len(names), 1.2 + 0.32 * most * max(1.0, 0.6 * len(objectives)))
-    figure, axes = panels(len(names), size, sharex=True)
+    figure, axes = subplots(len(names), size, sharex=True)
     height = 0.72 / len(objectives)
     for axis, name in zip(axes, names, strict=True):
         own = [row for row in rows if row.system == name]
@@ -79,7 +79,9 @@ def importance(analysis: Analysis) -> Any:
                 at = place + (number - (len(objectives) - 1) / 2) * height
                 if row.shares:
                     share = row.shares[objective]
-                    axis.barh(at, share, height * 0.92, color=colour_of(plan, name), alpha=1.0 if number == 0 else 0.45)
+                    axis.barh(
+                        at, share, height * 0.92, color=get_colour(plan, name), alpha=1.0 if number == 0 else 0.45
+                    )
                     axis.annotate(f"{share:.2f}", (share, at), xytext=(3, 0), textcoords="offset points", va="center",
                                   fontsize=7)  # fmt: skip
             if not row.shares:
@@ -99,28 +101,28 @@ def importance(analysis: Analysis) -> Any:
     return figure
 
 
-def pareto_front(analysis: Analysis) -> Any:
+def pareto_front(analysis: ReportData) -> Any:
     """The first two objectives of each searched system's configurations; None with one objective."""
     plan = analysis.results.plan
     shown = _shown(analysis, 1)
-    if len(plan.searched_for) < 2 or not shown:
+    if len(plan.search_objectives) < 2 or not shown:
         return None
-    first, second = plan.searched_for[:2]
-    figure, axes = panels(len(shown), (1.2 + 2.5 * len(shown), 3.2), sharex=True, sharey=True)
+    first, second = plan.search_objectives[:2]
+    figure, axes = subplots(len(shown), (1.2 + 2.5 * len(shown), 3.2), sharex=True, sharey=True)
     for axis, (name, search) in zip(axes, shown.items(), strict=True):
-        colour, complete = colour_of(plan, name), search.complete(plan.searched_for)
+        colour, complete = get_colour(plan, name), search.get_complete(plan.search_objectives)
         best = {p.configuration_id: p for p in complete}
         axis.scatter(_scores(complete, second), _scores(complete, first), s=20, color=colour, alpha=0.45, linewidths=0)
         on_front = [best[key] for key in search.front if key in best]
         front = sorted(zip(_scores(on_front, second), _scores(on_front, first), strict=True))
         x, y = [point[0] for point in front], [point[1] for point in front]
-        line = {2: "-"}.get(len(plan.searched_for), "")
+        line = {2: "-"}.get(len(plan.search_objectives), "")
         axis.plot(x, y, marker="o", markersize=5, color=colour, linestyle=line, linewidth=1.4,
-                  drawstyle="steps-post" if second in MINIMISED else "steps-pre")  # fmt: skip
+                  drawstyle="steps-post" if second in LOWER_IS_BETTER else "steps-pre")  # fmt: skip
         if search.winner in best:
             (at_x,), (at_y,) = (_scores([best[search.winner]], objective) for objective in (second, first))
             axis.plot(at_x, at_y, "o", markersize=11, markerfacecolor="none", color="black", markeredgewidth=1.3)
-        lost = [p for p in search.in_state("dropped") if p.objectives and {first, second} <= p.objectives.keys()]
+        lost = [p for p in search.get_proposals("dropped") if p.objectives and {first, second} <= p.objectives.keys()]
         axis.scatter(_scores(lost, second), _scores(lost, first), s=20, marker="x", color="0.5", linewidths=0.9)
         left_out = len(search.proposals) - len(complete) - len(lost)
         if left_out:
@@ -133,23 +135,23 @@ def pareto_front(analysis: Analysis) -> Any:
     return figure
 
 
-def _shown(analysis: Analysis, least: int) -> dict[str, SystemSearch]:
+def _shown(analysis: ReportData, least: int) -> dict[str, SystemSearchLog]:
     """The searched systems of the plan that have a hyperparameter to show and so many complete configurations."""
     plan, search = analysis.results.plan, analysis.results.search
     searches = search.systems if search else {}
     own = {name: searches[name] for name in plan.systems if name in searches}
-    return {name: s for name, s in own.items() if s.grid and len(s.complete(plan.searched_for)) >= least}
+    return {name: s for name, s in own.items() if s.grid and len(s.get_complete(plan.search_objectives)) >= least}
 
 
 def _scores(proposals: Sequence[Proposal], objective: str) -> list[float]:
     return [p.objectives[objective] for p in proposals if p.objectives is not None]
 
 
-def _lines(axis: Any, search: SystemSearch, complete: list[Proposal], scores: list[float], norm: Any) -> None:
+def _lines(axis: Any, search: SystemSearchLog, complete: list[Proposal], scores: list[float], norm: Any) -> None:
     """The lines of a panel, the best drawn last; the score is the axis at the right, with the colour bar's ticks."""
     from matplotlib.collections import LineCollection
 
-    lost = search.in_state("dropped")
+    lost = search.get_proposals("dropped")
     drawn = [_axis(search, name, [*complete, *lost]) for name in search.grid]
     order = np.argsort(scores, kind="stable")
     ranks = np.empty(len(scores))
@@ -185,28 +187,28 @@ def _lines(axis: Any, search: SystemSearch, complete: list[Proposal], scores: li
         axis.spines[side].set_visible(False)
 
 
-def _axis(search: SystemSearch, name: str, proposals: list[Proposal]) -> _Axis:
+def _axis(search: SystemSearchLog, name: str, proposals: list[Proposal]) -> _Axis:
     tried = {p.values[name] for p in proposals if name in p.values}
-    known: list[Value] = sorted({*search.grid[name], *tried}, key=lambda value: (isinstance(value, str), value))
-    lacking: list[Value | None] = [None] if any(name not in p.values for p in proposals) else []
+    known: list[ParamValue] = sorted({*search.grid[name], *tried}, key=lambda value: (isinstance(value, str), value))
+    lacking: list[ParamValue | None] = [None] if any(name not in p.values for p in proposals) else []
     return _Axis(name, [*lacking, *known])
 
 
-def _word(name: str, value: Value | None) -> str:
-    return "none" if value is None else word(name, value)
+def _word(name: str, value: ParamValue | None) -> str:
+    return "none" if value is None else format_value(name, value)
 
 
 def _named(split: str, objective: str) -> str:
-    return f"{split} {objective}" + (" (less is better)" if objective in MINIMISED else "")
+    return f"{split} {objective}" + (" (less is better)" if objective in LOWER_IS_BETTER else "")
 
 
-def _line_handles(shown: dict[str, SystemSearch]) -> list[Any]:
+def _line_handles(shown: dict[str, SystemSearchLog]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color="black", label="chosen")]
-    if any(p.untuned for search in shown.values() for p in search.in_state("complete")):
+    if any(p.untuned for search in shown.values() for p in search.get_proposals("complete")):
         handles.append(Line2D([], [], color="black", linestyle="--", label="untuned"))
-    if any(search.in_state("dropped") for search in shown.values()):
+    if any(search.get_proposals("dropped") for search in shown.values()):
         handles.append(Line2D([], [], color="0.75", linestyle=":", label="dropped by the race"))
     return handles
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import colour_of, locator, panels
-from analysis.tables.main import Analysis
+from analysis.figures.style import get_colour, make_locator, subplots
+from analysis.tables.main import ReportData
 
-_WORDS = 16
+_MAX_LABELS = 16
 """Most points of a panel that have their values written beside them."""
-_PLACES = 6
+_MIN_SURFACE_POINTS = 6
 """Fewest points that a surface is drawn through."""
 
 
@@ -24,35 +24,35 @@ class _Point(NamedTuple):
 
     configuration: Configuration
     mean: float
-    half: float
+    half_width: float
 
 
-def sensitivity(analysis: Analysis) -> Any:
+def plot_strength_sensitivity(analysis: ReportData) -> Any:
     """Development metric over the strength of smoothing, one panel a variant; None without a smoothed configuration.
 
     Intervals are drawn where a line has one configuration for each strength, and of the chosen one.
     """
     plan = analysis.results.plan
-    points = _points(analysis)
+    points = _collect_points(analysis)
     names = [name for name in plan.systems if name in points]
     if not names:
         return None
-    figure, axes = panels(len(names), (1.1 + 2.0 * len(names), 3.0), sharey=True)
+    figure, axes = subplots(len(names), (1.1 + 2.0 * len(names), 3.0), sharey=True)
     for axis, name in zip(axes, names, strict=True):
-        colour, shown = colour_of(plan, name), points[name]
-        ways = sorted({_ending(point.configuration) for point in shown})
-        apart = _steps([point.configuration.strength or 0.0 for point in shown]) * 0.1
-        for place, way in enumerate([*ways] if len(ways) <= 4 else [None]):
-            group = [point for point in shown if way is None or _ending(point.configuration) == way]
-            joined = way is not None and len({point.configuration.strength for point in group}) == len(group)
-            aside = 0.0 if joined or way is None else apart * (place - (len(ways) - 1) / 2)
+        colour, shown = get_colour(plan, name), points[name]
+        schedules = sorted({_schedule_label(point.configuration) for point in shown})
+        spacing = _smallest_step([point.configuration.strength or 0.0 for point in shown]) * 0.1
+        for place, schedule in enumerate([*schedules] if len(schedules) <= 4 else [None]):
+            group = [point for point in shown if schedule is None or _schedule_label(point.configuration) == schedule]
+            joined = schedule is not None and len({point.configuration.strength for point in group}) == len(group)
+            offset = 0.0 if joined or schedule is None else spacing * (place - (len(schedules) - 1) / 2)
             axis.errorbar(
-                [(point.configuration.strength or 0.0) + aside for point in group],
+                [(point.configuration.strength or 0.0) + offset for point in group],
                 [point.mean for point in group],
-                yerr=[point.half for point in group] if joined else None,
+                yerr=[point.half_width for point in group] if joined else None,
                 marker="os^D"[place],
                 linestyle=("-", "--", ":", "-.")[place] if joined else "",
-                label=way,
+                label=schedule,
                 color=colour,
                 capsize=2.5,
                 elinewidth=1,
@@ -62,16 +62,16 @@ def sensitivity(analysis: Analysis) -> Any:
             )
             for c, mean, half in group:
                 if c is analysis.chosen.get(name):
-                    at = (c.strength or 0.0) + aside
+                    at = (c.strength or 0.0) + offset
                     axis.plot(at, mean, "o", markersize=10, markerfacecolor="none", color=colour)
                     if not joined:
                         axis.errorbar(at, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
-        if 1 < len(ways) <= 4:
+        if 1 < len(schedules) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
-        dashed_baseline(axis, analysis)
+        draw_baseline(axis, analysis)
         axis.set(title=name, xlabel=plan.symbol)
         axis.margins(x=0.12)
-        axis.xaxis.set_major_locator(locator(4))
+        axis.xaxis.set_major_locator(make_locator(4))
     axes[0].set_ylabel(f"{plan.search_split} {plan.metric}")
     from matplotlib.lines import Line2D
 
@@ -86,7 +86,7 @@ def sensitivity(analysis: Analysis) -> Any:
     return figure
 
 
-def switch_points(analysis: Analysis) -> Any:
+def plot_contour(analysis: ReportData) -> Any:
     """Development metric, less the baseline's, over strength and switch point; None without a two-stage variant.
 
     A surface is drawn through the points where there are enough of them; elsewhere each is a disc of its colour.
@@ -94,8 +94,8 @@ def switch_points(analysis: Analysis) -> Any:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, TwoSlopeNorm
 
-    plan, level = analysis.results.plan, _baseline(analysis)
-    places = {name: _places(shown, level or 0.0) for name, shown in _points(analysis).items()}
+    plan, level = analysis.results.plan, _compute_baseline(analysis)
+    places = {name: _average_gains(shown, level or 0.0) for name, shown in _collect_points(analysis).items()}
     names = [name for name in plan.systems if places.get(name)]
     if not names:
         return None
@@ -104,29 +104,31 @@ def switch_points(analysis: Analysis) -> Any:
     least, most = (min(flat), max(flat)) if max(flat) > min(flat) else (min(flat) - limit, max(flat) + limit)
     norm = Normalize(least, most) if level is None else TwoSlopeNorm(0.0, -limit, limit)
     palette = "viridis" if level is None else "PuOr"
-    figure, axes = panels(len(names), (1.6 + 2.9 * len(names), 3.2), sharex=True, sharey=True)
-    levels = locator(10).tick_values(least, most)
+    figure, axes = subplots(len(names), (1.6 + 2.9 * len(names), 3.2), sharex=True, sharey=True)
+    levels = make_locator(10).tick_values(least, most)
     for axis, name in zip(axes, names, strict=True):
         shown = places[name]
         x, y = ([place[number] for place in shown] for number in (0, 1))
-        surface = _surface(axis, x, y, list(shown.values()), levels, norm, palette)
-        axis.scatter(x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_size(len(shown)) if surface else 90,
+        surface = _draw_surface(axis, x, y, list(shown.values()), levels, norm, palette)
+        axis.scatter(x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_marker_size(len(shown)) if surface else 90,
                      edgecolors="0.3", linewidths=0.6, zorder=2)  # fmt: skip
-        lost = [c for c in analysis.found if c.dropped and c.system == name and c.switch]
-        lost = [c for c in lost if (c.strength, c.switch) not in shown]
-        axis.scatter([c.strength for c in lost], [c.switch for c in lost], s=22, marker="x", c="0.4", linewidths=0.9)
+        pruned = [c for c in analysis.configurations if c.pruned and c.system == name and c.switch]
+        pruned = [c for c in pruned if (c.strength, c.switch) not in shown]
+        axis.scatter(
+            [c.strength for c in pruned], [c.switch for c in pruned], s=22, marker="x", c="0.4", linewidths=0.9
+        )
         best = analysis.chosen.get(name)
         if best is not None and best.switch:
             axis.scatter(best.strength, best.switch, s=130 if surface else 230, facecolors="none", edgecolors="black",
                          linewidths=1.4, zorder=3)  # fmt: skip
-        for (strength, switch), gain in shown.items() if len(shown) <= _WORDS and not surface else ():
+        for (strength, switch), gain in shown.items() if len(shown) <= _MAX_LABELS and not surface else ():
             text = f"{gain:.3f}" if level is None else f"{gain:+.3f}"
             axis.annotate(text, (strength, switch), xytext=(0, 10), textcoords="offset points",
                           ha="center", fontsize=7, color="0.25")  # fmt: skip
         axis.set(title=name, xlabel=plan.symbol)
         axis.use_sticky_edges = False  # the surface's edge is no reason to cut the points in half
         axis.margins(0.06 if surface else 0.18)
-        axis.xaxis.set_major_locator(locator(5))
+        axis.xaxis.set_major_locator(make_locator(5))
     axes[0].set_ylabel("switch point (share of training)")
     label = f"{plan.search_split} {plan.metric}" + ("" if level is None else f" less {plan.systems[0]}'s")
     drawn = ScalarMappable(norm, palette)
@@ -134,23 +136,23 @@ def switch_points(analysis: Analysis) -> Any:
     return figure
 
 
-def _size(points: int) -> float:
+def _marker_size(points: int) -> float:
     """Of a marker: many are small, so that the surface between them is seen."""
     return 22 if points <= 60 else 7
 
 
-def _steps(values: list[float]) -> float:
+def _smallest_step(values: list[float]) -> float:
     """The least distance between two different values; 0 without any."""
     return min((after - before for before, after in pairwise(sorted(set(values)))), default=0.0)
 
 
-def _ending(configuration: Configuration) -> str:
+def _schedule_label(configuration: Configuration) -> str:
     if configuration.switch:
         return f"switch {configuration.switch:.3g}"
-    return str(dict(configuration.further).get("schedule", "constant"))
+    return str(dict(configuration.other_settings).get("schedule", "constant"))
 
 
-def _places(points: list[_Point], level: float) -> dict[tuple[float, float], float]:
+def _average_gains(points: list[_Point], level: float) -> dict[tuple[float, float], float]:
     """Strength and switch point -> mean gain of the two-stage configurations there."""
     found: dict[tuple[float, float], list[float]] = {}
     for c, mean, _ in points:
@@ -159,33 +161,35 @@ def _places(points: list[_Point], level: float) -> dict[tuple[float, float], flo
     return {place: sum(gains) / len(gains) for place, gains in sorted(found.items())}
 
 
-def _surface(axis: Any, x: list[float], y: list[float], z: list[float], levels: Any, norm: Any, palette: str) -> bool:
+def _draw_surface(
+    axis: Any, x: list[float], y: list[float], z: list[float], levels: Any, norm: Any, palette: str
+) -> bool:
     """Linear interpolation over triangles, both settings scaled to their range; False where points are too few."""
     from matplotlib.tri import Triangulation
 
-    if len(z) < _PLACES or len(set(x)) < 3 or len(set(y)) < 3 or np.ptp(z) == 0:
+    if len(z) < _MIN_SURFACE_POINTS or len(set(x)) < 3 or len(set(y)) < 3 or np.ptp(z) == 0:
         return False
-    triangles = Triangulation(_scaled(x), _scaled(y)).triangles
+    triangles = Triangulation(_scale_to_unit(x), _scale_to_unit(y)).triangles
     axis.tricontourf(Triangulation(x, y, triangles), z, levels=levels, norm=norm, cmap=palette, zorder=0)
     axis.tricontour(Triangulation(x, y, triangles), z, levels=levels, colors="white", linewidths=0.5,
                      linestyles="solid", zorder=1)  # fmt: skip
     return True
 
 
-def _scaled(values: list[float]) -> Any:
+def _scale_to_unit(values: list[float]) -> Any:
     return (np.array(values) - min(values)) / np.ptp(values)
 
 
-def _points(analysis: Analysis) -> dict[str, list[_Point]]:
+def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:
     """By system."""
     from scipy import stats
 
     plan, points = analysis.results.plan, dict[str, list[_Point]]()
     count = len(plan.seeds)
     width = float(stats.t.ppf(0.975, count - 1)) / math.sqrt(count) if count > 1 else 0.0
-    for configuration in analysis.found:
-        smoothed = configuration.strength and configuration.system in plan.systems and not configuration.dropped
-        values = configuration.values(plan, "search") if smoothed else None
+    for configuration in analysis.configurations:
+        smoothed = configuration.strength and configuration.system in plan.systems and not configuration.pruned
+        values = configuration.evaluate_queries(plan, "search") if smoothed else None
         if values is not None:
             seeds = values.mean(axis=1)
             spread = width * float(seeds.std(ddof=1)) if width else 0.0
@@ -193,15 +197,15 @@ def _points(analysis: Analysis) -> dict[str, list[_Point]]:
     return points
 
 
-def _baseline(analysis: Analysis) -> float | None:
+def _compute_baseline(analysis: ReportData) -> float | None:
     plan = analysis.results.plan
     configuration = analysis.chosen.get(plan.systems[0])
-    values = configuration.values(plan, "search") if configuration else None
+    values = configuration.evaluate_queries(plan, "search") if configuration else None
     return None if values is None else float(values.mean())
 
 
-def dashed_baseline(axis: Any, analysis: Analysis) -> None:
+def draw_baseline(axis: Any, analysis: ReportData) -> None:
     """A line at the baseline's development metric, if it is there."""
-    level = _baseline(analysis)
+    level = _compute_baseline(analysis)
     if level is not None:
         axis.axhline(level, color="0.4", linestyle="--", linewidth=1, zorder=0)

@@ -12,7 +12,7 @@ _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", 
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
 """Okabe and Ito's palette, told apart by colour-blind readers too, and five colours far from these and each other."""
 _DASHED = (0, (5, 1.5))
-STYLE: Any = {
+RC_PARAMS: Any = {
     "svg.hashsalt": "analysis",
     "svg.fonttype": "path",
     "font.size": 9,
@@ -26,7 +26,7 @@ _DPI = 160
 """Of the PNG files."""
 
 
-def written(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
+def save_figures(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
     """Writes figures as PNG and SVG, by their names without suffix; returns those that there were, as a plot may give
     None. The same figure gives the same bytes with the same version of matplotlib."""
     import matplotlib
@@ -35,7 +35,7 @@ def written(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
     names = []
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # not the user's own settings: the same study gives the same figures
-        matplotlib.rcParams.update(STYLE)
+        matplotlib.rcParams.update(RC_PARAMS)
         for name, plot in plots.items():
             figure = plot()
             if figure is not None:
@@ -49,7 +49,7 @@ def written(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
     return names
 
 
-def panels(
+def subplots(
     columns: int,
     size: tuple[float, float],
     rows: int = 1,
@@ -66,19 +66,19 @@ def panels(
     )
 
 
-def locator(count: int) -> Any:
+def make_locator(count: int) -> Any:
     """At most so many ticks, at round numbers."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(count)
 
 
-def colour_of(plan: Plan, name: str) -> str:
+def get_colour(plan: Plan, name: str) -> str:
     """A system's own; grey of one that only comparisons name."""
     return COLOURS[plan.systems.index(name) % len(COLOURS)] if name in plan.systems else "0.5"
 
 
-def line_of(plan: Plan, name: str) -> dict[str, Any]:
+def get_line_style(plan: Plan, name: str) -> dict[str, Any]:
     """A system's colour and kind of line: the first seven are solid, so that no two of nineteen are alike."""
     whole = plan.systems.index(name) < len(_OKABE_ITO)
-    return {"color": colour_of(plan, name), "linestyle": "-" if whole else _DASHED}
+    return {"color": get_colour(plan, name), "linestyle": "-" if whole else _DASHED}

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.data.query_attributes import agreed
+from analysis.data.query_attributes import merge_query_tables
 from analysis.data.results import Results
 from analysis.data.run import Run
-from analysis.data.search_log import Search
+from analysis.data.search_log import SearchLog
 from trainables.utils.errors import UserError
 
 
@@ -43,18 +43,18 @@ def complete(results: Results, records: Results) -> Completed:
         raise UserError("records", f"those of the study {other.study!r}", f"those of {plan.study!r}")
     if other.version == plan.version and records.plan_hash != results.plan_hash:
         raise UserError("records", f"plan {records.plan_hash}", f"{results.plan_hash}, as in W&B")
-    runs, counts = {run.specification: run for run in results.runs}, {"absent": 0, "unfinished": 0, "unscored": 0}
+    runs, counts = {run.specification_id: run for run in results.runs}, {"absent": 0, "unfinished": 0, "unscored": 0}
     for run in records.runs:
-        own = runs.get(run.specification)
+        own = runs.get(run.specification_id)
         if own is None:
             counts["unfinished" if run.id in results.unfinished else "absent"] += 1
-        elif run.finished and not own.finished:
+        elif run.is_finished and not own.is_finished:
             counts["unfinished"] += 1
-        elif run.finished and not run.files.keys() <= own.files.keys():
+        elif run.is_finished and not run.files.keys() <= own.files.keys():
             counts["unscored"] += 1
         else:
             continue
-        runs[run.specification] = _merged(run, own)
+        runs[run.specification_id] = _merged(run, own)
     newer = records if other.version > plan.version else results
     known = {run.id for run in runs.values()}
     completed = Results(
@@ -63,7 +63,7 @@ def complete(results: Results, records: Results) -> Completed:
         sorted(runs.values(), key=lambda run: run.id),
         max(results.search, records.search, key=_told),
         [key for key in results.unfinished if key not in known],
-        agreed(results.queries, records.queries),
+        merge_query_tables(results.queries, records.queries),
     )
     return Completed(completed, **counts)
 
@@ -74,7 +74,7 @@ def _merged(run: Run, own: Run | None) -> Run:
     Raises:
         UserError: the scores of one are not those that the other noted.
     """
-    if own is None or not own.finished:
+    if own is None or not own.is_finished:
         return run if own is None else replace(run, url=own.url or run.url)
     merged = replace(
         run, files=run.files | own.files, summary=run.summary | own.summary, url=own.url or run.url, _values={}
@@ -83,8 +83,8 @@ def _merged(run: Run, own: Run | None) -> Run:
     return merged
 
 
-def _told(search: Search | None) -> tuple[int, int]:
+def _told(search: SearchLog | None) -> tuple[int, int]:
     """How far a search has come: proposals whose end is known, and winners."""
     systems = search.systems.values() if search else ()
-    ended = sum(len(own.proposals) - len(own.in_state("unknown")) for own in systems)
+    ended = sum(len(own.proposals) - len(own.get_proposals("unknown")) for own in systems)
     return ended, sum(own.winner is not None for own in systems)

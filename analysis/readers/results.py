@@ -13,26 +13,26 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
-from analysis.data.json_files import History, filled, in_order, read_object
+from analysis.data.json_files import History, drop_empty_objects, read_object, sort_keys
 from analysis.data.plan import Plan
-from analysis.data.query_attributes import FILE, SHA256, read_queries
+from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.data.scores import Evaluator
-from analysis.data.search_log import Search
-from analysis.readers.records import recorded
-from analysis.readers.wandb_offline import WandbRun, locate, read_folder, staged_files
-from analysis.readers.wandb_project import Project
-from analysis.readers.wandb_server import Address, connected
-from trainables.metrics import measure
+from analysis.data.search_log import SearchLog
+from analysis.readers.records import read_recorded_runs
+from analysis.readers.wandb_offline import WandbRunData, index_staged_files, locate_staged_file, read_offline_runs
+from analysis.readers.wandb_project import WandbProject
+from analysis.readers.wandb_server import ProjectAddress, connect
+from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
 
 
-def read(folder: Path | str) -> Results:
+def read_wandb_files(folder: Path | str) -> Results:
     """A study from its W&B files: `folder` is the wandb folder, wherever it was moved, or a study folder that holds it.
 
     Raises:
@@ -43,13 +43,13 @@ def read(folder: Path | str) -> Results:
         place = place / "wandb"
     if not place.is_dir():
         raise UserError(str(folder), "no such folder", "a study's folder or its wandb folder")
-    wandb_runs = read_folder(place)
+    wandb_runs = read_offline_runs(place)
     if not wandb_runs:
         raise UserError(str(folder), "no W&B run in it", "a study's folder or its wandb folder")
-    index = staged_files(place)
-    declared = _declared(wandb_runs, _located(wandb_runs, index), str(folder))
-    runs = [_from_wandb(run, index) for run in wandb_runs if "specification_id" in run.config]
-    return _results(declared, runs, str(folder))
+    index = index_staged_files(place)
+    documents = _find_plan_documents(wandb_runs, _locate_query_files(wandb_runs, index), str(folder))
+    runs = [_to_run(run, index) for run in wandb_runs if "specification_id" in run.config]
+    return _build_results(documents, runs, str(folder))
 
 
 @contextmanager
@@ -65,11 +65,11 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
         UserError: no such project or study, no access, or something in it is damaged.
         analysis.readers.wandb_server.ServerError: the server does not answer.
     """
-    place = Address.parse(address)
-    with connected() as connection:
-        project = Project(connection, place, cache or connection.folder / "scores")
-        documents, files, runs = project.read(project.study(study))
-        yield _results(_declared(documents, files, address), runs, address)
+    place = ProjectAddress.parse(address)
+    with connect() as connection:
+        project = WandbProject(connection, place, cache or connection.folder / "scores")
+        documents, files, runs = project.read_study(project.find_study(study))
+        yield _build_results(_find_plan_documents(documents, files, address), runs, address)
 
 
 def read_records(folder: Path | str) -> Results:
@@ -82,16 +82,16 @@ def read_records(folder: Path | str) -> Results:
     stored = read_object(place / "plan.json")
     if not isinstance(stored.get("plan"), dict):
         raise UserError(str(place / "plan.json"), "no plan in it", "the plan of a study")
-    plan_hash = digest(stored["plan"])
+    plan_hash = hash_json(stored["plan"])
     if stored.get("hash", plan_hash) != plan_hash:
         raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
-    runs = recorded(place)
+    runs = read_recorded_runs(place)
     search = read_object(place / "search.json") if (place / "search.json").is_file() else None
-    queries = read_queries(place / FILE) if (place / FILE).is_file() else None
-    return _results(_Declared(stored["plan"], plan_hash, search, queries), runs, str(folder))
+    queries = read_queries(place / QUERIES_FILE) if (place / QUERIES_FILE).is_file() else None
+    return _build_results(_PlanDocuments(stored["plan"], plan_hash, search, queries), runs, str(folder))
 
 
-class _Declared(NamedTuple):
+class _PlanDocuments(NamedTuple):
     """A plan and its hash, which is not that of the plan as W&B gives it back: there 1.0 is 1, and {} is nothing."""
 
     plan: dict[str, Any]
@@ -100,7 +100,7 @@ class _Declared(NamedTuple):
     queries: pd.DataFrame | None
 
 
-def _declared(wandb_runs: list[WandbRun], files: Mapping[str, Path], where: str) -> _Declared:
+def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
     """The plan of the highest version, and the latest state of the searches and of the queries.
 
     Args:
@@ -112,50 +112,50 @@ def _declared(wandb_runs: list[WandbRun], files: Mapping[str, Path], where: str)
     if not plans:
         raise UserError(where, "no plan among its runs", "the wandb folder of a study")
     found = max(plans, key=lambda config: int(config["plan"].get("version", 1)))
-    plan_hash = found.get("plan_hash", digest(found["plan"]))
+    plan_hash = found.get("plan_hash", hash_json(found["plan"]))
 
-    def latest(documents: list[WandbRun]) -> WandbRun | None:
-        return max(documents, key=lambda run: (run.written, run.config.get("plan_hash") == plan_hash), default=None)
+    def find_latest(documents: list[WandbRunData]) -> WandbRunData | None:
+        return max(documents, key=lambda run: (run.updated_at, run.config.get("plan_hash") == plan_hash), default=None)
 
-    search = latest([run for run in wandb_runs if run.job_type == "search" and "search" in run.config])
-    if lost := [run.id for run in wandb_runs if SHA256 in run.summary and run.id not in files]:
-        raise UserError(f"W&B run {lost[0]}", f"no {FILE}", "the artifact that its summary speaks of")
-    told = latest([run for run in wandb_runs if run.id in files])
-    queries = read_queries(files[told.id], told.summary.get(SHA256)) if told else None
-    return _Declared(found["plan"], plan_hash, search.config["search"] if search else None, queries)
+    search = find_latest([run for run in wandb_runs if run.job_type == "search" and "search" in run.config])
+    if missing := [run.id for run in wandb_runs if SHA256_KEY in run.summary and run.id not in files]:
+        raise UserError(f"W&B run {missing[0]}", f"no {QUERIES_FILE}", "the artifact that its summary speaks of")
+    query_run = find_latest([run for run in wandb_runs if run.id in files])
+    queries = read_queries(files[query_run.id], query_run.summary.get(SHA256_KEY)) if query_run else None
+    return _PlanDocuments(found["plan"], plan_hash, search.config["search"] if search else None, queries)
 
 
-def _results(declared: _Declared, runs: list[Run], where: str) -> Results:
-    plan = filled(declared.plan)
-    parsed = _parsed(Plan, plan | {"data": in_order(plan.get("data"), _SPLITS)}, f"plan in {where}")
+def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
+    plan = drop_empty_objects(documents.plan)
+    parsed = _parse_model(Plan, plan | {"data": sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
     for name in parsed.metrics:
         try:
-            known = measure(name)
+            known = get_measure(name)
         except ValueError as error:
             raise UserError(f"plan in {where}", error, "a known metric") from error
         if not known.per_query or known.unit != parsed.unit:
             raise UserError(f"plan in {where}", name, f"a metric that each {parsed.unit} has")
-    evaluator, unique = Evaluator(), _unique(runs, f"{parsed.search_split}/{parsed.metric}", where)
+    evaluator, unique = Evaluator(), _deduplicate_runs(runs, f"{parsed.search_split}/{parsed.metric}", where)
     kept = [
         replace(
             run,
-            config=filled(run.config),
-            summary=_summary(run.summary, parsed),
-            curve=_merged(run.curve, parsed.test_split),
+            config=drop_empty_objects(run.config),
+            summary=_clean_summary(run.summary, parsed),
+            curve=_merge_curve(run.curve, parsed.test_split),
             evaluator=evaluator,
         )
         for run in unique.values()
     ]
     for run in kept:
         run.check_files()
-    killed = sorted(run.id for run in runs if run.specification not in unique)
-    ordered = in_order(declared.search, [*parsed.all_systems, *parsed.hyperparameters])
-    searched = None if ordered is None else _parsed(Search, ordered, f"search in {where}")
+    killed = sorted(run.id for run in runs if run.specification_id not in unique)
+    ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
+    searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
     runs = sorted(kept, key=lambda run: run.id)
-    return Results(parsed, declared.plan_hash, runs, searched, killed, declared.queries)
+    return Results(parsed, documents.plan_hash, runs, searched, killed, documents.queries)
 
 
-def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
+def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
     try:
         return model.model_validate(stored)
     except ValidationError as error:
@@ -163,27 +163,29 @@ def _parsed(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
         raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
 
 
-def _unique(runs: list[Run], value: str, where: str) -> dict[str, Run]:
+def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, Run]:
     """The runs that ended, by specification, each once: the one that finished, and has most scores.
 
     Raises:
         UserError: a run has no configuration, or two of a specification do not tell the same value.
     """
     unique = dict[str, Run]()
-    for run in sorted(runs, key=lambda run: (not run.finished, -len(run.files), run.id != run.specification, run.id)):
+    for run in sorted(
+        runs, key=lambda run: (not run.is_finished, -len(run.files), run.id != run.specification_id, run.id)
+    ):
         if run.summary.get("state") not in ("finished", "failed"):
             continue
         if absent := [key for key in ("variant", "configuration_id") if key not in run.config]:
             raise UserError(f"run {run.id} in {where}", f"no {absent[0]} in its config", "a run of a study")
-        first = unique.setdefault(run.specification, run)
-        told, other = run.summary.get(value), first.summary.get(value)
-        if run.finished and None not in (told, other) and told != other:
-            found = f"{value} {told}, and {other} in run {first.id}"
+        first = unique.setdefault(run.specification_id, run)
+        own_value, first_value = run.summary.get(value_key), first.summary.get(value_key)
+        if run.is_finished and None not in (own_value, first_value) and own_value != first_value:
+            found = f"{value_key} {own_value}, and {first_value} in run {first.id}"
             raise UserError(f"run {run.id} in {where}", found, "the same of the same specification")
     return unique
 
 
-def _summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
+def _clean_summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
     """Without the last values of the curve, which W&B adds, values that are no numbers, which it leaves out, and the
     error of an attempt that was made good."""
     stale = {"instances", "error" if summary.get("state") == "finished" else f"{plan.search_split}/{plan.metric}"}
@@ -191,10 +193,10 @@ def _summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
     return {key: value for key, value in kept.items() if value is not None and value == value}
 
 
-def _merged(curve: Callable[[], History], test_split: str) -> Callable[[], History]:
+def _merge_curve(curve: Callable[[], History], test_split: str) -> Callable[[], History]:
     """The same curve in order of instances; of a part that was trained twice the later counts."""
 
-    def rows() -> History:
+    def read_rows() -> History:
         merged: dict[float, dict[str, Any]] = {}
         for row in curve():
             if "instances" in row:
@@ -202,24 +204,24 @@ def _merged(curve: Callable[[], History], test_split: str) -> Callable[[], Histo
                 merged.setdefault(row["instances"], {}).update(kept)
         return [merged[key] for key in sorted(merged) if len(merged[key]) > 1]
 
-    return rows
+    return read_rows
 
 
-def _located(wandb_runs: list[WandbRun], index: dict[str, list[Path]]) -> dict[str, Path]:
+def _locate_query_files(wandb_runs: list[WandbRunData], index: dict[str, list[Path]]) -> dict[str, Path]:
     """The files of the documents of queries, by id; one that a study was killed over is not read."""
     files = {}
     for run in wandb_runs:
         if run.job_type == "queries" and run.summary.get("state") == "finished":
             for staged in run.artifacts.get(run.id, []):
-                files[run.id] = locate(staged, index, f"artifact {run.id}")
+                files[run.id] = locate_staged_file(staged, index, f"artifact {run.id}")
     return files
 
 
-def _from_wandb(run: WandbRun, index: dict[str, list[Path]]) -> Run:
+def _to_run(run: WandbRunData, index: dict[str, list[Path]]) -> Run:
     files: dict[str, Path] = {}
     for name, contents in run.artifacts.items():
         if name.startswith("scores-") and name.endswith(f"-{run.id}"):
             for staged in contents:
                 split = name.removeprefix("scores-").removesuffix(f"-{run.id}")
-                files[split] = locate(staged, index, f"artifact {name}")
+                files[split] = locate_staged_file(staged, index, f"artifact {name}")
     return Run(run.id, run.config, run.summary, lambda: run.history, files)

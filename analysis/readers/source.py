@@ -6,16 +6,20 @@ from pathlib import Path
 
 from analysis.data.results import Results
 from analysis.readers.merge import complete
-from analysis.readers.results import read, read_records, read_server
-from analysis.readers.wandb_server import PREFIX, Address
+from analysis.readers.results import read_records, read_server, read_wandb_files
+from analysis.readers.wandb_server import PREFIX, ProjectAddress
 from trainables.utils.errors import UserError
 
-Say = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
 @contextmanager
-def opened(
-    source: str, study: str | None = None, records: Path | None = None, cache: Path | None = None, say: Say = print
+def open_results(
+    source: str,
+    study: str | None = None,
+    records: Path | None = None,
+    cache: Path | None = None,
+    log: LogFunction = print,
 ) -> Iterator[Results]:
     """A study, for as long as it is used.
 
@@ -33,29 +37,31 @@ def opened(
     if source.startswith(PREFIX):
         known = read_records(records) if records else None
         with read_server(source, study or (known.plan.study if known else None), cache) as results:
-            yield results if known is None or records is None else _completed(results, known, records, say)
+            yield results if known is None or records is None else _merge_records(results, known, records, log)
     elif study or cache:
         raise UserError("--study" if study else "--cache", f"with the folder {source}", f"{PREFIX}ENTITY/PROJECT")
     else:
-        yield load(Path(source), records, say)
+        yield load_results(Path(source), records, log)
 
 
-def load(folder: Path, records: Path | None = None, say: Say = print) -> Results:
+def load_results(folder: Path, records: Path | None = None, log: LogFunction = print) -> Results:
     """The study's W&B files if there are any, completed from its records; else its records alone."""
-    own = (folder / "plan.json").is_file() and (folder / "runs").is_dir()
+    has_records = (folder / "plan.json").is_file() and (folder / "runs").is_dir()
     has_wandb = any(folder.glob("wandb/offline-run-*")) or any(folder.glob("offline-run-*"))
-    results = read_records(folder) if own and not has_wandb else read(folder)
-    place = records or (folder if own and has_wandb else None)
-    return results if place is None else _completed(results, read_records(place), place, say)
+    results = read_records(folder) if has_records and not has_wandb else read_wandb_files(folder)
+    place = records or (folder if has_records and has_wandb else None)
+    return results if place is None else _merge_records(results, read_records(place), place, log)
 
 
-def _completed(results: Results, records: Results, place: Path, say: Say) -> Results:
+def _merge_records(results: Results, records: Results, place: Path, log: LogFunction) -> Results:
     completed = complete(results, records)
     if completed.taken:
-        say(completed.line(place))
+        log(completed.line(place))
     return completed.results
 
 
-def output_folder(source: str) -> Path:
+def default_output_folder(source: str) -> Path:
     """Where the report goes unless told otherwise: into the folder, or of a project into the working folder."""
-    return Path(f"report-{Address.parse(source).project}") if source.startswith(PREFIX) else Path(source, "report")
+    return (
+        Path(f"report-{ProjectAddress.parse(source).project}") if source.startswith(PREFIX) else Path(source, "report")
+    )

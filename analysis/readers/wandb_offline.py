@@ -36,7 +36,7 @@ class StagedFile:
 
 
 @dataclass
-class WandbRun:
+class WandbRunData:
     """What W&B holds of one run. Keys that W&B itself adds ("_step", "_runtime", ...) are left out."""
 
     id: str
@@ -46,11 +46,11 @@ class WandbRun:
     history: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, list[StagedFile]] = field(default_factory=dict)
-    written: str = ""
+    updated_at: str = ""
     """When its last part was begun; later is greater."""
 
 
-def read_folder(folder: Path) -> list[WandbRun]:
+def read_offline_runs(folder: Path) -> list[WandbRunData]:
     """All runs of a wandb folder, in order of id; the parts of a resumed run, in order of time, are one run.
 
     Of a configuration, summary or artifact that occurs in several parts the later one counts; history is appended.
@@ -59,22 +59,22 @@ def read_folder(folder: Path) -> list[WandbRun]:
         UserError: for a file that is corrupt (a file that merely ends early is a killed run, and is read as far as it
             goes).
     """
-    runs: dict[str, WandbRun] = {}
-    for path in sorted(folder.glob("offline-run-*/run-*.wandb"), key=_in_time):
+    runs: dict[str, WandbRunData] = {}
+    for path in sorted(folder.glob("offline-run-*/run-*.wandb"), key=_time_key):
         name = path.stem.removeprefix("run-")
-        for record in _records(path):
-            _apply(record, runs, name)
+        for record in _read_wandb_records(path):
+            _apply_record(record, runs, name)
         if name in runs:
-            runs[name].written = _in_time(path)[0]
+            runs[name].updated_at = _time_key(path)[0]
     return [runs[key] for key in sorted(runs)]
 
 
-def is_whole(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Whether a file holds the end of its run."""
-    return any(record.WhichOneof("record_type") == "exit" for record in _records(path))
+    return any(record.WhichOneof("record_type") == "exit" for record in _read_wandb_records(path))
 
 
-def staged_files(folder: Path) -> dict[str, list[Path]]:
+def index_staged_files(folder: Path) -> dict[str, list[Path]]:
     """Every file below a folder by its name: where artifacts are found again after the folder was moved."""
     index: dict[str, list[Path]] = {}
     for place, folders, names in os.walk(folder):
@@ -84,27 +84,27 @@ def staged_files(folder: Path) -> dict[str, list[Path]]:
     return index
 
 
-def locate(wanted: StagedFile, index: dict[str, list[Path]], where: str) -> Path:
+def locate_staged_file(file: StagedFile, index: dict[str, list[Path]], where: str) -> Path:
     """The staged copy of an artifact's file, its digest checked.
 
     Raises:
         UserError: if no file of that name with that content lies below the folder.
     """
-    candidates = index.get(wanted.staged, [])
+    candidates = index.get(file.staged, [])
     for path in candidates:
-        if base64.b64encode(hashlib.md5(path.read_bytes(), usedforsecurity=False).digest()).decode() == wanted.digest:
+        if base64.b64encode(hashlib.md5(path.read_bytes(), usedforsecurity=False).digest()).decode() == file.digest:
             return path
-    found = f"{wanted.staged} does not have the logged digest" if candidates else f"{wanted.staged} is not there"
-    raise UserError(where, found, f"{wanted.path} as logged, staged below the wandb folder (WANDB_DATA_DIR)")
+    found = f"{file.staged} does not have the logged digest" if candidates else f"{file.staged} is not there"
+    raise UserError(where, found, f"{file.path} as logged, staged below the wandb folder (WANDB_DATA_DIR)")
 
 
-def _in_time(path: Path) -> tuple[str, int, str]:
+def _time_key(path: Path) -> tuple[str, int, str]:
     """Folders are offline-run-<time>-<id>, with -1, -2, ... for parts that began in the same second."""
     folder = path.parent.name
     return folder.removeprefix("offline-run-").split("-")[0], len(folder), folder
 
 
-def _bodies(path: Path) -> Iterator[bytes]:
+def _read_bodies(path: Path) -> Iterator[bytes]:
     """The records' bytes; ends at the last whole record."""
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
@@ -131,11 +131,11 @@ def _bodies(path: Path) -> Iterator[bytes]:
             pieces = None
 
 
-def _records(path: Path) -> Iterator[Any]:
+def _read_wandb_records(path: Path) -> Iterator[Any]:
     from google.protobuf.message import DecodeError
     from wandb.proto import wandb_internal_pb2
 
-    for body in _bodies(path):
+    for body in _read_bodies(path):
         record = wandb_internal_pb2.Record()  # type: ignore[attr-defined, unused-ignore]
         try:
             record.ParseFromString(body)
@@ -144,21 +144,21 @@ def _records(path: Path) -> Iterator[Any]:
         yield record
 
 
-def _apply(record: Any, runs: dict[str, WandbRun], name: str) -> None:
+def _apply_record(record: Any, runs: dict[str, WandbRunData], name: str) -> None:
     kind = record.WhichOneof("record_type")
-    run = runs.setdefault(name, WandbRun(name))
+    run = runs.setdefault(name, WandbRunData(name))
     if kind == "run":
         run.group, run.job_type = record.run.run_group or run.group, record.run.job_type or run.job_type
-        _update(run.config, record.run.config.update)
+        _update_nested(run.config, record.run.config.update)
     elif kind == "config":
-        _update(run.config, record.config.update)
+        _update_nested(run.config, record.config.update)
     elif kind == "summary":
-        _update(run.summary, record.summary.update)
+        _update_nested(run.summary, record.summary.update)
         for item in record.summary.remove:
             run.summary.pop(item.key or ".".join(item.nested_key), None)
     elif kind == "history":
         row: dict[str, Any] = {}
-        _update(row, record.history.item)
+        _update_nested(row, record.history.item)
         run.history.append(row)
     elif kind == "artifact":
         run.artifacts[record.artifact.name] = [
@@ -166,7 +166,7 @@ def _apply(record: Any, runs: dict[str, WandbRun], name: str) -> None:
         ]
 
 
-def _update(target: dict[str, Any], items: Iterable[Any]) -> None:
+def _update_nested(target: dict[str, Any], items: Iterable[Any]) -> None:
     for item in items:
         keys = list(item.nested_key) or [item.key]
         if keys[0].startswith("_"):

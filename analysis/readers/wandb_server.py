@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import wandb
 
 PREFIX = "wandb:"
-_PATIENCE = 120
+_TIMEOUT_S = 120
 """Seconds for an answer, repetitions included, unless WANDB_HTTP_TIMEOUT names others."""
 
 
@@ -28,14 +28,14 @@ class ServerError(Exception):
     """A server that does not answer, or not as it should; nobody's mistake."""
 
 
-class Address(NamedTuple):
+class ProjectAddress(NamedTuple):
     """A project; without an entity, that of the user's default entity."""
 
     entity: str | None
     project: str
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
+    def parse(cls, text: str) -> "ProjectAddress":
         """From wandb:ENTITY/PROJECT or wandb:PROJECT.
 
         Raises:
@@ -64,14 +64,14 @@ class Connection:
     folder: Path
 
     @contextmanager
-    def explained(self, where: str) -> Iterator[None]:
+    def translate_errors(self, where: str) -> Iterator[None]:
         """Raises UserError or ServerError for what goes wrong while something is read."""
-        with _explained(self.server, where):
+        with _translate_errors(self.server, where):
             yield
 
 
 @contextmanager
-def connected() -> Iterator[Connection]:
+def connect() -> Iterator[Connection]:
     """The server, for as long as it is read; whatever its client writes is removed at the end.
 
     Raises:
@@ -79,16 +79,18 @@ def connected() -> Iterator[Connection]:
         ServerError: the server does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="report-", ignore_cleanup_errors=True) as scratch:
-        own = dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client")))
-        own |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
-        before = {name: os.environ.get(name) for name in own}
-        os.environ |= own
+        client_variables = dict.fromkeys(
+            ("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client"))
+        )
+        client_variables |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+        before = {name: os.environ.get(name) for name in client_variables}
+        os.environ |= client_variables
         import wandb
 
         try:
-            server = _server()
-            with _explained(server, "W&B"):
-                api = wandb.Api(timeout=wandb.env.get_http_timeout(_PATIENCE))
+            server = _get_server_url()
+            with _translate_errors(server, "W&B"):
+                api = wandb.Api(timeout=wandb.env.get_http_timeout(_TIMEOUT_S))
             yield Connection(server, api, Path(scratch))
         finally:
             with suppress(SystemExit, OSError):  # its service may have ended badly: whoever only reads has lost nothing
@@ -98,7 +100,7 @@ def connected() -> Iterator[Connection]:
                 os.environ |= {} if value is None else {name: value}
 
 
-def _server() -> str:
+def _get_server_url() -> str:
     """The address that the client is set to."""
     import wandb
 
@@ -109,7 +111,7 @@ def _server() -> str:
 
 
 @contextmanager
-def _explained(server: str, where: str) -> Iterator[None]:
+def _translate_errors(server: str, where: str) -> Iterator[None]:
     import wandb
     from requests import RequestException
     from wandb.sdk.lib.service.service_connection import WandbApiFailedError
@@ -119,10 +121,10 @@ def _explained(server: str, where: str) -> Iterator[None]:
     except wandb.errors.UsageError as error:
         raise UserError("W&B", "no API key", "WANDB_API_KEY, or a key that `wandb login` has stored") from error
     except (wandb.errors.Error, WandbApiFailedError, RequestException, AwaitedTooLong, ValueError) as error:
-        raise _failure(error, server, where) from error
+        raise _to_error(error, server, where) from error
 
 
-def _failure(error: Exception, server: str, where: str) -> Exception:
+def _to_error(error: Exception, server: str, where: str) -> Exception:
     """Not in the client's own words, which may hold addresses that open a door."""
     import wandb
 
@@ -134,5 +136,5 @@ def _failure(error: Exception, server: str, where: str) -> Exception:
             return UserError("W&B", "the API key is refused", f"a key of {server}")
     elif status in (401, 403, 404):
         return UserError(where, f"this key has no access to it (HTTP {status})", "a project that it may read")
-    told = f"HTTP {status}" if status else "no usable answer"
-    return ServerError(f"{server}: {told} ({where}); try again later")
+    status_text = f"HTTP {status}" if status else "no usable answer"
+    return ServerError(f"{server}: {status_text} ({where}); try again later")

@@ -5,15 +5,15 @@ import io
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from analysis.data.configurations import score_text
-from analysis.data.plan import worded
+from analysis.data.configurations import format_score
+from analysis.data.plan import adapt_to_unit
 from analysis.stats.bootstrap import Bootstrap
 from analysis.stats.comparison import Comparison
 from analysis.tables import marks
-from analysis.tables.main import Row, Table, p_value
-from trainables.utils.cli import visible
+from analysis.tables.main import MainTable, SystemRow, format_p_value
+from trainables.utils.cli import escape_control_characters
 
-Bold = Collection[tuple[int, int]]
+BoldCells = Collection[tuple[int, int]]
 """Places of cells, by row and column."""
 _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "queries: p", "seeds: p", "effect",
@@ -30,12 +30,14 @@ _TESTS = {
 }
 
 
-def table_cells(table: Table) -> tuple[list[str], list[list[str]]]:
+def format_main_table(table: MainTable) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the main table as plain text."""
     dev, test = (f"{split} {table.metric}" for split in table.splits)
     header, rows = ["system", table.symbol, "switch", dev, test, "marks"], []
     for row in table.rows:
-        rows.append([row.system, number(row.strength), number(row.switch), *scores(row), row.marks])
+        rows.append(
+            [row.system, format_number(row.strength), format_number(row.switch), *format_scores(row), row.marks]
+        )
     if any(row.settings for row in table.rows):
         header.insert(3, "further settings")
         for cells, row in zip(rows, table.rows, strict=True):
@@ -46,14 +48,14 @@ def table_cells(table: Table) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def comparison_cells(
+def format_comparisons(
     compared: Sequence[Comparison], correction: str, unit: str = "query"
 ) -> tuple[list[str], list[list[str]]]:
     """Header and rows of one family's comparisons as plain text; p and interval are the headline's.
 
     Several metrics are told apart in a column, and correlations have their bootstrap instead of wins.
     """
-    rows = [dict(zip(_COMPARISON_HEADER, _comparison(c, correction), strict=True)) for c in compared]
+    rows = [dict(zip(_COMPARISON_HEADER, _format_comparison(c, correction), strict=True)) for c in compared]
     header = list(_COMPARISON_HEADER)
     if len({c.metric for c in compared}) > 1:
         header.insert(2, "metric")
@@ -61,24 +63,24 @@ def comparison_cells(
         header[header.index(_WINS[0]) : header.index(_WINS[1]) + 1] = _BOOTSTRAP
     for c, row in zip(compared, rows, strict=True):
         row["metric"], found = c.metric, c.bootstrap
-        row |= zip(_BOOTSTRAP, (_interval(found), p_value(found.p)) if found else ("-", "-"), strict=True)
-    return [worded(name, unit) for name in header], [[row[name] for name in header] for row in rows]
+        row |= zip(_BOOTSTRAP, (_format_interval(found), format_p_value(found.p)) if found else ("-", "-"), strict=True)
+    return [adapt_to_unit(name, unit) for name in header], [[row[name] for name in header] for row in rows]
 
 
-def _interval(found: Bootstrap) -> str:
+def _format_interval(found: Bootstrap) -> str:
     return f"[{found.low:+.4f}, {found.high:+.4f}]"
 
 
-def _comparison(c: Comparison, correction: str) -> list[str]:
+def _format_comparison(c: Comparison, correction: str) -> list[str]:
     tests = [c.targets[name] if name else None for name in (c.target, "queries", "seeds")]
-    headline, queries, seeds = (p_value(test.p if test else None) for test in tests)
+    headline, queries, seeds = (format_p_value(test.p if test else None) for test in tests)
     return [
         c.system,
         c.baseline,
         f"{c.difference:+.4f}" if c.difference is not None else "incomplete",
         f"[{c.interval[0]:+.4f}, {c.interval[1]:+.4f}]" if c.interval else "-",
         headline,
-        p_value(c.adjusted[correction]),
+        format_p_value(c.adjusted[correction]),
         queries,
         seeds,
         f"{c.effect:+.3f}" if c.effect is not None else "-",
@@ -89,25 +91,25 @@ def _comparison(c: Comparison, correction: str) -> list[str]:
     ]
 
 
-def legend(table: Table) -> str:
+def format_legend(table: MainTable) -> str:
     """What the marks and numbers mean, and how scores were computed, in one line."""
-    test = worded(_TESTS[table.target or "both"], table.unit)
+    test = adapt_to_unit(_TESTS[table.target or "both"], table.unit)
     return (
-        f"Mean ± standard deviation over {_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
-        f"{marks.legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."
+        f"Mean ± standard deviation over {_describe_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
+        f"{marks.format_marks_legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."
         + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
         + (f" {table.caution}" if table.caution else "")
     )
 
 
-def _seeds(table: Table) -> str:
+def _describe_seeds(table: MainTable) -> str:
     if not table.confirmed:
         return f"{table.seeds} seed{'s' * (table.seeds != 1)}"
     dev, test = table.splits
     return f"seeds: {table.search_seeds} of the search on {dev}, {table.seeds} fresh ones on {test}"
 
 
-def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 160) -> str:
+def format_terminal_table(title: str, header: list[str], rows: list[list[str]], width: int = 160) -> str:
     """A table as plain text of at most `width` columns; cells that do not fit are broken, never cut."""
     from rich import box
     from rich.console import Console
@@ -115,30 +117,39 @@ def terminal(title: str, header: list[str], rows: list[list[str]], width: int = 
 
     grid = RichTable(title=title, box=box.SIMPLE, title_justify="left", title_style="", collapse_padding=True)
     for name in header:
-        grid.add_column(visible(name), overflow="fold")
+        grid.add_column(escape_control_characters(name), overflow="fold")
     for row in rows:
-        grid.add_row(*map(visible, row))
+        grid.add_row(*map(escape_control_characters, row))
     stream = io.StringIO()
     Console(file=stream, width=width, color_system=None, force_terminal=False, markup=False).print(grid)
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
 
 
-def markdown_table(header: list[str], rows: list[list[str]], bold: Bold = frozenset()) -> str:
+def format_markdown_table(header: list[str], rows: list[list[str]], bold: BoldCells = frozenset()) -> str:
     """Any table as Markdown."""
     shown = [
         [f"**{cell}**" if (at, column) in bold else cell for column, cell in enumerate(row)]
         for at, row in enumerate(rows)
     ]
-    return "\n".join([_line(header), _line(["---"] * len(header)), *map(_line, shown)]) + "\n"
+    return (
+        "\n".join(
+            [
+                _format_markdown_row(header),
+                _format_markdown_row(["---"] * len(header)),
+                *map(_format_markdown_row, shown),
+            ]
+        )
+        + "\n"
+    )
 
 
-def markdown_text(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text on one line, in which nothing is a tag."""
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(text.split()))
 
 
-def html_table(
-    header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None, bold: Bold = frozenset()
+def format_html_table(
+    header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None, bold: BoldCells = frozenset()
 ) -> str:
     """A table as HTML, every cell escaped; columns of numbers have the class n.
 
@@ -148,12 +159,12 @@ def html_table(
         links: by the whole text of a cell, where it leads.
         bold: cells that stand out, by row and column.
     """
-    kinds = [' class="n"' if _numeric([row[place] for row in rows]) else "" for place in range(len(header))]
+    kinds = [' class="n"' if _is_numeric([row[place] for row in rows]) else "" for place in range(len(header))]
     head = "".join(f'<th scope="col"{kind}>{html.escape(cell)}</th>' for kind, cell in zip(kinds, header, strict=True))
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td{kinds[column]}>{_cell(cell, links or {}, (at, column) in bold)}</td>"
+            f"<td{kinds[column]}>{_format_html_cell(cell, links or {}, (at, column) in bold)}</td>"
             for column, cell in enumerate(row)
         )
         + "</tr>\n"
@@ -162,25 +173,25 @@ def html_table(
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>\n"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A setting, or a dash."""
     return "-" if value is None else f"{value:.3g}"
 
 
-def scores(row: Row) -> list[str]:
+def format_scores(row: SystemRow) -> list[str]:
     """On the development and on the test split."""
-    return ["incomplete" if value is None and row.note else score_text(value) for value in (row.dev, row.test)]
+    return ["incomplete" if value is None and row.note else format_score(value) for value in (row.dev, row.test)]
 
 
-def _numeric(cells: list[str]) -> bool:
+def _is_numeric(cells: list[str]) -> bool:
     known = [cell for cell in cells if cell not in _NONE]
     return bool(known) and all(_NUMBER.match(cell) for cell in known)
 
 
-def _cell(text: str, links: Mapping[str, str], bold: bool) -> str:
+def _format_html_cell(text: str, links: Mapping[str, str], bold: bool) -> str:
     shown = f"<strong>{html.escape(text)}</strong>" if bold else html.escape(text)
     return f'<a href="{html.escape(links[text])}" rel="noreferrer">{shown}</a>' if text in links else shown
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(markdown_text(cell).replace("|", r"\|") for cell in cells) + " |"
+def _format_markdown_row(cells: list[str]) -> str:
+    return "| " + " | ".join(escape_markdown(cell).replace("|", r"\|") for cell in cells) + " |"

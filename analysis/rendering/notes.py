@@ -1,16 +1,16 @@
 """What a reader has to know beside the tables: what is incomplete, exploratory, left out, stopped early."""
 
 from analysis.data.plan import Plan
-from analysis.data.search_log import Search
-from analysis.tables.cautions import cautions
-from analysis.tables.main import Analysis
-from trainables.metrics import MINIMISED, set_of
+from analysis.data.search_log import SearchLog
+from analysis.tables.cautions import list_cautions
+from analysis.tables.main import ReportData
+from trainables.metrics import LOWER_IS_BETTER, get_set_name
 from trainables.utils.text_overlap import describe_overlap
 
 _ALONE = "One seed: the comparisons are for new queries, and nothing can be said of other seeds"
 
 
-def notes(analysis: Analysis) -> list[str]:
+def collect_notes(analysis: ReportData) -> list[str]:
     """Those of the main table, of the search, then of the data."""
     results = analysis.results
     late = (results.plan.model_extra or {}).get("exploratory", [])
@@ -19,17 +19,17 @@ def notes(analysis: Analysis) -> list[str]:
     alone = analysis.table.seeds == 1
     return [
         *analysis.table.notes,
-        *([results.plan.worded(_ALONE)] if alone else []),
+        *([results.plan.adapt_to_unit(_ALONE)] if alone else []),
         *([f"Exploratory, declared when there were {results.plan.test_split} scores: {named}"] if late else []),
-        *(of_the_search(results.plan, results.search) if results.search else []),
-        *cautions(results),
-        *_of_the_data(results.plan),
-        *_of_the_sets(results.plan),
+        *(describe_search(results.plan, results.search) if results.search else []),
+        *list_cautions(results),
+        *_describe_data(results.plan),
+        *_describe_sets(results.plan),
         *([f"Not counted, because unfinished: {killed}"] if killed else []),
     ]
 
 
-def of_the_search(plan: Plan, search: Search) -> list[str]:
+def describe_search(plan: Plan, search: SearchLog) -> list[str]:
     """Budgets that were spent, the race, several objectives, grids without the untuned default."""
     found = [
         f"{own.stopped}: {own.proposed} of {own.wanted} proposals of {system} were made; what such a study finds "
@@ -38,14 +38,16 @@ def of_the_search(plan: Plan, search: Search) -> list[str]:
         if own.stopped
     ]
     if plan.pruning == "race":
-        dropped = sum(len(own.in_state("dropped")) for own in search.systems.values())
+        dropped = sum(len(own.get_proposals("dropped")) for own in search.systems.values())
         proposed = sum(len(own.proposals) for own in search.systems.values())
         found.append(
             "Race pruning was on: a configuration that was significantly behind got no more seeds; it dropped "
             f"{dropped} of {proposed} configurations"
         )
-    if len(plan.searched_for) > 1:
-        named = ", ".join(f"{name} ({'least' if name in MINIMISED else 'most'})" for name in plan.searched_for)
+    if len(plan.search_objectives) > 1:
+        named = ", ".join(
+            f"{name} ({'least' if name in LOWER_IS_BETTER else 'most'})" for name in plan.search_objectives
+        )
         found.append(
             f"Several objectives were searched for: {named}. The winner is the best of its Pareto front by the first"
         )
@@ -62,7 +64,7 @@ def of_the_search(plan: Plan, search: Search) -> list[str]:
     return found
 
 
-def _of_the_data(plan: Plan) -> list[str]:
+def _describe_data(plan: Plan) -> list[str]:
     data = plan.data or {}
     splits = data.get("splits", {})
     drawn = {split: drawn for split, counts in splits.items() if (drawn := counts.get("back_filled"))}
@@ -79,13 +81,13 @@ def _of_the_data(plan: Plan) -> list[str]:
     ]
 
 
-def _of_the_sets(plan: Plan) -> list[str]:
+def _describe_sets(plan: Plan) -> list[str]:
     """Which sets of sentence pairs the splits are, and how many pairs: sets may share some."""
     data = plan.data or {}
-    told = []
+    lines = []
     for split, subsets in sorted(data.get("sets", {}).items()):
-        names, pairs = {set_of(name) for name in subsets}, sum(subsets.values())
+        names, pairs = {get_set_name(name) for name in subsets}, sum(subsets.values())
         of = names.pop() if len(names) == 1 else f"{len(names)} sets"
         distinct = data["splits"][split]["queries"]
-        told.append(f"{split}: {pairs} of {of}" + (f", {distinct} of them distinct" if distinct < pairs else ""))
-    return [f"Sentence pairs of {'; '.join(told)}"] if told else []
+        lines.append(f"{split}: {pairs} of {of}" + (f", {distinct} of them distinct" if distinct < pairs else ""))
+    return [f"Sentence pairs of {'; '.join(lines)}"] if lines else []

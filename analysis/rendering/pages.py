@@ -8,24 +8,24 @@ from importlib import resources
 
 from analysis import figures
 from analysis.rendering import cells as render
-from analysis.rendering.notes import notes
+from analysis.rendering.notes import collect_notes
 from analysis.rendering.sections import (
     Section,
-    by_metric,
-    comparisons,
-    corrections,
-    next_study,
-    of_the_search,
-    on_dev,
-    runs,
-    seed_by_seed,
-    strata,
+    build_comparison_sections,
+    build_corrections_section,
+    build_dev_sections,
+    build_metric_sections,
+    build_runs_section,
+    build_sample_size_sections,
+    build_search_sections,
+    build_seed_sections,
+    build_strata_sections,
 )
-from analysis.rendering.summary import answers
-from analysis.tables.main import Analysis
+from analysis.rendering.summary import answer_questions
+from analysis.tables.main import ReportData
 
 
-def page(analysis: Analysis, drawings: dict[str, bytes]) -> str:
+def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
     """The whole report, figures included, without a reference to another file.
 
     The page itself forbids the browser to load anything, and to run any script but its own.
@@ -37,23 +37,23 @@ def page(analysis: Analysis, drawings: dict[str, bytes]) -> str:
     plan, table = analysis.results.plan, analysis.table
     title = html.escape(f"{plan.study}: {plan.task}")
     links = {run.id: run.url for run in analysis.results.runs if run.url}
-    told = "".join(f"<li>{html.escape(note)}</li>" for note in notes(analysis))
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in collect_notes(analysis))
     stored = json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False)
     body = [
         f"<h1>{title}</h1>",
-        _answers(analysis),
-        _section(Section("Systems", *render.table_cells(table), render.legend(table))),
-        f"<ul>{told}</ul>" if told else "",
-        *map(_section, _tables(analysis)),
+        _render_answers(analysis),
+        _render_section(Section("Systems", *render.format_main_table(table), render.format_legend(table))),
+        f"<ul>{items}</ul>" if items else "",
+        *map(_render_section, _collect_sections(analysis)),
         "<h2>Figures</h2>" if drawings else "",
-        *(_figure(drawing, figures.CAPTIONS[name]) for name, drawing in drawings.items()),
-        _section(runs(analysis), links),
+        *(_render_figure(drawing, figures.CAPTIONS[name]) for name, drawing in drawings.items()),
+        _render_section(build_runs_section(analysis), links),
         f"<details><summary>Plan {html.escape(analysis.results.plan_hash)}, version {plan.version}</summary>"
         f"<pre>{html.escape(stored)}</pre></details>",
     ]
     files = resources.files("analysis.rendering")
     style, script = (files.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    allowed = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
+    allowed = f"default-src 'none'; img-src data:; style-src {_hash_for_csp(style)}; script-src {_hash_for_csp(script)}"
     head = (
         f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{allowed}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -66,62 +66,78 @@ def page(analysis: Analysis, drawings: dict[str, bytes]) -> str:
     )
 
 
-def markdown(analysis: Analysis) -> str:
+def render_markdown(analysis: ReportData) -> str:
     """The answer, the main table, the notes, the comparisons, and the tables of the search."""
     plan, table = analysis.results.plan, analysis.table
     parts = [
-        f"# {render.markdown_text(f'{plan.study}: {plan.task}')}\n",
-        f"{render.markdown_text(analysis.conclusion)}\n",
-        render.markdown_table(*render.table_cells(table)),
-        f"{render.markdown_text(render.legend(table))}\n",
+        f"# {render.escape_markdown(f'{plan.study}: {plan.task}')}\n",
+        f"{render.escape_markdown(analysis.conclusion)}\n",
+        render.format_markdown_table(*render.format_main_table(table)),
+        f"{render.escape_markdown(render.format_legend(table))}\n",
     ]
-    if told := notes(analysis):
-        parts.append("".join(f"- {render.markdown_text(note)}\n" for note in told))
-    for section in _tables(analysis):
+    if lines := collect_notes(analysis):
+        parts.append("".join(f"- {render.escape_markdown(note)}\n" for note in lines))
+    for section in _collect_sections(analysis):
         parts += [
-            f"## {render.markdown_text(section.title)}\n",
-            render.markdown_table(section.header, section.rows, section.bold),
+            f"## {render.escape_markdown(section.title)}\n",
+            render.format_markdown_table(section.header, section.rows, section.bold),
         ]
-        parts += [f"{render.markdown_text(section.legend)}\n"] if section.legend else []
+        parts += [f"{render.escape_markdown(section.legend)}\n"] if section.legend else []
     return "\n".join(parts)
 
 
-def text(analysis: Analysis) -> str:
+def render_text(analysis: ReportData) -> str:
     """The tables and notes for a terminal; the last line answers."""
     table, plan = analysis.table, analysis.results.plan
     parts = [
-        render.terminal(f"{plan.study}: {plan.task}", *render.table_cells(table)),
-        render.legend(table),
-        *notes(analysis),
+        render.format_terminal_table(f"{plan.study}: {plan.task}", *render.format_main_table(table)),
+        render.format_legend(table),
+        *collect_notes(analysis),
     ]
-    for section in [*by_metric(analysis), *on_dev(analysis), *of_the_search(analysis), *comparisons(analysis)]:
-        parts += [render.terminal(f"\n{section.title}", section.header, section.rows), section.legend]
-    cost = " ".join(dict(answers(analysis))["What did it cost?"])
+    for section in [
+        *build_metric_sections(analysis),
+        *build_dev_sections(analysis),
+        *build_search_sections(analysis),
+        *build_comparison_sections(analysis),
+    ]:
+        parts += [render.format_terminal_table(f"\n{section.title}", section.header, section.rows), section.legend]
+    cost = " ".join(dict(answer_questions(analysis))["What did it cost?"])
     return "\n".join([*filter(None, parts), cost, "", analysis.conclusion])
 
 
-def _tables(analysis: Analysis) -> list[Section]:
-    compared = [*comparisons(analysis), corrections(analysis), *seed_by_seed(analysis), *next_study(analysis)]
-    return [*by_metric(analysis), *on_dev(analysis), *compared, *of_the_search(analysis), *strata(analysis)]
+def _collect_sections(analysis: ReportData) -> list[Section]:
+    compared = [
+        *build_comparison_sections(analysis),
+        build_corrections_section(analysis),
+        *build_seed_sections(analysis),
+        *build_sample_size_sections(analysis),
+    ]
+    return [
+        *build_metric_sections(analysis),
+        *build_dev_sections(analysis),
+        *compared,
+        *build_search_sections(analysis),
+        *build_strata_sections(analysis),
+    ]
 
 
-def _answers(analysis: Analysis) -> str:
-    told = ""
-    for question, lines in answers(analysis):
+def _render_answers(analysis: ReportData) -> str:
+    items = ""
+    for question, lines in answer_questions(analysis):
         shown = "".join(f"<dd>{html.escape(line)}</dd>" for line in lines)
-        told += f"<div><dt>{html.escape(question)}</dt>{shown}</div>\n"
-    return f'<dl class="answers">\n{told}</dl>'
+        items += f"<div><dt>{html.escape(question)}</dt>{shown}</div>\n"
+    return f'<dl class="answers">\n{items}</dl>'
 
 
-def _section(section: Section, links: dict[str, str] | None = None) -> str:
+def _render_section(section: Section, links: dict[str, str] | None = None) -> str:
     legend = f'\n<p class="small">{html.escape(section.legend)}</p>' if section.legend else ""
-    table = render.html_table(section.header, section.rows, links, section.bold)
-    kind = ' class="broad"' if section.broad else ""
+    table = render.format_html_table(section.header, section.rows, links, section.bold)
+    kind = ' class="broad"' if section.is_wide else ""
     title = html.escape(section.title)
     return f'<section{kind}><h2>{title}</h2>\n<div class="wide">{table}</div>{legend}</section>'
 
 
-def _figure(drawing: bytes, caption: str) -> str:
+def _render_figure(drawing: bytes, caption: str) -> str:
     """On white, in the dark too: its colours are made for paper."""
     source, words = base64.b64encode(drawing).decode(), html.escape(caption)
     return (
@@ -129,6 +145,6 @@ def _figure(drawing: bytes, caption: str) -> str:
     )
 
 
-def _hash(content: str) -> str:
+def _hash_for_csp(content: str) -> str:
     digest = hashlib.sha256(content.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from analysis.data.cost import seconds
+from analysis.data.cost import compute_run_seconds
 from analysis.data.run import Run
 from analysis.rendering import cells as render
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables import confirmation, importance
 from analysis.tables import dev_only as untested
-from analysis.tables.main import Analysis, p_value
-from trainables.metrics import MINIMISED
+from analysis.tables.main import ReportData, format_p_value
+from trainables.metrics import LOWER_IS_BETTER
 
 _READING = (
     "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
@@ -29,7 +29,7 @@ _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
     "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
-_UPRIGHT = 8
+_MAX_COLUMNS = 8
 """Columns of scores that an upright page has room for."""
 _SCORING = " Role scorer: trained only to tell how difficult queries are{seed}; it is of no system."
 
@@ -42,11 +42,11 @@ class Section(NamedTuple):
     header: list[str]
     rows: list[list[str]]
     legend: str
-    broad: bool = False
+    is_wide: bool = False
     bold: frozenset[tuple[int, int]] = frozenset()
 
 
-def comparisons(analysis: Analysis) -> list[Section]:
+def build_comparison_sections(analysis: ReportData) -> list[Section]:
     """The declared comparisons, a table a family."""
     plan = analysis.results.plan
     families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
@@ -54,104 +54,123 @@ def comparisons(analysis: Analysis) -> list[Section]:
     return [
         Section(
             f"Comparisons: {family.name} ({len(own)}, {family.correction})",
-            *render.comparison_cells(own, family.correction, plan.unit),
-            plan.worded(_READING) + _BOOTSTRAP * (plan.unit != "query") if place == last else "",
+            *render.format_comparisons(own, family.correction, plan.unit),
+            plan.adapt_to_unit(_READING) + _BOOTSTRAP * (plan.unit != "query") if place == last else "",
         )
         for place, (family, own) in enumerate(families)
     ]
 
 
-def by_metric(analysis: Analysis) -> list[Section]:
+def build_metric_sections(analysis: ReportData) -> list[Section]:
     """The systems by every metric, where the plan has several and something is tested."""
-    plan, table = analysis.results.plan, analysis.by_metric
+    plan, table = analysis.results.plan, analysis.metric_table
     if table is None:
         return []
-    header, rows, bold = table.cells()
-    title = f"By {'set' if plan.correlation else 'metric'}, on {plan.test_split}"
-    return [Section(title, header, rows, _cautious(table.legend(plan), analysis), len(header) > _UPRIGHT, bold)]
+    header, rows, bold = table.to_cells()
+    title = f"By {'set' if plan.is_correlation else 'metric'}, on {plan.test_split}"
+    return [
+        Section(
+            title, header, rows, _add_caution(table.format_legend(plan), analysis), len(header) > _MAX_COLUMNS, bold
+        )
+    ]
 
 
-def on_dev(analysis: Analysis) -> list[Section]:
+def build_dev_sections(analysis: ReportData) -> list[Section]:
     """All configurations on the development set, while nothing is tested."""
     plan = analysis.results.plan
-    if not untested.nothing_tested(plan, analysis.found):
+    if not untested.is_untested(plan, analysis.configurations):
         return []
     legend = untested.LEGEND.format(test=plan.test_split)
-    return [Section(f"Configurations, on {plan.search_split}", *untested.cells(plan, analysis.found), legend)]
+    return [
+        Section(
+            f"Configurations, on {plan.search_split}", *untested.format_table(plan, analysis.configurations), legend
+        )
+    ]
 
 
-def corrections(analysis: Analysis) -> Section:
+def build_corrections_section(analysis: ReportData) -> Section:
     """Every comparison's p by every correction, and seed by seed."""
     header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
-    rows, plan = [_corrected(c) for c in analysis.comparisons], analysis.results.plan
+    rows, plan = [_format_corrections(c) for c in analysis.comparisons], analysis.results.plan
     if len(plan.metrics) > 1:
         header.insert(3, "metric")
         for row, c in zip(rows, analysis.comparisons, strict=True):
             row.insert(3, c.metric)
-    return Section("Corrections", header, rows, plan.worded(_CORRECTED))
+    return Section("Corrections", header, rows, plan.adapt_to_unit(_CORRECTED))
 
 
-def seed_by_seed(analysis: Analysis) -> list[Section]:
+def build_seed_sections(analysis: ReportData) -> list[Section]:
     """The test runs, a row a seed, where something is tested."""
-    plan, table = analysis.results.plan, analysis.seeds
+    plan, table = analysis.results.plan, analysis.seed_table
     if table is None:
         return []
-    header, rows, bold = table.cells(plan.metric)
-    legend = _cautious(table.legend(plan), analysis)
-    return [Section("Seed by seed", header, rows, legend, broad=len(header) > _UPRIGHT, bold=bold)]
+    header, rows, bold = table.to_cells(plan.metric)
+    legend = _add_caution(table.format_legend(plan), analysis)
+    return [Section("Seed by seed", header, rows, legend, is_wide=len(header) > _MAX_COLUMNS, bold=bold)]
 
 
-def strata(analysis: Analysis) -> list[Section]:
+def build_strata_sections(analysis: ReportData) -> list[Section]:
     """The error analysis, a table an attribute of the queries, where something is known of them."""
     plan, found = analysis.results.plan, analysis.strata
     if found is None:
         return []
-    split, last = plan.split_of(found.phase), found.attributes[-1]
-    reading = f" {found.legend(plan)}"
+    split, last = plan.get_split(found.phase), found.attributes[-1]
+    reading = f" {found.format_legend(plan)}"
     return [
-        Section(f"By {one.title}, on {split}", *found.cells(one), found.making(one) + (reading if one is last else ""))
+        Section(
+            f"By {one.title}, on {split}",
+            *found.to_cells(one),
+            found.describe_strata(one) + (reading if one is last else ""),
+        )
         for one in found.attributes
     ]
 
 
-def next_study(analysis: Analysis) -> list[Section]:
+def build_sample_size_sections(analysis: ReportData) -> list[Section]:
     """What another study would need, where this one tells."""
-    return [Section("Another study", *analysis.needed)] if analysis.needed else []
+    return [Section("Another study", *analysis.sample_size)] if analysis.sample_size else []
 
 
-def of_the_search(analysis: Analysis) -> list[Section]:
+def build_search_sections(analysis: ReportData) -> list[Section]:
     """The untuned defaults, what confirmation left of the gains, and importances, as far as there are such."""
     plan, found = analysis.results.plan, []
-    if analysis.untuned:
-        legend = analysis.untuned.legend(plan)
-        found.append(Section(f"Untuned, on {plan.search_split}", *analysis.untuned.cells(), legend))
+    if analysis.defaults:
+        legend = analysis.defaults.format_legend(plan)
+        found.append(Section(f"Untuned, on {plan.search_split}", *analysis.defaults.to_cells(), legend))
     if analysis.confirmed:
-        rows = confirmation.cells(analysis.confirmed)
-        found.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.legend(plan)))
+        rows = confirmation.format_rows(analysis.confirmed)
+        found.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.format_legend(plan)))
     if analysis.importances:
-        cells = importance.cells(analysis.importances, plan.searched_for)
+        cells = importance.format_table(analysis.importances, plan.search_objectives)
         legend = importance.LEGEND.format(split=plan.search_split)
         found.append(Section("Importance of the hyperparameters", *cells, legend))
     return found
 
 
-def runs(analysis: Analysis) -> Section:
+def build_runs_section(analysis: ReportData) -> Section:
     """Every run, those that were killed too."""
     plan = analysis.results.plan
     splits = (plan.search_split, plan.test_split)
-    further = [name for name in dict.fromkeys([*plan.searched_for, *MINIMISED]) if name != plan.metric]
-    told = {key for run in analysis.results.runs for key in run.summary}
-    keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in told]
+    further = [name for name in dict.fromkeys([*plan.search_objectives, *LOWER_IS_BETTER]) if name != plan.metric]
+    logged_keys = {key for run in analysis.results.runs for key in run.summary}
+    keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in logged_keys]
     header = ["system", "settings", "seed", "W&B run", "role", "state", *(f"{s} {plan.metric}" for s in splits),
               *(key.replace("/", " ") for key in keys), "seconds", "trained", "shared", "configuration"]  # fmt: skip
     rows = [
-        [c.system, c.described or "-", "-" if seed is None else str(seed), *_run(analysis, run, splits, keys), c.id]
-        for c in analysis.found
+        [
+            c.system,
+            c.description or "-",
+            "-" if seed is None else str(seed),
+            *_format_run(analysis, run, splits, keys),
+            c.id,
+        ]
+        for c in analysis.configurations
         for seed, run in sorted(c.runs.items(), key=lambda item: -1 if item[0] is None else item[0])
     ]
-    scoring = [run for run in analysis.results.runs if run.scores_difficulty]
+    scoring = [run for run in analysis.results.runs if run.is_difficulty_scorer]
     rows += [
-        ["-", "-", str(run.seed), *_run(analysis, run, splits, keys), run.config["configuration_id"]] for run in scoring
+        ["-", "-", str(run.seed), *_format_run(analysis, run, splits, keys), run.config["configuration_id"]]
+        for run in scoring
     ]
     absent = ["-"] * (len(header) - 6)
     rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
@@ -161,27 +180,29 @@ def runs(analysis: Analysis) -> Section:
     )
     if scoring:
         legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
-    return Section("Runs", header, rows, legend, broad=True)
+    return Section("Runs", header, rows, legend, is_wide=True)
 
 
-def _cautious(legend: str, analysis: Analysis) -> str:
+def _add_caution(legend: str, analysis: ReportData) -> str:
     """Add to a legend of scores what these cannot be compared with."""
     return f"{legend} {analysis.table.caution}".rstrip()
 
 
-def _corrected(c: Comparison) -> list[str]:
+def _format_corrections(c: Comparison) -> list[str]:
     head = c.targets[c.target] if c.target else None
     values = [head.p if head else None, *(c.adjusted[name] for name in CORRECTIONS)]
-    alone = ", ".join(p_value(p) for p in c.each_seed) or "-"
-    return [c.family, c.system, c.baseline, str(c.comparisons), *map(p_value, values), alone]
+    alone = ", ".join(format_p_value(p) for p in c.each_seed) or "-"
+    return [c.family, c.system, c.baseline, str(c.comparisons), *map(format_p_value, values), alone]
 
 
-def _run(analysis: Analysis, run: Run, splits: tuple[str, str], keys: list[str]) -> list[str]:
-    plan, spent = analysis.results.plan, seconds(run, splits[1])
-    error = "" if run.finished else run.summary.get("error")
+def _format_run(analysis: ReportData, run: Run, splits: tuple[str, str], keys: list[str]) -> list[str]:
+    plan, spent = analysis.results.plan, compute_run_seconds(run, splits[1])
+    error = "" if run.is_finished else run.summary.get("error")
     state = f"{run.summary.get('state')}{f': {error}' if error else ''}"
     scored = [
-        f"{run.per_query(split, plan.metric).mean(skipna=False):.4f}" if run.finished and split in run.files else "-"
+        f"{run.evaluate_queries(split, plan.metric).mean(skipna=False):.4f}"
+        if run.is_finished and split in run.files
+        else "-"
         for split in splits
     ]
     others = [f"{value:.4f}" if isinstance(value := run.summary.get(key), float) else "-" for key in keys]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainables.utils.arrays import Floats
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 DRAWS = 10_000
 _BLOCK = 2**18
@@ -65,7 +65,7 @@ def resampled(
     made, width = np.empty((len(lists), len(scores), draws)), max(1, _BLOCK // distinct)
     for step, start in enumerate(range(0, draws, width)):
         size = min(width, draws - start)
-        drawn = generator(seed, "bootstrap, pairs", step).integers(0, distinct, (size, distinct))
+        drawn = make_generator(seed, "bootstrap, pairs", step).integers(0, distinct, (size, distinct))
         often = np.stack([np.bincount(row, minlength=distinct) for row in drawn], axis=1, dtype=np.float64)
         for place, (own, (runs, gold)) in enumerate(zip(lists, ordered, strict=True)):
             made[place, :, start : start + size] = _correlations(runs, gold, often[units[own]])
@@ -95,7 +95,7 @@ def difference(system: Floats, baseline: Floats, confidence: float = 0.95, seed:
     d = system - baseline
     seeds, draws = d.shape
     if seeds > 1:
-        chosen = generator(seed, "bootstrap, seeds", 0).integers(0, seeds, (seeds, draws))
+        chosen = make_generator(seed, "bootstrap, seeds", 0).integers(0, seeds, (seeds, draws))
         d = np.take_along_axis(d, chosen, axis=0)
     means = d.mean(axis=0)
     rarer = min((means <= 0).sum(), (means >= 0).sum())

@@ -8,21 +8,21 @@ import numpy as np
 
 from analysis.stats import permutation_tests as distribution_free
 from analysis.stats.bootstrap import Bootstrap
-from analysis.stats.equivalence import Verdict, tost, verdict
-from analysis.stats.estimate import Estimate, Test
-from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust, max_t
-from analysis.stats.paired_tests import each_seed, effect_size, estimates
-from analysis.stats.power import detectable
-from trainables.metrics import MINIMISED
+from analysis.stats.equivalence import Verdict, decide_verdict, tost
+from analysis.stats.estimate import Estimate, TestResult
+from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
+from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.power import minimum_detectable_effect
+from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
 Target = Literal["both", "queries", "seeds"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
-_NOTHING: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
+_NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """How a family is judged.
 
     Attributes:
@@ -44,7 +44,7 @@ class Settings:
     seed: int = 0
 
 
-class Record(NamedTuple):
+class WinTieLoss(NamedTuple):
     """Queries (or seeds, where there are no queries) that the system wins, ties and loses; of the means over seeds."""
 
     wins: int
@@ -52,7 +52,7 @@ class Record(NamedTuple):
     losses: int
 
     @classmethod
-    def of(cls, units: Floats) -> "Record":
+    def from_differences(cls, units: Floats) -> "WinTieLoss":
         """Counts the differences."""
         return cls(int((units > 0).sum()), int((units == 0).sum()), int((units < 0).sum()))
 
@@ -92,13 +92,13 @@ class Comparison:
     comparisons: int
     difference: float | None
     target: Target | None
-    targets: dict[str, Test | None]
+    targets: dict[str, TestResult | None]
     adjusted: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
     free: dict[str, float | str]
     effect: float | None
-    record: Record | None
+    record: WinTieLoss | None
     alike: float | None
     detectable: float | None
     verdict: Verdict
@@ -113,7 +113,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Family:
+class ComparisonFamily:
     """What is corrected together.
 
     Attributes:
@@ -128,28 +128,33 @@ class Family:
     metric: str
     pairs: Sequence[tuple[str, str, Floats | None]]
     metrics: Sequence[str] = ()
-    correlation: bool = False
+    is_correlation: bool = False
 
 
-def judge(family: Family, settings: Settings) -> list[Comparison]:
+def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
     """Judges the comparisons of a family, in their order."""
     pairs = [d for *_, d in family.pairs]
-    found = [estimates(d) if d is not None else _NOTHING for d in pairs]
+    found = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
     targets = [next((name for name in _HEADLINES if one[name]), None) for one in found]
     heads = [one[target] if target else None for one, target in zip(found, targets, strict=True)]
     raw = [head.test().p if head else None for head in heads]
-    permuted = _permuted(pairs, heads, settings)
-    adjusted = {name: adjust(raw, name) for name in FROM_P} | {"maxt": permuted.adjust(raw) if permuted else raw}
-    single = settings.alpha / len(pairs)
+    permuted = _permute_family(pairs, heads, settings)
+    adjusted = {name: adjust_p_values(raw, name) for name in FROM_P} | {
+        "maxt": permuted.adjust(raw) if permuted else raw
+    }
+    single_level = settings.alpha / len(pairs)
     if settings.correction == "maxt" and permuted:
-        single = permuted.level(settings.alpha)
-    alike, metrics = _alike(heads, settings.margin), family.metrics or [family.metric] * len(pairs)
-    made = []
+        single_level = permuted.per_comparison_level(settings.alpha)
+    p_equivalence, metrics = (
+        _equivalence_p_values(heads, settings.margin),
+        family.metrics or [family.metric] * len(pairs),
+    )
+    comparisons = []
     for place, (system, baseline, d) in enumerate(family.pairs):
-        gain = -1 if metrics[place] in MINIMISED or settings.less_is_better else 1
+        gain = -1 if metrics[place] in LOWER_IS_BETTER or settings.less_is_better else 1
         head, own = heads[place], {name: adjusted[name][place] for name in CORRECTIONS}
-        units = None if d is None else _units(d)
-        made.append(
+        units = None if d is None else _unit_differences(d)
+        comparisons.append(
             Comparison(
                 family=family.name,
                 task=family.task,
@@ -161,36 +166,42 @@ def judge(family: Family, settings: Settings) -> list[Comparison]:
                 target=targets[place],
                 targets={name: one.test(1 - settings.alpha) if one else None for name, one in found[place].items()},
                 adjusted=own,
-                interval=_interval(head, single),
-                each_seed=[one.test().p for one in each_seed(d)] if d is not None and min(d.shape) > 1 else [],
-                free=_free(d, single, settings) if d is not None else {},
+                interval=_simultaneous_interval(head, single_level),
+                each_seed=[one.test().p for one in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
+                free=_distribution_free_p_values(d, single_level, settings) if d is not None else {},
                 effect=None if units is None else effect_size(units[None]),
-                record=None if units is None or family.correlation else Record.of(gain * units),
-                alike=alike[place],
-                detectable=detectable(head, single) if head else None,
-                verdict=verdict(
-                    gain * head.mean if head else None, own[settings.correction], alike[place], settings.alpha
+                record=None if units is None or family.is_correlation else WinTieLoss.from_differences(gain * units),
+                alike=p_equivalence[place],
+                detectable=minimum_detectable_effect(head, single_level) if head else None,
+                verdict=decide_verdict(
+                    gain * head.mean if head else None, own[settings.correction], p_equivalence[place], settings.alpha
                 ),
             )
         )
-    return made
+    return comparisons
 
 
-def _interval(head: Estimate | None, level: float) -> tuple[float, float] | None:
+def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:
     test = head.test(1 - level) if head and level > 0 else None
     return (test.low, test.high) if test else None
 
 
-def _units(d: Floats) -> Floats:
+def _unit_differences(d: Floats) -> Floats:
     """(n,) differences of queries averaged over seeds, or of seeds where there are no queries."""
     averaged: Floats = np.round(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0], 12)
     return averaged
 
 
-def _permuted(pairs: Sequence[Floats | None], heads: Sequence[Estimate | None], settings: Settings) -> MaxT | None:
+def _permute_family(
+    pairs: Sequence[Floats | None], heads: Sequence[Estimate | None], settings: ComparisonSettings
+) -> MaxT | None:
     """Of a family over sets of pairs, the largest set's comparisons are permuted; the others are taken for unrelated to
     them, the worst that can be."""
-    known = [(_units(d), _permutable(d, head)) for d, head in zip(pairs, heads, strict=True) if d is not None and head]
+    known = [
+        (_unit_differences(d), _permutable_share(d, head))
+        for d, head in zip(pairs, heads, strict=True)
+        if d is not None and head
+    ]
     most = max((len(units) for units, _ in known), default=0)
     made = [(units, share) for units, share in known if len(units) == most]
     if most < 2:
@@ -199,22 +210,22 @@ def _permuted(pairs: Sequence[Floats | None], heads: Sequence[Estimate | None], 
     return max_t(np.stack(units), shares, len(pairs) - len(made), settings.permutations, settings.seed)
 
 
-def _permutable(d: Floats, head: Estimate) -> float:
+def _permutable_share(d: Floats, head: Estimate) -> float:
     """Of the variance of a comparison, what its queries show; all of it where it is about one kind of sample."""
     if min(d.shape) < 2:
         return 1.0
     return head.share if len(d) > d.shape[1] else 1 - head.share
 
 
-def _alike(heads: Sequence[Estimate | None], margin: float | None) -> list[float | None]:
+def _equivalence_p_values(heads: Sequence[Estimate | None], margin: float | None) -> list[float | None]:
     if margin is None:
         return [None] * len(heads)
-    return adjust([tost(head, margin) if head else None for head in heads], "bonferroni")
+    return adjust_p_values([tost(head, margin) if head else None for head in heads], "bonferroni")
 
 
-def _free(d: Floats, single: float, settings: Settings) -> dict[str, float | str]:
+def _distribution_free_p_values(d: Floats, single_level: float, settings: ComparisonSettings) -> dict[str, float | str]:
     values = d.mean(axis=1) if len(d) > 1 else d[0]
-    refused = {name: distribution_free.check(name, len(values), single) for name in settings.tests}
+    refused = {name: distribution_free.explain_refusal(name, len(values), single_level) for name in settings.tests}
     return {
         name: why or distribution_free.TESTS[name](np.round(values, 12), settings.seed) for name, why in refused.items()
     }

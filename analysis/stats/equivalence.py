@@ -15,10 +15,10 @@ def tost(estimate: Estimate, margin: float) -> float:
     """
     if not margin > 0:
         raise ValueError(f"the margin must be above 0 but is {margin}")
-    return estimate.tail(margin - abs(estimate.mean))
+    return estimate.one_sided_p(margin - abs(estimate.mean))
 
 
-def verdict(difference: float | None, p: float | None, alike: float | None, alpha: float) -> Verdict:
+def decide_verdict(difference: float | None, p: float | None, p_equivalence: float | None, alpha: float) -> Verdict:
     """What a comparison says, both p-values being corrected for its family.
 
     Args:
@@ -29,4 +29,4 @@ def verdict(difference: float | None, p: float | None, alike: float | None, alph
     """
     if difference is not None and p is not None and p < alpha and difference:
         return "better" if difference > 0 else "worse"
-    return "equivalent" if alike is not None and alike < alpha else "undecided"
+    return "equivalent" if p_equivalence is not None and p_equivalence < alpha else "undecided"

@@ -13,7 +13,7 @@ _LOG_OF_NOTHING = -746.0
 
 
 @dataclass(frozen=True)
-class Test:
+class TestResult:
     """Two-sided p-value, confidence interval of the mean difference, degrees of freedom at that confidence."""
 
     __test__ = False
@@ -54,17 +54,17 @@ class Estimate(NamedTuple):
         """
         if self.share in (0.0, 1.0):
             return self.df if self.share else self.df_more
-        cautious = self.share / (self.share + (1 - self.share) * _luck(self.df, min(level, _LEVEL)))
+        cautious = self.share / (self.share + (1 - self.share) * _chi2_ratio(self.df, min(level, _LEVEL)))
         return min(1 / (share**2 / self.df + (1 - share) ** 2 / self.df_more) for share in (self.share, cautious))
 
-    def test(self, confidence: float = 0.95) -> Test:
+    def test(self, confidence: float = 0.95) -> TestResult:
         """Two-sided; without spread a zero difference has p 1 and any other has p 0."""
         df = self.df_at(1 - confidence)
         if self.error == 0:
-            return Test(1.0 if self.mean == 0 else 0.0, self.mean, self.mean, df)
-        return Test(min(1.0, 2 * self.tail(abs(self.mean))), *self.interval(confidence), df)
+            return TestResult(1.0 if self.mean == 0 else 0.0, self.mean, self.mean, df)
+        return TestResult(min(1.0, 2 * self.one_sided_p(abs(self.mean))), *self.confidence_interval(confidence), df)
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+    def confidence_interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """That of the test, without its p, which takes longer; without spread it has no width."""
         from scipy import stats
 
@@ -73,7 +73,7 @@ class Estimate(NamedTuple):
         half = float(stats.t.ppf((1 + confidence) / 2, self.df_at(1 - confidence))) * self.error
         return self.mean - half, self.mean + half
 
-    def tail(self, distance: float) -> float:
+    def one_sided_p(self, distance: float) -> float:
         """p-value, one-sided, of a mean that is so far on the other side of a bound.
 
         It is the level of the test that just rejects, for which the degrees of freedom are those of that level.
@@ -83,19 +83,19 @@ class Estimate(NamedTuple):
         if self.error == 0:
             return 0.0 if distance > 0 else 1.0
 
-        def plain(df: float) -> float:
+        def p_at_df(df: float) -> float:
             return float(stats.t.sf(distance / self.error, df))
 
-        def excess(log_p: float) -> float:
-            return _log(plain(self.df_at(2 * math.exp(log_p)))) - log_p
+        def log_excess(log_p: float) -> float:
+            return _log(p_at_df(self.df_at(2 * math.exp(log_p)))) - log_p
 
-        least, most = plain(self.df_at(_LEVEL)), plain(self.df)
+        least, most = p_at_df(self.df_at(_LEVEL)), p_at_df(self.df)
         low, high = _log(least), _log(most)
-        if 2 * least >= _LEVEL or least >= most or excess(low) <= 0:
+        if 2 * least >= _LEVEL or least >= most or log_excess(low) <= 0:
             return least
-        if excess(high) >= 0:  # at so low a level the caution is whole, or rounding alone parts the two
+        if log_excess(high) >= 0:  # at so low a level the caution is whole, or rounding alone parts the two
             return most
-        return math.exp(optimize.brentq(excess, low, high, xtol=1e-12))
+        return math.exp(optimize.brentq(log_excess, low, high, xtol=1e-12))
 
 
 def _log(p: float) -> float:
@@ -103,7 +103,7 @@ def _log(p: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _luck(df: float, level: float) -> float:
+def _chi2_ratio(df: float, level: float) -> float:
     """A mean square over its expectation, when it came out at the quantile of caution."""
     from scipy import stats
 

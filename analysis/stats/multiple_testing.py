@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainables.utils.arrays import Floats
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 FROM_P = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
 """Name of a correction that needs the p-values alone -> its name in statsmodels."""
@@ -21,7 +21,7 @@ _BLOCK = 2**24
 """Signs drawn at once."""
 
 
-def adjust(p: Sequence[float | None], correction: str) -> list[float | None]:
+def adjust_p_values(p: Sequence[float | None], correction: str) -> list[float | None]:
     """p-values of one family, corrected for their number.
 
     A comparison that could not be made (None) stays None but counts, as if its p were 1: what was declared is what is
@@ -55,9 +55,9 @@ class MaxT:
     exact: bool
 
     @property
-    def smallest(self) -> float:
+    def smallest_p(self) -> float:
         """The smallest p-value that can come out."""
-        return self._share(len(self.maxima))
+        return self._exceedance_share(len(self.maxima))
 
     def adjust(self, p: Sequence[float | None]) -> list[float | None]:
         """p-values of one family, of whatever test: each is taken as the t that would have had it.
@@ -69,22 +69,22 @@ class MaxT:
         known = np.array([1.0 if value is None else value for value in p])
         reached = np.searchsorted(self.maxima, stats.t.isf(known / 2, self.df) * (1 - 1e-9))
         return [
-            None if value is None else max(value, self._share(int(below)))
+            None if value is None else max(value, self._exceedance_share(int(below)))
             for value, below in zip(p, reached, strict=True)
         ]
 
-    def level(self, alpha: float) -> float:
+    def per_comparison_level(self, alpha: float) -> float:
         """The level of a single comparison that gives the family this level, for simultaneous intervals; 0 where so few
         permutations cannot reach it."""
         from scipy import stats
 
-        if self.smallest > alpha:
+        if self.smallest_p > alpha:
             return 0.0
         count = len(self.maxima) + (not self.exact)  # as `_share` counts, lest interval and p-value disagree
         place = int(np.ceil(round((1 - alpha) * count, 9))) - 1
         return min(alpha, float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df)))
 
-    def _share(self, below: int) -> float:
+    def _exceedance_share(self, below: int) -> float:
         """Of the permutations whose maximum is not below.
 
         Where all were made, the data is one of them, and so is its mirror image; else the data is counted in.
@@ -119,20 +119,20 @@ def max_t(
     exact = bool((share == 1).all()) and count < 63 and 2**count <= permutations
     squares = (units**2).sum(axis=1)[:, None]
     maxima = []
-    for step, signs in enumerate(_signs(count, permutations, exact, seed)):
+    for step, signs in enumerate(_draw_signs(count, permutations, exact, seed)):
         mean = units @ signs / count
         spread = np.maximum(squares / count - mean**2, 0) / (count - 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.nan_to_num(mean / np.sqrt(spread), nan=0.0, posinf=np.inf, neginf=-np.inf)
         if not exact:
             t = np.vstack([t, np.zeros((missing, t.shape[1]))])
-            own = generator(seed, "max-t, unrelated", step).standard_normal(t.shape)
+            own = make_generator(seed, "max-t, unrelated", step).standard_normal(t.shape)
             t = np.where(share == 1, t, np.sqrt(share) * t + np.sqrt(1 - share) * own)
         maxima.append(np.abs(t).max(axis=0))
     return MaxT(np.sort(np.concatenate(maxima)), count - 1, exact)
 
 
-def _signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[Floats]:
+def _draw_signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[Floats]:
     """Columns of +1 and -1, a block at a time: all there are, or as many as asked for."""
     if exact:
         every = np.arange(2**count)
@@ -141,6 +141,6 @@ def _signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[Fl
     width = max(1, min(permutations, _BLOCK // count))
     for step, start in enumerate(range(0, permutations, width)):
         drawn = min(width, permutations - start)
-        bits = generator(seed, "max-t", step).integers(0, 256, (count, -(-drawn // 8)), dtype=np.uint8)
+        bits = make_generator(seed, "max-t", step).integers(0, 256, (count, -(-drawn // 8)), dtype=np.uint8)
         signs: Floats = np.unpackbits(bits, axis=1, count=drawn) * np.float64(2) - 1
         yield signs

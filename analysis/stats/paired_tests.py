@@ -12,8 +12,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.stats.estimate import Estimate, Test
-from analysis.stats.two_way import crossed, two_way
+from analysis.stats.estimate import Estimate, TestResult
+from analysis.stats.two_way import two_way_anova, two_way_estimate
 from trainables.utils.arrays import Floats
 
 _DECIMALS = 12
@@ -37,64 +37,64 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     return rounded
 
 
-def paired(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:
+def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:
     """`differences`, (seeds, queries); None where a side is incomplete."""
     return None if system is None or baseline is None else differences(system, baseline)
 
 
-def targets(d: ArrayLike, confidence: float = 0.95) -> dict[str, Test | None]:
+def run_tests(d: ArrayLike, confidence: float = 0.95) -> dict[str, TestResult | None]:
     """The three tests; those that need several seeds are None with one seed, those of queries with one query."""
-    return {name: found.test(confidence) if found else None for name, found in estimates(d).items()}
+    return {name: found.test(confidence) if found else None for name, found in estimate_all(d).items()}
 
 
-def estimates(d: ArrayLike) -> dict[str, Estimate | None]:
+def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
     """What the three tests are made of, None where a test cannot be made."""
-    values = _checked(d)
+    values = _as_differences(d)
     seeds, queries = values.shape
     return {
-        "queries": over_queries(values) if queries > 1 else None,
-        "seeds": over_seeds(values) if seeds > 1 else None,
-        "both": over_both(values) if seeds > 1 and queries > 1 else None,
+        "queries": estimate_over_queries(values) if queries > 1 else None,
+        "seeds": estimate_over_seeds(values) if seeds > 1 else None,
+        "both": estimate_over_both(values) if seeds > 1 and queries > 1 else None,
     }
 
 
-def over_queries(d: ArrayLike) -> Estimate:
+def estimate_over_queries(d: ArrayLike) -> Estimate:
     """Paired Student's t-test over queries of the seed-averaged values; df = queries - 1."""
-    return _student(_checked(d).mean(axis=0))
+    return _student_estimate(_as_differences(d).mean(axis=0))
 
 
-def over_seeds(d: ArrayLike) -> Estimate:
+def estimate_over_seeds(d: ArrayLike) -> Estimate:
     """Paired Student's t-test over seeds of the query-averaged values; df = seeds - 1."""
-    return _student(_checked(d).mean(axis=1))
+    return _student_estimate(_as_differences(d).mean(axis=1))
 
 
-def over_both(d: ArrayLike) -> Estimate:
+def estimate_over_both(d: ArrayLike) -> Estimate:
     """Two-way random effects: seeds and queries are both samples; see `analysis.stats.two_way`."""
-    return crossed(two_way(_checked(d)))
+    return two_way_estimate(two_way_anova(_as_differences(d)))
 
 
-def each_seed(d: ArrayLike) -> list[Estimate]:
+def estimate_each_seed(d: ArrayLike) -> list[Estimate]:
     """The paired t-test over queries for every seed alone, as Penha and Hauff (2020) report it."""
-    return [_student(row) for row in _checked(d)]
+    return [_student_estimate(row) for row in _as_differences(d)]
 
 
 def effect_size(d: ArrayLike) -> float | None:
     """Mean over standard deviation of the seed-averaged per-query differences; None if they are equal but not zero."""
-    per_query = np.round(_checked(d).mean(axis=0), _DECIMALS)
+    per_query = np.round(_as_differences(d).mean(axis=0), _DECIMALS)
     mean, deviation = float(per_query.mean()), float(per_query.std(ddof=1)) if len(per_query) > 1 else 0.0
     if mean == 0:
         return 0.0
     return None if np.ptp(per_query) == 0 else mean / deviation
 
 
-def _checked(d: ArrayLike) -> Floats:
+def _as_differences(d: ArrayLike) -> Floats:
     values = np.asarray(d, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
         raise ValueError(f"expected finite differences (seeds, queries) but got shape {values.shape}")
     return values
 
 
-def _student(values: Floats) -> Estimate:
+def _student_estimate(values: Floats) -> Estimate:
     rounded = np.round(values, _DECIMALS)
     error = 0.0 if np.ptp(rounded) == 0 else float(rounded.std(ddof=1)) / math.sqrt(len(rounded))
     return Estimate(float(rounded.mean()), error, len(rounded) - 1)

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import numpy as np
 
 from trainables.utils.arrays import Floats
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 RESAMPLES = 10_000
 _DECIMALS = 8
 """Of a mean, as a share of the largest difference."""
 
 
-def smallest(count: int, name: str = "wilcoxon") -> float:
+def smallest_p(count: int, name: str = "wilcoxon") -> float:
     """The smallest two-sided p-value that `count` differences can have; of drawn signs no less than the draws allow."""
     least = min(1.0, 2.0 ** (1 - count))
     return max(least, 2 / (RESAMPLES + 1)) if name == "sign-flip" and 2.0**count > RESAMPLES else least
@@ -41,7 +41,7 @@ def sign_flip(values: Floats, seed: int = 0) -> float:
         vectorized=True,
         n_resamples=RESAMPLES,
         batch=max(1, 2**22 // len(values)),
-        rng=generator(seed, "sign-flip", 0),
+        rng=make_generator(seed, "sign-flip", 0),
     )
     return float(found.pvalue)
 
@@ -60,7 +60,7 @@ TESTS: dict[str, Callable[[Floats, int], float]] = {"sign-flip": sign_flip, "wil
 """Name -> (differences, seed) -> p-value."""
 
 
-def check(name: str, count: int, level: float) -> str | None:
+def explain_refusal(name: str, count: int, level: float) -> str | None:
     """Why a test would be in vain: None where it would not.
 
     Args:
@@ -68,8 +68,8 @@ def check(name: str, count: int, level: float) -> str | None:
         count: differences.
         level: that one comparison has to reach.
     """
-    if smallest(count, name) <= level:
+    if smallest_p(count, name) <= level:
         return None
-    needed = next((n for n in range(count, 99) if smallest(n, name) <= level), None)
+    needed = next((n for n in range(count, 99) if smallest_p(n, name) <= level), None)
     instead = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
-    return f"{name} over {count} cannot have a p-value below {smallest(count, name):.4g}; {instead}"
+    return f"{name} over {count} cannot have a p-value below {smallest_p(count, name):.4g}; {instead}"

@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.stats.estimate import Estimate
-from analysis.stats.two_way import combined
+from analysis.stats.two_way import combine_mean_squares
 
 POWER = 0.8
-_FARTHEST = 1e5
+_MAX_STANDARD_ERRORS = 1e5
 """Standard errors beyond which no difference is looked for: the non-central t distribution takes minutes there."""
-_MOST = 10_000_000
+_MAX_QUERIES = 10_000_000
 """Queries beyond which no number is named."""
 
 
-class Parts(NamedTuple):
+class DifferenceVariance(NamedTuple):
     """Variances of a paired difference: between seeds, between queries (query x system), and of the rest."""
 
     seed: float
@@ -27,10 +27,10 @@ class Parts(NamedTuple):
         few, more = self.rest + queries * self.seed, seeds * self.query
         if seeds > queries:
             few, more = self.rest + seeds * self.query, queries * self.seed
-        return combined(mean, few, more, (seeds, queries))
+        return combine_mean_squares(mean, few, more, (seeds, queries))
 
 
-def detectable(estimate: Estimate, level: float, power: float = POWER) -> float | None:
+def minimum_detectable_effect(estimate: Estimate, level: float, power: float = POWER) -> float | None:
     """Smallest true difference that a two-sided t-test of this spread finds with this power.
 
     Solved over the non-central t distribution.
@@ -49,7 +49,7 @@ def detectable(estimate: Estimate, level: float, power: float = POWER) -> float 
         return None
     df = estimate.df_at(level)
     critical = stats.t.isf(level / 2, df)
-    if critical > _FARTHEST:
+    if critical > _MAX_STANDARD_ERRORS:
         return None
 
     def shortfall(shift: float) -> float:
@@ -58,40 +58,42 @@ def detectable(estimate: Estimate, level: float, power: float = POWER) -> float 
 
     upper = 1.0
     while shortfall(upper) < 0:
-        if upper > _FARTHEST:
+        if upper > _MAX_STANDARD_ERRORS:
             return None
         upper *= 2
     return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-12)) * estimate.error
 
 
-def queries_needed(spread: Parts, difference: float, seeds: int, level: float, power: float = POWER) -> int | None:
+def required_queries(
+    variance: DifferenceVariance, difference: float, seeds: int, level: float, power: float = POWER
+) -> int | None:
     """How many queries find a true difference with this power, over so many seeds.
 
     Returns:
         None where no number does: the seeds' own variance, which more queries do not lessen, is too large.
     """
 
-    def enough(queries: int) -> bool:
-        estimate = spread.estimate(seeds, queries)
-        found = detectable(estimate, level, power)
+    def is_enough(queries: int) -> bool:
+        estimate = variance.estimate(seeds, queries)
+        found = minimum_detectable_effect(estimate, level, power)
         return estimate.error == 0 or (found is not None and found <= difference)
 
-    if not enough(_MOST):
+    if not is_enough(_MAX_QUERIES):
         return None
     low, high = 1, 2  # of one query nothing is known
-    while not enough(high):
+    while not is_enough(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 
-def table(
-    spread: Parts, differences: Sequence[float], seeds: Sequence[int], level: float, power: float = POWER
+def tabulate_required_queries(
+    variance: DifferenceVariance, differences: Sequence[float], seeds: Sequence[int], level: float, power: float = POWER
 ) -> list[tuple[float, list[int | None]]]:
     """Of each true difference, the queries needed with each number of seeds."""
     return [
-        (difference, [queries_needed(spread, difference, number, level, power) for number in seeds])
+        (difference, [required_queries(variance, difference, number, level, power) for number in seeds])
         for difference in differences
     ]

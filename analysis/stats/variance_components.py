@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.stats.power import Parts
+from analysis.stats.power import DifferenceVariance
 from trainables.utils.arrays import Floats
 
 
-class Variance(NamedTuple):
+class VarianceComponents(NamedTuple):
     """Variances of the parts of one system's scores; what comes out negative is 0."""
 
     query: float
@@ -21,12 +21,12 @@ class Variance(NamedTuple):
     seed: float
     rest: float
 
-    def of_a_difference(self) -> Parts:
+    def to_difference_variance(self) -> DifferenceVariance:
         """Of the paired difference of two systems: the queries' own part cancels, the others count twice."""
-        return Parts(2 * self.seed, 2 * self.query_by_system, 2 * self.rest)
+        return DifferenceVariance(2 * self.seed, 2 * self.query_by_system, 2 * self.rest)
 
 
-def variance(values: Sequence[Floats]) -> Variance | None:
+def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents | None:
     """Estimates the parts from the mean squares of a balanced analysis of variance.
 
     Args:
@@ -51,7 +51,7 @@ def variance(values: Sequence[Floats]) -> Variance | None:
     ms_interaction = seeds * float((interaction**2).sum()) / ((systems - 1) * (queries - 1))
     ms_seed = queries * by_seed / (systems * (seeds - 1))
     ms_rest = rest / (systems * (seeds - 1) * (queries - 1))
-    return Variance(
+    return VarianceComponents(
         max((ms_query - ms_interaction) / (systems * seeds), 0.0),
         max((ms_interaction - ms_rest) / seeds, 0.0),
         max((ms_seed - ms_rest) / queries, 0.0),
@@ -59,7 +59,7 @@ def variance(values: Sequence[Floats]) -> Variance | None:
     )
 
 
-def deviations(parts: Variance) -> str:
+def describe_deviations(parts: VarianceComponents) -> str:
     """The parts in words."""
     named = zip(("queries", "query x system", "seeds", "rest"), parts, strict=True)
     return "standard deviations: " + ", ".join(f"{name} {value**0.5:.4f}" for name, value in named)

@@ -7,9 +7,9 @@ import numpy as np
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.stats.paired_tests import differences, each_seed
-from analysis.tables.marks import seed_legend, seed_mark
-from trainables.metrics import MINIMISED
+from analysis.stats.paired_tests import differences, estimate_each_seed
+from analysis.tables.marks import format_seed_legend, get_seed_mark
+from trainables.metrics import LOWER_IS_BETTER
 
 _LEGEND = (
     "{metric} on {test} of the runs with each seed. Marks: {marks}, by a paired t-test over the queries with that seed "
@@ -19,17 +19,17 @@ _LEGEND = (
 )
 
 
-class Cell(NamedTuple):
+class SeedCell(NamedTuple):
     """A run: its mean over queries, and its mark."""
 
     value: float
     mark: str
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         return f"{self.value:.4f}" + (f" {self.mark}" if self.mark else "")
 
 
-class SeedBySeed(NamedTuple):
+class SeedTable(NamedTuple):
     """The table.
 
     Attributes:
@@ -42,58 +42,60 @@ class SeedBySeed(NamedTuple):
     baseline: str
     systems: list[str]
     seeds: tuple[int, ...]
-    rows: list[list[Cell | None]]
+    rows: list[list[SeedCell | None]]
 
-    def cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
+    def to_cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
         """Header, rows as plain text, and which cells are the best of their row: places of row and column."""
         values = np.array([[np.nan if cell is None else cell.value for cell in row] for row in self.rows])
         means = values.mean(axis=0)  # NaN where a seed is missing
         lines = [
-            [str(seed), *("-" if cell is None else cell.text() for cell in row)]
+            [str(seed), *("-" if cell is None else cell.to_text() for cell in row)]
             for seed, row in zip(self.seeds, self.rows, strict=True)
         ]
-        lines.append(["mean", *map(_number, means)])
+        lines.append(["mean", *map(_format_number, means)])
         spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(means), np.nan)
-        lines.append(["SD", *map(_number, spread)])
-        best = np.fmin.reduce if metric in MINIMISED else np.fmax.reduce
+        lines.append(["SD", *map(_format_number, spread)])
+        best = np.fmin.reduce if metric in LOWER_IS_BETTER else np.fmax.reduce
         shown = [*values, means]
         bold = {(at, 1 + int(n)) for at, row in enumerate(shown) for n in np.flatnonzero(row == best(row))}
         return ["seed", *self.systems], lines, frozenset(bold)
 
-    def legend(self, plan: Plan) -> str:
+    def format_legend(self, plan: Plan) -> str:
         """What the cells are."""
-        return plan.worded(_LEGEND).format(metric=plan.metric, test=plan.test_split, marks=seed_legend(self.baseline))
+        return plan.adapt_to_unit(_LEGEND).format(
+            metric=plan.metric, test=plan.test_split, marks=format_seed_legend(self.baseline)
+        )
 
 
-def seed_by_seed(results: Results, chosen: dict[str, Configuration | None]) -> SeedBySeed | None:
+def build_seed_table(results: Results, chosen: dict[str, Configuration | None]) -> SeedTable | None:
     """The runs of the plan's systems with test scores, each system's of its chosen configuration; None without any."""
     plan = results.plan
-    seeds, baseline = plan.seeds_of("test"), plan.headline.comparisons[0][1]
-    found = {name: _runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
+    seeds, baseline = plan.get_seeds("test"), plan.headline.comparisons[0][1]
+    found = {name: _evaluate_runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
     systems = [name for name in plan.systems if any(values is not None for values in found[name])]
     if not systems:
         return None
-    rows = [[_cell(plan, found[name][at], found[baseline][at]) for name in systems] for at in range(len(seeds))]
-    return SeedBySeed(baseline, systems, seeds, rows)
+    rows = [[_build_cell(plan, found[name][at], found[baseline][at]) for name in systems] for at in range(len(seeds))]
+    return SeedTable(baseline, systems, seeds, rows)
 
 
-def _runs(plan: Plan, configuration: Configuration | None, seeds: tuple[int, ...]) -> list[np.ndarray | None]:
+def _evaluate_runs(plan: Plan, configuration: Configuration | None, seeds: tuple[int, ...]) -> list[np.ndarray | None]:
     """By seed, (queries,) metric of its run; None where it is missing, failed, not tested or has a NaN score."""
     runs = [configuration.runs.get(seed) if configuration else None for seed in seeds]
-    tested = [run if run is not None and run.finished and plan.test_split in run.files else None for run in runs]
-    values = [None if run is None else run.per_query(plan.test_split, plan.metric).to_numpy() for run in tested]
+    tested = [run if run is not None and run.is_finished and plan.test_split in run.files else None for run in runs]
+    values = [None if run is None else run.evaluate_queries(plan.test_split, plan.metric).to_numpy() for run in tested]
     return [None if own is None or np.isnan(own).any() else own for own in values]
 
 
-def _cell(plan: Plan, own: np.ndarray | None, baseline: np.ndarray | None) -> Cell | None:
+def _build_cell(plan: Plan, own: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
     if own is None:
         return None
     if baseline is None or len(own) < 2:
-        return Cell(float(own.mean()), "")
-    (estimate,) = each_seed(differences(own, baseline))
-    p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in MINIMISED else 1)
-    return Cell(float(own.mean()), seed_mark(p, gain))
+        return SeedCell(float(own.mean()), "")
+    (estimate,) = estimate_each_seed(differences(own, baseline))
+    p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in LOWER_IS_BETTER else 1)
+    return SeedCell(float(own.mean()), get_seed_mark(p, gain))
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.4f}"

@@ -4,31 +4,35 @@ from collections import Counter
 from typing import Any
 
 from analysis.data.results import Results
-from trainables.metrics import RERANKING
+from trainables.metrics import RERANKING_NOTE
 
 _LARGE = 0.1
 """Share of the texts, from which on their truncation is mentioned."""
 _CAPTION = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
 
 
-def caption(results: Results) -> str:
+def format_caption(results: Results) -> str:
     """Return what the caption of a table of scores says; "" where there is nothing to say."""
-    return " ".join([_CAPTION] * results.plan.reranks + _truncation(results))
+    return " ".join([_CAPTION] * results.plan.is_reranking + _describe_truncation(results))
 
 
-def cautions(results: Results) -> list[str]:
+def list_cautions(results: Results) -> list[str]:
     """Return the same at length, and the kind of machine whose digits these are, a line each."""
-    return [*([RERANKING] if results.plan.reranks else []), *_truncation(results), *_machines(results)]
+    return [
+        *([RERANKING_NOTE] if results.plan.is_reranking else []),
+        *_describe_truncation(results),
+        *_describe_machines(results),
+    ]
 
 
-def _truncation(results: Results) -> list[str]:
+def _describe_truncation(results: Results) -> list[str]:
     """Name the share of texts that the model does not see whole, as far as runs have recorded it."""
     counts = {
-        (run.summary.get("texts_truncated", 0), total, _specification(run.config, "model").get("max_length"))
+        (run.summary.get("texts_truncated", 0), total, _get_specification_part(run.config, "model").get("max_length"))
         for run in results.runs
         if (total := run.summary.get("texts"))
     }
-    unit = "pairs" if results.plan.reranks else "sentences"
+    unit = "pairs" if results.plan.is_reranking else "sentences"
     return [
         f"{cut} of {total} {unit} ({100 * cut / total:.1f} %) lose text to model.max_length = {length}."
         for cut, total, length in sorted(counts)
@@ -36,20 +40,22 @@ def _truncation(results: Results) -> list[str]:
     ]
 
 
-def _machines(results: Results) -> list[str]:
+def _describe_machines(results: Results) -> list[str]:
     """Name the kinds of machine that the trained systems ran on, as far as runs have recorded them."""
-    kinds = Counter(kind for run in results.runs if run.finished and (kind := _machine(run.config)))
+    kinds = Counter(kind for run in results.runs if run.is_finished and (kind := _describe_machine(run.config)))
     if not kinds:
         return []
     if len(kinds) == 1:
         return [f"Digit for digit, these figures repeat on this kind of machine: {next(iter(kinds))}."]
-    told = "; ".join(f"{kind} ({count} run{'s' * (count != 1)})" for kind, count in sorted(kinds.items()))
-    return [f"Runs are of {len(kinds)} kinds of machine, on each of which figures have digits of their own: {told}."]
+    counts_text = "; ".join(f"{kind} ({count} run{'s' * (count != 1)})" for kind, count in sorted(kinds.items()))
+    return [
+        f"Runs are of {len(kinds)} kinds of machine, on each of which figures have digits of their own: {counts_text}."
+    ]
 
 
-def _machine(config: dict[str, Any]) -> str:
+def _describe_machine(config: dict[str, Any]) -> str:
     """Return what the bits of a run depend on, in words; "" where it is not recorded."""
-    environment, training = _specification(config, "environment"), _specification(config, "training")
+    environment, training = _get_specification_part(config, "environment"), _get_specification_part(config, "training")
     if not environment:
         return ""
     threads = training.get("threads")
@@ -63,6 +69,6 @@ def _machine(config: dict[str, Any]) -> str:
     return ", ".join(map(str, parts))
 
 
-def _specification(config: dict[str, Any], part: str) -> dict[str, Any]:
+def _get_specification_part(config: dict[str, Any], part: str) -> dict[str, Any]:
     found: dict[str, Any] = (config.get("specification") or {}).get(part) or {}
     return found

@@ -9,11 +9,11 @@ is luck.
 from dataclasses import dataclass
 from typing import get_args
 
-from analysis.data.configurations import Configuration, Score, mean, score_text
+from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
-from analysis.stats.estimate import Test
-from analysis.stats.paired_tests import paired, targets
+from analysis.stats.estimate import TestResult
+from analysis.stats.paired_tests import differences_or_none, run_tests
 from trainables.utils.arrays import Floats
 
 HEADER = ["system", "configuration", "search", "confirmed", "test", "gain: search", "gain: fresh seeds", "luck"]
@@ -27,7 +27,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class ConfirmedConfiguration:
     """A searched system's winner, or its untuned default.
 
     Attributes:
@@ -45,16 +45,16 @@ class Confirmed:
     confirmed: Score | None
     test: Score | None
     gain: float | None = None
-    fresh: float | None = None
-    interval: Test | None = None
+    fresh_gain: float | None = None
+    interval: TestResult | None = None
 
     @property
-    def luck(self) -> float | None:
+    def optimism(self) -> float | None:
         """What the gain lost on fresh seeds."""
-        return None if self.gain is None or self.fresh is None else self.gain - self.fresh
+        return None if self.gain is None or self.fresh_gain is None else self.gain - self.fresh_gain
 
 
-def confirm(results: Results, configurations: list[Configuration]) -> list[Confirmed]:
+def build_confirmation(results: Results, configurations: list[Configuration]) -> list[ConfirmedConfiguration]:
     """The searched systems in the plan's order, each its winner and its untuned default; none without confirmation."""
     found = {c.id: c for c in configurations}
     if results.search is None or not results.plan.confirm_seeds:
@@ -62,33 +62,37 @@ def confirm(results: Results, configurations: list[Configuration]) -> list[Confi
     rows = []
     for name in results.plan.all_systems:
         if (search := results.search.systems.get(name)) is not None:
-            rows += _pair(results.plan, name, found.get(search.winner or ""), found.get(search.untuned or ""))
+            rows += _build_pair(results.plan, name, found.get(search.winner or ""), found.get(search.untuned or ""))
     return rows
 
 
-def cells(rows: list[Confirmed]) -> list[list[str]]:
+def format_rows(rows: list[ConfirmedConfiguration]) -> list[list[str]]:
     """The rows as plain text, in the order of `HEADER`."""
     return [
-        [row.system, row.label or "-", score_text(row.search), score_text(row.confirmed), score_text(row.test),
-         _gain(row.gain), _gain(row.fresh) + _interval(row.interval), _gain(row.luck)]
+        [row.system, row.label or "-", format_score(row.search), format_score(row.confirmed), format_score(row.test),
+         _format_gain(row.gain), _format_gain(row.fresh_gain) + _format_interval(row.interval), _format_gain(row.optimism)]
         for row in rows
     ]  # fmt: skip
 
 
-def legend(plan: Plan) -> str:
+def format_legend(plan: Plan) -> str:
     """`LEGEND` with this study's words."""
-    return plan.worded(LEGEND).format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
+    return plan.adapt_to_unit(LEGEND).format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
 
 
-def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None) -> list[Confirmed]:
-    scored = [{phase: c.values(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, untuned)]
-    gain, fresh = (paired(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
-    interval = None if fresh is None else targets(fresh, 1 - plan.alpha)["both"]
-    first, second = (_scores(values) for values in scored)
-    tuned = Confirmed(
+def _build_pair(
+    plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None
+) -> list[ConfirmedConfiguration]:
+    scored = [
+        {phase: c.evaluate_queries(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, untuned)
+    ]
+    gain, fresh = (differences_or_none(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
+    interval = None if fresh is None else run_tests(fresh, 1 - plan.alpha)["both"]
+    first, second = (_summarize_phases(values) for values in scored)
+    tuned = ConfirmedConfiguration(
         system,
         True,
-        None if winner is None else _label(winner) + (" = untuned" if winner is untuned else ""),
+        None if winner is None else _format_label(winner) + (" = untuned" if winner is untuned else ""),
         *first,
         None if gain is None else float(gain.mean()),
         None if fresh is None else float(fresh.mean()),
@@ -96,21 +100,21 @@ def _pair(plan: Plan, system: str, winner: Configuration | None, untuned: Config
     )
     if winner is untuned:
         return [tuned]
-    label = "untuned" + ("" if untuned is None else f": {_label(untuned)}")
-    return [tuned, Confirmed(system, False, label, *second)]
+    label = "untuned" + ("" if untuned is None else f": {_format_label(untuned)}")
+    return [tuned, ConfirmedConfiguration(system, False, label, *second)]
 
 
-def _scores(values: dict[Phase, Floats | None]) -> tuple[Score | None, Score | None, Score | None]:
-    return mean(values["search"]), mean(values["confirmed"]), mean(values["test"])
+def _summarize_phases(values: dict[Phase, Floats | None]) -> tuple[Score | None, Score | None, Score | None]:
+    return mean_and_std(values["search"]), mean_and_std(values["confirmed"]), mean_and_std(values["test"])
 
 
-def _label(configuration: Configuration) -> str:
-    return configuration.described or configuration.system
+def _format_label(configuration: Configuration) -> str:
+    return configuration.description or configuration.system
 
 
-def _gain(value: float | None) -> str:
+def _format_gain(value: float | None) -> str:
     return "-" if value is None else f"{value:+.4f}"
 
 
-def _interval(test: Test | None) -> str:
+def _format_interval(test: TestResult | None) -> str:
     return "" if test is None else f" [{test.low:+.4f}, {test.high:+.4f}]"

@@ -19,12 +19,12 @@ import numpy as np
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import Proposal, SystemSearch
+from analysis.data.search_log import Proposal, SystemSearchLog
 
 if TYPE_CHECKING:
     import optuna
 
-FEWEST = 10
+MIN_CONFIGURATIONS = 10
 """Complete configurations below which no forest says anything."""
 _TREES, _DEPTH, _SEED = 32, 6, 0
 """Optuna's own 64 trees without bound took seven times as long for 500 configurations, and differed by .01."""
@@ -47,31 +47,31 @@ class Importance:
 
     system: str
     hyperparameter: str
-    among: int
+    n_configurations: int
     shares: dict[str, float]
     reason: str = ""
     seeds: float | None = None
 
 
-def importances(results: Results, configurations: Sequence[Configuration]) -> list[Importance]:
+def compute_importances(results: Results, configurations: Sequence[Configuration]) -> list[Importance]:
     """Of every searched system in the plan's order, and every hyperparameter with several values, in the grid's."""
     plan, searches = results.plan, results.search.systems if results.search else {}
     rows: list[Importance] = []
     for system in (name for name in plan.all_systems if name in searches):
-        seeds = seeds_share(plan, searches[system], configurations)
-        own = _of_system(system, searches[system], plan.searched_for)
+        seeds = compute_seeds_share(plan, searches[system], configurations)
+        own = _compute_system_importances(system, searches[system], plan.search_objectives)
         rows += [replace(row, seeds=seeds) for row in own]
     return rows
 
 
-def seeds_share(plan: Plan, search: SystemSearch, configurations: Sequence[Configuration]) -> float | None:
+def compute_seeds_share(plan: Plan, search: SystemSearchLog, configurations: Sequence[Configuration]) -> float | None:
     """Share of the variance between a searched system's complete configurations that seeds alone would make.
 
     The configurations share their seeds, so what a seed does to all of them alike is not counted: MS_residual / (S V),
     at most 1, with V the variance of the configurations' means over S seeds. None with one seed or one configuration.
     """
-    wanted = {p.configuration_id for p in search.in_state("complete")}
-    found = [c.values(plan, "search") for c in configurations if c.id in wanted]
+    wanted = {p.configuration_id for p in search.get_proposals("complete")}
+    found = [c.evaluate_queries(plan, "search") for c in configurations if c.id in wanted]
     scores = np.array([values.mean(axis=1) for values in found if values is not None])  # (configurations, seeds)
     if len(scores) < 2 or scores.shape[1] < 2:
         return None
@@ -81,13 +81,13 @@ def seeds_share(plan: Plan, search: SystemSearch, configurations: Sequence[Confi
     return min(1.0, mean_square / scores.shape[1] / variance) if variance > 0 else None
 
 
-def cells(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def format_table(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Header and rows as plain text."""
     lines = [
         [
             row.system,
             row.hyperparameter.replace("_", " "),
-            str(row.among),
+            str(row.n_configurations),
             *(f"{row.shares[name]:.2f}" if row.shares else row.reason for name in objectives),
             "-" if row.seeds is None else f"{row.seeds:.2f}",
         ]
@@ -97,23 +97,23 @@ def cells(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple[list[s
     return ["system", "hyperparameter", "configurations", *columns, "seeds"], lines
 
 
-def _of_system(system: str, search: SystemSearch, objectives: tuple[str, ...]) -> list[Importance]:
+def _compute_system_importances(system: str, search: SystemSearchLog, objectives: tuple[str, ...]) -> list[Importance]:
     """The hyperparameters that all complete configurations have are judged together, others with what they share."""
-    complete = search.complete(objectives)
+    complete = search.get_complete(objectives)
     known: dict[tuple[int, ...], dict[str, dict[str, float]]] = {}
     rows = []
     for name in search.grid:
         own = [p for p in complete if name in p.values]
         tried = len({p.values[name] for p in own})
         reason, shares = "", dict[str, float]()
-        if len(own) < FEWEST:
-            reason = f"fewer than {FEWEST}"
+        if len(own) < MIN_CONFIGURATIONS:
+            reason = f"fewer than {MIN_CONFIGURATIONS}"
         elif tried < 2:
             reason = "one value was tried"
         else:
             key = tuple(p.number for p in own)
             if key not in known:
-                known[key] = {objective: _shares(own, search, objective) for objective in objectives}
+                known[key] = {objective: _compute_shares(own, search, objective) for objective in objectives}
             shares = {objective: known[key][objective][name] for objective in objectives if known[key][objective]}
             if len(shares) < len(objectives):
                 reason, shares = "all scores are equal", {}
@@ -121,7 +121,7 @@ def _of_system(system: str, search: SystemSearch, objectives: tuple[str, ...]) -
     return rows
 
 
-def _shares(proposals: list[Proposal], search: SystemSearch, objective: str) -> dict[str, float]:
+def _compute_shares(proposals: list[Proposal], search: SystemSearchLog, objective: str) -> dict[str, float]:
     """By hyperparameter that all of the proposals have; empty if their scores do not differ."""
     import optuna
     from optuna.importance import FanovaImportanceEvaluator
@@ -130,9 +130,9 @@ def _shares(proposals: list[Proposal], search: SystemSearch, objective: str) -> 
     if np.ptp(scores) == 0:
         return {}
     names = [name for name in search.grid if all(name in p.values for p in proposals)]
-    axes = {name: _axis(search, name) for name in names}
+    axes = {name: _build_axis(search, name) for name in names}
     distributions = {name: axis.distribution for name, axis in axes.items()}
-    study = _quiet_study()
+    study = _create_quiet_study()
     for proposal, score in zip(proposals, scores, strict=True):
         params = {name: axis.places[proposal.values[name]] for name, axis in axes.items()}
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=score))
@@ -141,7 +141,7 @@ def _shares(proposals: list[Proposal], search: SystemSearch, objective: str) -> 
     return {name: float(found[name]) for name in names}
 
 
-def _quiet_study() -> "optuna.Study":
+def _create_quiet_study() -> "optuna.Study":
     import optuna
 
     before = optuna.logging.get_verbosity()
@@ -162,7 +162,7 @@ class _Axis(NamedTuple):
     """By value: a number's place among all values; a text is its own."""
 
 
-def _axis(search: SystemSearch, name: str) -> _Axis:
+def _build_axis(search: SystemSearchLog, name: str) -> _Axis:
     """The values of the grid, with any that was tried beside it.
 
     The range of numbers ends half a place beyond the first and the last, so that every value has the same share of it.

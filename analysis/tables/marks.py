@@ -13,7 +13,7 @@ SEED_MARKS = {True: ("⇑", "↑"), False: ("⇓", "↓")}
 """By whether it is a gain, one a level: two strokes are 99 %, one is 95 %."""
 
 
-def marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str, str]:
+def build_marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str, str]:
     """Of each compared system, those over the first baseline, then those over the second."""
     found = dict.fromkeys((c.system for c in compared), "")
     for baseline, symbols in zip(baselines, MARKS, strict=False):
@@ -23,19 +23,19 @@ def marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str,
     return found
 
 
-def legend(baselines: Sequence[str]) -> str:
+def format_marks_legend(baselines: Sequence[str]) -> str:
     """Which mark is over which baseline."""
     return ", ".join(
         f"{''.join(symbols.values())} over {name}" for symbols, name in zip(MARKS, baselines, strict=False)
     )
 
 
-def seed_mark(p: float, gain: float) -> str:
+def get_seed_mark(p: float, gain: float) -> str:
     """Of one test with one seed: the mark of the strictest level that it passes; none of a test that passes none."""
     return next((SEED_MARKS[gain > 0][at] for at, level in enumerate(SEED_LEVELS) if p < level), "")
 
 
-def seed_legend(baseline: str) -> str:
+def format_seed_legend(baseline: str) -> str:
     """Which mark is of which level."""
     told = [
         f"{SEED_MARKS[True][at]} better and {SEED_MARKS[False][at]} worse than {baseline} at {100 * (1 - level):g} %"

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
-from analysis.stats.power import POWER, table
-from analysis.stats.variance_components import deviations, variance
+from analysis.stats.power import POWER, tabulate_required_queries
+from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 
 LEGEND = (
     "Number of queries needed to see a true difference of two systems with {power:.0f} % power, {comparisons} "
@@ -16,7 +16,7 @@ LEGEND = (
 )
 
 
-class Needed(NamedTuple):
+class SampleSizeTable(NamedTuple):
     """A table as plain text."""
 
     header: list[str]
@@ -24,7 +24,9 @@ class Needed(NamedTuple):
     legend: str
 
 
-def needed(plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]) -> Needed | None:
+def build_sample_size_table(
+    plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]
+) -> SampleSizeTable | None:
     """Queries needed for the plan's margin, a half and a quarter of what this study could see.
 
     None with one seed, or where fewer than two systems are complete.
@@ -34,25 +36,29 @@ def needed(plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Se
         chosen: by system.
         headlines: the comparisons that the answer is about.
     """
-    own = [chosen[name] for name in plan.systems]
-    complete = [values for c in own if c is not None and (values := c.values(plan, "test")) is not None]
-    parts = variance([values for values in complete if len(values) == len(plan.seeds_of("test"))])
-    seen = [c.detectable for c in headlines if c.detectable is not None]
-    if parts is None or not seen or not any(parts):
+    configurations = [chosen[name] for name in plan.systems]
+    complete = [
+        values for c in configurations if c is not None and (values := c.evaluate_queries(plan, "test")) is not None
+    ]
+    parts = estimate_variance_components([values for values in complete if len(values) == len(plan.get_seeds("test"))])
+    effects = [c.detectable for c in headlines if c.detectable is not None]
+    if parts is None or not effects or not any(parts):
         return None
-    differences = [*([plan.margin] if plan.margin else []), max(seen) / 2, max(seen) / 4]
-    seeds = [len(plan.seeds_of("test")) * times for times in (1, 2, 4)]
-    count = len(plan.headline.comparisons) * len(plan.metrics_of(plan.headline))
+    differences = [*([plan.margin] if plan.margin else []), max(effects) / 2, max(effects) / 4]
+    seeds = [len(plan.get_seeds("test")) * times for times in (1, 2, 4)]
+    count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
     rows = [
         [f"{difference:.2g}", *(f"{queries:,}" if queries else "never" for queries in counts)]
-        for difference, counts in table(parts.of_a_difference(), differences, seeds, plan.alpha / count)
+        for difference, counts in tabulate_required_queries(
+            parts.to_difference_variance(), differences, seeds, plan.alpha / count
+        )
     ]
-    legend = plan.worded(LEGEND).format(
+    legend = plan.adapt_to_unit(LEGEND).format(
         power=100 * POWER,
         comparisons=count,
         alpha=plan.alpha,
         metric=plan.metric,
         split=plan.test_split,
-        deviations=plan.worded(deviations(parts)),
+        deviations=plan.adapt_to_unit(describe_deviations(parts)),
     )
-    return Needed(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)
+    return SampleSizeTable(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)

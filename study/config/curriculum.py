@@ -4,15 +4,15 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.curriculum import DEFAULTS, NAMES, paced
-from search_spaces.settings import Seed, Shares, described, distinct, increasing
+from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, parse_pacing
+from search_spaces.settings import Seed, Shares, check_distinct, check_increasing, expect
 from trainables.curriculum.pacing import PACING
-from trainables.curriculum.scores import ScoreName
+from trainables.curriculum.scores import DifficultyScoreName
 from trainables.utils.settings import Settings
 
 
-def _paces(values: tuple[str, ...]) -> tuple[str, ...]:
-    return distinct(tuple(paced(name) for name in values))
+def _normalize_pacing_names(values: tuple[str, ...]) -> tuple[str, ...]:
+    return check_distinct(tuple(parse_pacing(name) for name in values))
 
 
 class CurriculumSearch(Settings):
@@ -24,7 +24,7 @@ class CurriculumSearch(Settings):
 
     variants: Annotated[
         tuple[str, ...],
-        described("a list of distinct names out of variants, or []"),
+        expect("a list of distinct names out of variants, or []"),
     ] = ()
     """Those of the study's variants that are trained with a curriculum as well; none: no curriculum."""
     compare: Literal["score", "pacing"] | None = None
@@ -32,23 +32,23 @@ class CurriculumSearch(Settings):
     like; none: one, CL."""
     pacing: Annotated[
         tuple[str, ...],
-        AfterValidator(_paces),
-        described(
+        AfterValidator(_normalize_pacing_names),
+        expect(
             f"a list of distinct names out of {', '.join(name for name in PACING if name != 'standard')}, or root_n "
             "for any n; standard is the baseline, which every study has"
         ),
     ] = (DEFAULTS["pacing"],)
     """How fast difficult queries come in."""
     score: Annotated[
-        tuple[ScoreName, ...],
-        AfterValidator(distinct),
-        described(f"a list of distinct names out of {', '.join(get_args(ScoreName))}"),
+        tuple[DifficultyScoreName, ...],
+        AfterValidator(check_distinct),
+        expect(f"a list of distinct names out of {', '.join(get_args(DifficultyScoreName))}"),
     ] = (DEFAULTS["score"],)
     """What makes a query difficult."""
     delta: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
-        AfterValidator(increasing),
-        described("a list of increasing numbers, each above 0 and below 1, e.g. [0.25, 0.33]"),
+        AfterValidator(check_increasing),
+        expect("a list of increasing numbers, each above 0 and below 1, e.g. [0.25, 0.33]"),
     ] = (DEFAULTS["delta"],)
     """Share of the training queries at the beginning."""
     duration: Shares = (DEFAULTS["duration"],)
@@ -61,4 +61,4 @@ class CurriculumSearch(Settings):
     @property
     def grid(self) -> dict[str, tuple[object, ...]]:
         """The values of every hyperparameter, by name."""
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: getattr(self, name) for name in PARAM_NAMES}

@@ -18,16 +18,16 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from search_spaces.registry import DEFAULT
+from search_spaces.registry import DEFAULT_STUDY_TYPE
 from study.config.schema import Study
-from study.config.study_type import study_type
-from study.config.systems import CURRICULUM
-from trainables.utils.errors import UserError, refuse
+from study.config.study_class import get_study_class
+from study.config.systems import CURRICULUM_PATTERN
+from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
-__all__ = ["Study", "known_keys", "load", "shipped"]
+__all__ = ["Study", "list_known_keys", "list_shipped_studies", "load_study"]
 
-STUDIES = Path(__file__).parents[1] / "studies"
+STUDIES_FOLDER = Path(__file__).parents[1] / "studies"
 COMMAND_LINE = "command line"
 ENVIRONMENT = "environment variable WANDB_MODE"
 _WANDB_MODES = {
@@ -39,24 +39,24 @@ _WANDB_MODES = {
     "shared": "online",
 }
 """What W&B's client takes for a mode -> the study's."""
-_OF_THE_KERNEL = ("/proc", "/sys")
-_LEVELS = 8
+_KERNEL_FOLDERS = ("/proc", "/sys")
+_MAX_DEPTH = 8
 """Most tables and lists within each other; a study has four."""
-_LENGTHS = ("epochs", "instances")
+_LENGTH_KEYS = ("epochs", "instances")
 
 
-def shipped() -> list[tuple[str, str]]:
+def list_shipped_studies() -> list[tuple[str, str]]:
     """Name and first comment line of every shipped study, by name."""
-    files = sorted(STUDIES.glob("*.toml"), key=lambda file: file.stem)
+    files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
 
 
-def known_keys() -> set[str]:
+def list_known_keys() -> set[str]:
     """Every key that a study has, whatever it trains, and those of its sections with a dot."""
-    return set(_known(Study))
+    return set(_iter_known_keys(Study))
 
 
-def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
+def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
     """Read a study.
 
     Args:
@@ -68,38 +68,38 @@ def load(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
     Raises:
         UserError: what is wrong, a line each.
     """
-    source = _filled(path or "quick")
-    data, places = _read(source), dict[str, str]()
-    given = _parsed(overrides)
-    model = _model([(source, data), *((COMMAND_LINE, override) for override in given)])
-    mistakes = [*_unknown(model, source, data), *_given_twice(given)]
-    for override in given:
-        mistakes += _unknown(model, COMMAND_LINE, override)
+    source = _expand_variables(path or "quick")
+    data, places = _read_study_file(source), dict[str, str]()
+    parsed_overrides = _parse_overrides(overrides)
+    model = _select_study_class([(source, data), *((COMMAND_LINE, override) for override in parsed_overrides)])
+    mistakes = [*_find_unknown_keys(model, source, data), *_find_conflicting_overrides(parsed_overrides)]
+    for override in parsed_overrides:
+        mistakes += _find_unknown_keys(model, COMMAND_LINE, override)
         _merge(data, override, COMMAND_LINE, places)
     if mode := os.environ.get("WANDB_MODE"):
         if mode in _WANDB_MODES:
             _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
         else:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
-    _keep_last_length(data, places)
+    _drop_overridden_length(data, places)
     try:
         # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        mistakes += _explained(error, source, places, alone=not mistakes)
+        mistakes += _explain_errors(error, source, places, no_other_errors=not mistakes)
     else:
-        found = _unusable_paths(study)
+        found = _find_unusable_paths(study)
         mistakes += [UserError(f"{places.get(key, source)}: {key}", value, wanted) for key, value, wanted in found]
-    refuse(mistakes)
+    raise_if_any(mistakes)
     return study
 
 
-def _read(source: str) -> dict[str, Any]:
-    names = [name for name, _ in shipped()]
-    file = STUDIES / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
+def _read_study_file(source: str) -> dict[str, Any]:
+    names = [name for name, _ in list_shipped_studies()]
+    file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
     expected = f"a study file or one of {', '.join(names)}"
     try:
-        found = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_finite)
+        found = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_parse_finite_float)
     except FileNotFoundError:
         close = difflib.get_close_matches(source, names, n=1)
         raise UserError(source, "no such file", expected + (f"; did you mean {close[0]}?" if close else "")) from None
@@ -109,62 +109,66 @@ def _read(source: str) -> dict[str, Any]:
         raise UserError(source, "not UTF-8 text", expected) from None
     except (ValueError, RecursionError) as error:
         raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
-    _refuse_deep(source, found)
+    _reject_deep_nesting(source, found)
     return found
 
 
-def _refuse_deep(place: str, data: Mapping[str, Any]) -> None:
+def _reject_deep_nesting(place: str, data: Mapping[str, Any]) -> None:
     """Before anything walks through the data by calling itself."""
     for name, value in data.items():
         levels, inner = 0, [value]
-        while inner := [part for whole in inner for part in _parts(whole)]:
+        while inner := [part for whole in inner for part in _get_children(whole)]:
             levels += 1
-        if levels > _LEVELS:
-            raise UserError(f"{place}: {_cut(name)}", f"{levels} levels of keys and lists", f"at most {_LEVELS}")
+        if levels > _MAX_DEPTH:
+            raise UserError(
+                f"{place}: {_truncate(name)}", f"{levels} levels of keys and lists", f"at most {_MAX_DEPTH}"
+            )
 
 
-def _parts(value: object) -> Collection[Any]:
+def _get_children(value: object) -> Collection[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
-def _finite(text: str) -> float | str:
+def _parse_finite_float(text: str) -> float | str:
     """Text for nan and inf, which then fails where a number is expected, under its own key."""
     value = float(text)
     return value if math.isfinite(value) else text
 
 
-def _filled(text: str) -> str:
+def _expand_variables(text: str) -> str:
     """`text` with the environment's values of the variables that it names as ${NAME}."""
 
-    def value(found: re.Match[str]) -> str:
+    def substitute(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
-            raise UserError(COMMAND_LINE, f"{_show(text)}, and {found[1]} is not in the environment", "its value there")
+            raise UserError(
+                COMMAND_LINE, f"{_format_value(text)}, and {found[1]} is not in the environment", "its value there"
+            )
         return os.environ[found[1]]
 
-    return re.sub(r"\$\{(\w+)\}", value, text)
+    return re.sub(r"\$\{(\w+)\}", substitute, text)
 
 
-def _parsed(overrides: Sequence[str]) -> list[dict[str, Any]]:
+def _parse_overrides(overrides: Sequence[str]) -> list[dict[str, Any]]:
     given, mistakes = [], []
     for override in overrides:
         try:
-            given.append(_parse(override))
+            given.append(_parse_override(override))
         except UserError as error:
             mistakes.append(error)
-    refuse(mistakes)
+    raise_if_any(mistakes)
     return given
 
 
-def _parse(override: str) -> dict[str, Any]:
+def _parse_override(override: str) -> dict[str, Any]:
     """The nested tables that an override stands for."""
-    key, equals, text = (part.strip() for part in _filled(override).partition("="))
+    key, equals, text = (part.strip() for part in _expand_variables(override).partition("="))
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
-        raise UserError(COMMAND_LINE, _show(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
+        raise UserError(COMMAND_LINE, _format_value(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
     value: Any = None if text.lower() == "none" else text
     try:
-        read = tomllib.loads(f"value = {text}", parse_float=_finite)
+        read = tomllib.loads(f"value = {text}", parse_float=_parse_finite_float)
     except (ValueError, RecursionError):
         read = {}
     if read.keys() == {"value"} and isinstance(read["value"], int | float | str | list | dict):
@@ -172,24 +176,24 @@ def _parse(override: str) -> dict[str, Any]:
     for name in reversed(key.split(".")):
         value = {name: value}
     nested: dict[str, Any] = value
-    _refuse_deep(COMMAND_LINE, nested)
+    _reject_deep_nesting(COMMAND_LINE, nested)
     return nested
 
 
-def _given_twice(overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
+def _find_conflicting_overrides(overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
     """Keys with two values: which one was meant, nobody knows."""
     found: dict[str, Any] = {}
-    for key, value in (leaf for override in overrides for leaf in _leaves(override)):
+    for key, value in (leaf for override in overrides for leaf in _iter_leaves(override)):
         earlier = found.setdefault(key, value)
         if repr(earlier) != repr(value):
-            twice = f"given twice, as {_show(earlier)} and {_show(value)}"
+            twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
             yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
 
 
-def _leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in data.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from _iter_leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
@@ -204,49 +208,53 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
             data[name] = value
 
 
-def _keep_last_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
+def _drop_overridden_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
     """Of epochs and instances one says how long training is: an override of either takes the place of the file's."""
     training = data.get("training")
-    given = [name for name in _LENGTHS if isinstance(training, dict) and training.get(name) is not None]
+    given = [name for name in _LENGTH_KEYS if isinstance(training, dict) and training.get(name) is not None]
     overriding = [name for name in given if f"training.{name}" in places]
-    if isinstance(training, dict) and len(given) == len(_LENGTHS) and len(overriding) == 1:
+    if isinstance(training, dict) and len(given) == len(_LENGTH_KEYS) and len(overriding) == 1:
         data["training"] = {name: value for name, value in training.items() if name not in given or name in overriding}
 
 
-def _model(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:
+def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:
     """The class of studies of the trainable that the last of these places names."""
     named = [(place, data["trainable"]) for place, data in sources if "trainable" in data]
-    place, name = named[-1] if named else ("", DEFAULT)
+    place, name = named[-1] if named else ("", DEFAULT_STUDY_TYPE)
     try:
-        return study_type(name if isinstance(name, str) else "")
+        return get_study_class(name if isinstance(name, str) else "")
     except ValueError as error:
-        raise UserError(f"{place}: trainable", _show(name), str(error)) from None
+        raise UserError(f"{place}: trainable", _format_value(name), str(error)) from None
 
 
-def _known(model: type[Settings], prefix: str = "") -> Iterator[str]:
+def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Every dotted key of a study."""
     for own_name, field in model.model_fields.items():
         name = field.alias or own_name
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            yield from _known(field.annotation, f"{prefix}{name}.")
+            yield from _iter_known_keys(field.annotation, f"{prefix}{name}.")
     if issubclass(model, Study) and model is not Study:
         variants = model.model_fields["variants"].default
         yield from (f"search.trials.{variant}" for variant in variants)
 
 
-def _unknown(model: type[Study], place: str, data: Mapping[str, Any], prefix: str = "") -> Iterator[UserError]:
+def _find_unknown_keys(
+    model: type[Study], place: str, data: Mapping[str, Any], prefix: str = ""
+) -> Iterator[UserError]:
     """Keys that no study of this trainable has."""
-    known = list(_known(model))
+    known = list(_iter_known_keys(model))
     for name, value in data.items():
         key = prefix + name
-        if key not in known and not (prefix == "search.trials." and CURRICULUM.fullmatch(name)):
-            yield UserError(f"{place}: {_cut(key)}", _show(value), f"a known key; {_hint(key, known)}")
+        if key not in known and not (prefix == "search.trials." and CURRICULUM_PATTERN.fullmatch(name)):
+            yield UserError(
+                f"{place}: {_truncate(key)}", _format_value(value), f"a known key; {_suggest_key(key, known)}"
+            )
         elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
-            yield from _unknown(model, place, value, f"{key}.")
+            yield from _find_unknown_keys(model, place, value, f"{key}.")
 
 
-def _hint(key: str, known: Sequence[str]) -> str:
+def _suggest_key(key: str, known: Sequence[str]) -> str:
     """A key of the same table misspelt by little, the same name in another table, else the most similar of the same
     table, else all of it."""
     table, _, name = key.rpartition(".")
@@ -257,7 +265,9 @@ def _hint(key: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
 
 
-def _explained(error: ValidationError, source: str, places: Mapping[str, str], alone: bool) -> Iterator[UserError]:
+def _explain_errors(
+    error: ValidationError, source: str, places: Mapping[str, str], no_other_errors: bool
+) -> Iterator[UserError]:
     """The first of pydantic's errors for each key; unknown keys are told elsewhere.
 
     Args:
@@ -266,21 +276,25 @@ def _explained(error: ValidationError, source: str, places: Mapping[str, str], a
         places: where keys were set that are not the source's.
         alone: whether nothing else is wrong; else parts may disagree only because of that.
     """
-    told = set[str]()
+    reported = set[str]()
     for found in error.errors():
         if found["type"] == "disagreements":
-            own = [(key, _show(value), *rest) for key, value, *rest in found["ctx"]["found"]] if alone else []
+            own = (
+                [(key, _format_value(value), *rest) for key, value, *rest in found["ctx"]["found"]]
+                if no_other_errors
+                else []
+            )
         else:
-            own = [] if found["type"] == "extra_forbidden" else [(*_explain(found), ())]
+            own = [] if found["type"] == "extra_forbidden" else [(*_explain_error(found), ())]
         for key, shown, expected, others in own:
-            if key in told:
+            if key in reported:
                 continue
-            told.add(key)
+            reported.add(key)
             where = next((places[name] for name in (key, *others) if name in places), source)
             yield UserError(f"{where}: {key}", shown, expected)
 
 
-def _explain(error: ErrorDetails) -> tuple[str, str, str]:
+def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:
     """Key, value and what was expected, of one of pydantic's errors."""
     context = error.get("ctx", {})
     key = ".".join(part for part in error["loc"] if isinstance(part, str))
@@ -294,18 +308,18 @@ def _explain(error: ErrorDetails) -> tuple[str, str, str]:
         expected = 'a list in brackets, e.g. ["one", "two"]'
     else:
         expected = error["msg"].removeprefix("Input should be ")
-    return key, _show(error["input"]), expected
+    return key, _format_value(error["input"]), expected
 
 
-def _show(value: object) -> str:
-    return _cut("none" if value is None else repr(value))
+def _format_value(value: object) -> str:
+    return _truncate("none" if value is None else repr(value))
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
+def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
     """Key, value and expectation for paths that cannot be used; a hub id is not looked up."""
     name = study.model.name
     package, _, inner = name.removeprefix("package:").partition("/")
@@ -324,29 +338,32 @@ def _unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         state = "has no config.json" if os.path.isdir(folder) else "does not exist"
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
     for key, path in (("output.folder", study.folder), ("cache.folder", study.cache)):
-        if fault := _unusable_folder(path):
+        if fault := _find_folder_fault(path):
             yield key, repr(str(path)), fault
-    for key, place in (("cache.stages", study.caching.stages and study.stages), ("output.records", study.records)):
+    for key, place in (
+        ("cache.stages", study.caching.stages and study.checkpoints_url),
+        ("output.records", study.records_url),
+    ):
         if place and re.search("://.*:.*@", place):  # not shown either
             hidden = re.sub("://.*@", "://...@", place)
             yield key, repr(hidden), "no password in it; credentials are read from the environment"
-        elif place and (fault := _unusable_storage(place)):
+        elif place and (fault := _find_storage_fault(place)):
             yield key, repr(place), fault
 
 
-def _unusable_folder(path: Path) -> str | None:
+def _find_folder_fault(path: Path) -> str | None:
     """What is expected instead of a folder that can never hold files; whether it may be written to is not looked up."""
     existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
     if not os.path.isdir(existing):
         return f"a folder; {existing} is a file"
-    system = next((own for own in _OF_THE_KERNEL if existing.resolve().is_relative_to(own)), None)
+    system = next((own for own in _KERNEL_FOLDERS if existing.resolve().is_relative_to(own)), None)
     return f"a folder on a disk; {system} holds no files, only what the kernel shows" if system else None
 
 
-def _unusable_storage(place: str) -> str | None:
+def _find_storage_fault(place: str) -> str | None:
     """What is expected instead of a place that states cannot be kept at; whether it can be reached is not looked up."""
     if "://" not in place:
-        return _unusable_folder(Path(place))
+        return _find_folder_fault(Path(place))
     import fsspec  # only here, because it is not loaded in an instant
 
     try:

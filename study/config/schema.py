@@ -11,47 +11,47 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, SerializeAsAny
 
-from search_spaces.registry import DEFAULT, Kind, kind
+from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
 from search_spaces.settings import (
-    Above0,
     AnalysisSettings,
     ConfirmSettings,
+    PositiveNumber,
     SearchSettings,
     Seed,
-    described,
-    distinct,
+    check_distinct,
+    expect,
 )
 from study.config.curriculum import CurriculumSearch
-from trainables.specs.base import CommonModel, CommonTask, CommonTraining
-from trainables.utils.settings import Positive, Settings, Share
+from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
+from trainables.utils.settings import PositiveInt, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 
 
-_MOST_BYTES = 2.0**60
+_MAX_BYTES = 2.0**60
 """What no machine has, and a system's own counters still hold."""
 
 
-def _bytes(text: str) -> int:
+def _parse_size(text: str) -> int:
     """Bytes of a size, 1 kB = 1000 B and 1 KiB = 1024 B; ValueError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B", text.strip().upper())
     if found is None:
         raise ValueError
     number, prefix, binary = found.groups()
     found_bytes = float(number) * float(1024 if binary else 1000) ** " KMGT".index(prefix or " ")
-    if found_bytes > _MOST_BYTES:
+    if found_bytes > _MAX_BYTES:
         raise ValueError
     return round(found_bytes)
 
 
-def _size(text: str | None) -> str | None:
+def _check_size(text: str | None) -> str | None:
     """`text`, if it is a size; ValueError otherwise."""
     if text is not None:
-        _bytes(text)
+        _parse_size(text)
     return text
 
 
-Text = Annotated[str, Field(min_length=1), described("text of at least one character")]
+Text = Annotated[str, Field(min_length=1), expect("text of at least one character")]
 
 
 class TrackingSettings(Settings):
@@ -68,11 +68,11 @@ class TrackingSettings(Settings):
 class ResourceSettings(Settings):
     """What a study may use; of these only the kind of device is something that results depend on."""
 
-    concurrent: Positive | None = None
+    concurrent: PositiveInt | None = None
     """Trials at once; none: cores // training.threads."""
-    gpu: Share = 0.0
+    gpu: Proportion = 0.0
     """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each; 0: trials run on the CPU."""
-    custom: dict[str, Above0] = Field(default={})
+    custom: dict[str, PositiveNumber] = Field(default={})
     """Further resources of Ray that a trial takes, e.g. {"amx": 0.01} where nodes were started with that resource."""
     address: Text | None = None
     """Address of a running Ray cluster, e.g. auto; none: RAY_ADDRESS if that is set, else this machine."""
@@ -83,13 +83,13 @@ class TrialSettings(Settings):
 
     minutes: Annotated[float, Field(gt=0, le=10**6)] | None = None
     """Of one step of a trial, from one evaluation or remembered state to the next; none: no limit."""
-    memory: Annotated[str | None, AfterValidator(_size), described('a size as text, e.g. "4GB", or none')] = None
+    memory: Annotated[str | None, AfterValidator(_check_size), expect('a size as text, e.g. "4GB", or none')] = None
     """Of the trial's process, files that it maps left out; none: no limit."""
 
     @property
-    def bytes(self) -> int | None:
+    def memory_bytes(self) -> int | None:
         """The limit of memory."""
-        return None if self.memory is None else _bytes(self.memory)
+        return None if self.memory is None else _parse_size(self.memory)
 
 
 class OutputSettings(Settings):
@@ -112,40 +112,40 @@ class CacheSettings(Settings):
     cache's folder."""
     budget: Annotated[
         str | None,
-        AfterValidator(_size),
-        described('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
+        AfterValidator(_check_size),
+        expect('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
     ] = "20GB"
     """What all states may take. The longest unused are removed, but none that the study still needs."""
     interval: Annotated[float, Field(ge=0)] = 60.0
     """Seconds of training that a kill may cost; 0: a batch."""
 
     @property
-    def bytes(self) -> int | None:
+    def budget_bytes(self) -> int | None:
         """The budget."""
-        return None if self.budget is None else _bytes(self.budget)
+        return None if self.budget is None else _parse_size(self.budget)
 
 
 class Study(Settings):
-    """Everything a study is. `study.config.study_type` makes the class of each trainable, which checks that its parts
+    """Everything a study is. `study.config.study_class` makes the class of each trainable, which checks that its parts
     agree."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
     name: Annotated[
-        str, Field(pattern=r"^[a-z0-9-]{1,64}$"), described("lower-case letters, digits and hyphens, at most 64")
+        str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
-    trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT)] = DEFAULT
+    trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)] = DEFAULT_STUDY_TYPE
     """What is trained: a key of `search_spaces.registry.KINDS`."""
     seeds: Annotated[
         tuple[Seed, ...],
-        AfterValidator(distinct),
-        described("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
+        AfterValidator(check_distinct),
+        expect("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
     ] = (1, 2, 3, 4, 5)
     variants: tuple[str, ...]
     """Names out of the trainable's, its baseline among them; none: all."""
-    task: SerializeAsAny[CommonTask]
-    model: SerializeAsAny[CommonModel]
-    training: SerializeAsAny[CommonTraining]
+    task: SerializeAsAny[BaseTaskSettings]
+    model: SerializeAsAny[BaseModelSettings]
+    training: SerializeAsAny[BaseTrainingSettings]
     curriculum: CurriculumSearch = CurriculumSearch()
     search: SerializeAsAny[SearchSettings]
     confirm: ConfirmSettings = ConfirmSettings()
@@ -157,9 +157,9 @@ class Study(Settings):
     caching: CacheSettings = Field(CacheSettings(), alias="cache")
 
     @property
-    def kind(self) -> Kind:
+    def study_type(self) -> StudyType:
         """What the trainable brings."""
-        return kind(self.trainable)
+        return get_study_type(self.trainable)
 
     @property
     def folder(self) -> Path:
@@ -172,13 +172,13 @@ class Study(Settings):
         return Path(os.path.expanduser(self.caching.folder)).absolute()
 
     @property
-    def stages(self) -> str:
+    def checkpoints_url(self) -> str:
         """Absolute folder, or URL, of the states of training."""
         place = self.caching.stages or str(self.cache / "stages")
         return place if "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property
-    def records(self) -> str | None:
+    def records_url(self) -> str | None:
         """Absolute folder, or URL, where finished runs are kept beside the study's folder."""
         place = self.output.records
         return place if place is None or "://" in place else str(Path(os.path.expanduser(place)).absolute())

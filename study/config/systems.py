@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from search_spaces.space import Grid
 from study.config.schema import Study
-from trainables.curriculum.scores import SCORES, ScoreName
+from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 
-CURRICULUM = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
+CURRICULUM_PATTERN = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
 """Names of systems with a curriculum."""
 UNTRAINED = "untrained"
 """Name of the model before any training, which every study tests."""
@@ -23,12 +23,12 @@ class System(NamedTuple):
     """Values of its hyperparameters, by name; empty: no curriculum."""
 
 
-def systems(study: Study) -> dict[str, System]:
+def get_systems(study: Study) -> dict[str, System]:
     """By name, in the order of the study: variants first, then curricula."""
     found: dict[str, System] = {name: System(name, name, {}) for name in study.variants}
     settings = study.curriculum
     for variant in settings.variants:
-        head = "CL" if variant == study.kind.baseline else f"{variant}-CL"
+        head = "CL" if variant == study.study_type.baseline else f"{variant}-CL"
         if settings.compare is None:
             found[head] = System(head, variant, settings.grid)
         else:
@@ -38,16 +38,16 @@ def systems(study: Study) -> dict[str, System]:
     return found
 
 
-def trained_scores(study: Study) -> list[ScoreName]:
+def list_trained_scores(study: Study) -> list[DifficultyScoreName]:
     """The scores of the study's curricula that a trained model makes."""
     asked = study.curriculum.score if study.curriculum.variants else ()
-    return [name for name in asked if SCORES[name].needs == "scorer"]
+    return [name for name in asked if DIFFICULTY_SCORES[name].needs == "scorer"]
 
 
-def shuffled(study: Study, system: str) -> str | None:
+def find_random_order_system(study: Study, system: str) -> str | None:
     """The system that is paced alike in an order that means nothing, if there is one: beside it shows what the order
     itself is worth."""
-    found = systems(study)
+    found = get_systems(study)
     own = found[system]
     if study.curriculum.compare != "score" or not own.curriculum or own.curriculum["score"] == ("random",):
         return None
@@ -55,8 +55,8 @@ def shuffled(study: Study, system: str) -> str | None:
     return next((name for name in like if found[name].curriculum["score"] == ("random",)), None)
 
 
-def plain(study: Study, system: str) -> str | None:
+def find_system_without_curriculum(study: Study, system: str) -> str | None:
     """The system of the study that is the same without its curriculum, if there is one beside the baseline."""
-    found = systems(study)[system]
-    apart = found.curriculum and found.variant != study.kind.baseline and found.variant in study.variants
+    found = get_systems(study)[system]
+    apart = found.curriculum and found.variant != study.study_type.baseline and found.variant in study.variants
     return found.variant if apart else None

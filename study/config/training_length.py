@@ -3,13 +3,13 @@
 import math
 
 from study.config.schema import Study
-from study.config.validation import of_training
-from trainables.specs.base import CommonTraining
-from trainables.specs.plugin import Prepared
+from study.config.validation import find_training_errors
+from trainables.specs.base import BaseTrainingSettings
+from trainables.specs.plugin import PreparedData
 from trainables.utils.errors import UserError
 
 
-def settled(study: Study, prepared: Prepared) -> Study:
+def resolve_length(study: Study, prepared: PreparedData) -> Study:
     """The study with its training in instances.
 
     Raises:
@@ -17,13 +17,13 @@ def settled(study: Study, prepared: Prepared) -> Study:
     """
     if study.training.epochs is None:
         return study
-    training = in_instances(study.training, training_queries(prepared))
-    for key, value, expected, _ in of_training(study, training):
+    training = convert_to_instances(study.training, count_training_queries(prepared))
+    for key, value, expected, _ in find_training_errors(study, training):
         raise UserError(key, value, f"{expected} of training.epochs = {study.training.epochs:g}")
     return study.model_copy(update={"training": training})
 
 
-def in_instances(training: CommonTraining, queries: int) -> CommonTraining:
+def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTrainingSettings:
     """The settings with `instances` for `epochs`.
 
     An epoch is each of the `queries` once, with whatever instances it has; the whole is rounded to the nearest batch,
@@ -31,17 +31,17 @@ def in_instances(training: CommonTraining, queries: int) -> CommonTraining:
     """
     if training.epochs is None:
         return training
-    batches = math.floor(training.epochs * queries * training.per_unit() / training.batch_size + 0.5)
+    batches = math.floor(training.epochs * queries * training.instances_per_query() / training.batch_size + 0.5)
     return training.model_copy(update={"epochs": None, "instances": max(1, batches) * training.batch_size})
 
 
-def training_queries(prepared: Prepared) -> int:
+def count_training_queries(prepared: PreparedData) -> int:
     """Queries of the training split."""
-    return int(prepared.meta()["splits"]["train"]["queries"])
+    return int(prepared.read_metadata()["splits"]["train"]["queries"])
 
 
-def told(study: Study, prepared: Prepared) -> str:
+def describe_length(study: Study, prepared: PreparedData) -> str:
     """What the study's epochs come to, in one line."""
-    training, queries = study.training, training_queries(prepared)
-    found = in_instances(training, queries).instances
+    training, queries = study.training, count_training_queries(prepared)
+    found = convert_to_instances(training, queries).instances
     return f"training.epochs = {training.epochs:g} of {queries} in the training split: {found} instances a run"

@@ -7,27 +7,27 @@ from typing import NamedTuple
 from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 
-from study.utils.error_text import cause, death, of_machine
-from trainables.worker.crash_report import heard
-from trainables.worker.limits import Limits
+from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
+from trainables.worker.crash_report import parse_crash_report
+from trainables.worker.limits import StepLimits
 
-_MAPPED = "Bus error"
+_BUS_ERROR = "Bus error"
 """The crash of whoever reads a mapped file that was cut short meanwhile."""
 
 
-class End(NamedTuple):
+class TrialFailure(NamedTuple):
     """Of one try of an errand."""
 
     cause: str
-    again: bool
+    is_retryable: bool
     """Whether another try may end better."""
-    machine: bool = False
+    is_machine_fault: bool = False
     """Whether it was the machine's fault, which says nothing about the configuration."""
     error: Exception | None = None
     """What was raised in the trial's process, if it lived to tell; Ray's account of it is among its notes."""
 
 
-def ended(trial: Trial, limits: Limits, silent: float) -> End:
+def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> TrialFailure:
     """The end of a trial that failed.
 
     Args:
@@ -35,33 +35,44 @@ def ended(trial: Trial, limits: Limits, silent: float) -> End:
         limits: that it had.
         silent: seconds since it began, or since its last step ended.
     """
-    path = limits.last_words
-    said = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
+    path = limits.crash_report
+    crash_text = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
     if path is not None:
         path.unlink(missing_ok=True)
-    error = _exception(trial)
+    error = _load_exception(trial)
     if error is not None:
-        error.add_note(_told(trial))
-        same = isinstance(error, FloatingPointError)  # the same seed gives the same numbers
-        return End(cause(error, limits), again=not same, machine=of_machine(error, limits), error=error)
-    words = None if said is None else heard(said)
-    overdue = said is None and limits.minutes is not None and silent > 60 * limits.minutes
-    hung = overdue or (words is not None and words.fault is None)
-    machine = (words is None and not overdue) or (words is not None and words.fault == _MAPPED)
-    return End(death(_told(trial), words, overdue, limits), again=not hung, machine=machine)
+        error.add_note(_read_ray_error(trial))
+        is_deterministic = isinstance(error, FloatingPointError)  # the same seed gives the same numbers
+        return TrialFailure(
+            summarize_error(error, limits),
+            is_retryable=not is_deterministic,
+            is_machine_fault=is_machine_fault(error, limits),
+            error=error,
+        )
+    crash_report = None if crash_text is None else parse_crash_report(crash_text)
+    overdue = crash_text is None and limits.minutes is not None and step_seconds > 60 * limits.minutes
+    hung = overdue or (crash_report is not None and crash_report.fault is None)
+    by_machine = (crash_report is None and not overdue) or (
+        crash_report is not None and crash_report.fault == _BUS_ERROR
+    )
+    return TrialFailure(
+        describe_crash(_read_ray_error(trial), crash_report, overdue, limits),
+        is_retryable=not hung,
+        is_machine_fault=by_machine,
+    )
 
 
-def _exception(trial: Trial) -> Exception | None:
+def _load_exception(trial: Trial) -> Exception | None:
     """What was raised in the trial's process, if it lived to tell."""
-    kept = trial.pickled_error_file
-    if kept is None or not Path(kept).is_file():
+    error_file = trial.pickled_error_file
+    if error_file is None or not Path(error_file).is_file():
         return None
-    error = pickle.loads(Path(kept).read_bytes())
+    error = pickle.loads(Path(error_file).read_bytes())
     found = error.cause if isinstance(error, RayTaskError) else None
     return found if isinstance(found, Exception) else None
 
 
-def _told(trial: Trial) -> str:
+def _read_ray_error(trial: Trial) -> str:
     """Ray's words."""
-    kept = trial.error_file
-    return Path(kept).read_text(encoding="utf-8") if kept is not None and Path(kept).is_file() else ""
+    error_file = trial.error_file
+    return Path(error_file).read_text(encoding="utf-8") if error_file is not None and Path(error_file).is_file() else ""

@@ -5,40 +5,42 @@ from collections.abc import Callable
 from pathlib import Path
 
 from study.config.schema import Study
-from study.config.training_length import settled, told
-from study.execution.slots import resolved
-from study.scheduling.trials import Resolved
-from trainables.difficulty.word_vectors import digest_of, of_file
+from study.config.training_length import describe_length, resolve_length
+from study.execution.slots import resolve_environment
+from study.scheduling.trials import ResolvedInputs
+from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models import pretrained as weights
-from trainables.specs.plugin import Prepared
+from trainables.specs.plugin import PreparedData
 
 
-def resolve(study: Study, say: Callable[[str], None]) -> tuple[Study, Resolved, Prepared]:
+def resolve_study(study: Study, log: Callable[[str], None]) -> tuple[Study, ResolvedInputs, PreparedData]:
     """The study with its training settings resolved, what its names stand for, and its data, prepared if need be.
 
     Raises:
         UserError: the task, the model or the word vectors are not what the study says, or its training is too short.
     """
-    path = weights.folder(study.model.name)
-    weights.check(path, study.model)
-    digest = weights.files_digest(path)
-    there, training = resolved(study, path, say)
+    path = weights.resolve_model_path(study.model.name)
+    weights.check_model_settings(path, study.model)
+    digest = weights.hash_model_files(path)
+    environment, training = resolve_environment(study, path, log)
     study = study.model_copy(update={"training": training})
-    prepared = study.kind.trainable.data.prepare(study.task, study.cache, say)
+    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
     if study.training.epochs is not None:
-        say(told(study, prepared))
-    vectors = _vectors(study)
-    names = study.curriculum.model_copy(update={"vectors": vectors and digest_of(vectors)})
-    study = settled(study.model_copy(update={"curriculum": names}), prepared)
-    found = Resolved(prepared.fingerprint, digest, path, there, prepared.domains, names.vectors, vectors)
-    return study, found, prepared
+        log(describe_length(study, prepared))
+    vectors = _find_word_vectors(study)
+    curriculum = study.curriculum.model_copy(update={"vectors": vectors and hash_vectors_file(vectors)})
+    study = resolve_length(study.model_copy(update={"curriculum": curriculum}), prepared)
+    inputs = ResolvedInputs(
+        prepared.fingerprint, digest, path, environment, prepared.domains, curriculum.vectors, vectors
+    )
+    return study, inputs, prepared
 
 
-def _vectors(study: Study) -> Path | None:
+def _find_word_vectors(study: Study) -> Path | None:
     """The file of word vectors, where a score of the study reads one; it is read once, before anything is spent."""
-    named, asked = study.curriculum.vectors, study.curriculum.score if study.curriculum.variants else ()
-    if not named or "sigma_SM" not in asked:
+    named, scores = study.curriculum.vectors, study.curriculum.score if study.curriculum.variants else ()
+    if not named or "sigma_SM" not in scores:
         return None
     path = Path(os.path.expanduser(named)).absolute()
-    of_file(path)(["the"])
+    load_vectors_from_file(path)(["the"])
     return path

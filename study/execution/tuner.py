@@ -16,27 +16,27 @@ from ray.tune.search import ConcurrencyLimiter
 
 from study.config.loader import Study
 from study.execution import nodes
-from study.execution.connect import address, starting
-from study.execution.node_monitor import Watch
-from study.execution.searcher import CampaignSearcher, Failures, Report
-from study.execution.slots import places
-from study.execution.trainable import Trial
-from study.scheduling.scheduler import Work
-from study.tracking import Scribe
-from trainables.utils.files import temporary_name
+from study.execution.connect import configure_ray_start, get_cluster_address
+from study.execution.node_monitor import NodeMonitor
+from study.execution.searcher import FailureCallback, StudySearcher, TrialEndCallback
+from study.execution.slots import get_local_concurrency
+from study.execution.trainable import StudyTrainable
+from study.scheduling.scheduler import BaseScheduler
+from study.tracking import WandbLogger
+from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
 """Data travels through files; Ray's own share of the memory can be small."""
 
 
-def start(study: Study) -> int:
+def start_ray(study: Study) -> int:
     """Starts Ray, unless this process has joined a cluster; returns how many trials run at once."""
-    if address(study) is not None:
-        return nodes.at_once(study)
-    concurrent = places(study)
+    if get_cluster_address(study) is not None:
+        return nodes.get_cluster_concurrency(study)
+    concurrent = get_local_concurrency(study)
     # A token of this study's own: Ray would leave one in the home, where clusters that are started later find it.
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    with starting():
+    with configure_ray_start():
         ray.init(
             address="local",
             num_cpus=concurrent * study.training.threads,
@@ -49,7 +49,7 @@ def start(study: Study) -> int:
     return concurrent
 
 
-class _Kept(FIFOScheduler):
+class _KeepActorsAliveScheduler(FIFOScheduler):
     """Keeps the processes of idle places, and forgets trials that have ended.
 
     Tune by itself ends all but one of the processes, and a new one loads libraries for 10 seconds or more: trials that
@@ -57,15 +57,15 @@ class _Kept(FIFOScheduler):
     soon as another one is free. It keeps all trials, and writes all of them down every few seconds.
     """
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, n_actors: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._places = places
+        self._n_actors = n_actors
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         """Every trial asks for the same resources, so one group of the cache serves all."""
-        if self._places:
-            tune_controller._actor_cache.increase_max(trial.placement_group_factory, by=self._places)
-            self._places = 0
+        if self._n_actors:
+            tune_controller._actor_cache.increase_max(trial.placement_group_factory, by=self._n_actors)
+            self._n_actors = 0
         _forget_ended(tune_controller)
 
 
@@ -78,7 +78,7 @@ def _forget_ended(tune_controller: Any) -> None:
             getattr(tune_controller, name).discard(trial)
 
 
-class _Silent(TrialProgressCallback):
+class _SilentProgressCallback(TrialProgressCallback):
     """Replaces a callback of Tune's that prints nothing here either but remembers every trial."""
 
     def log_result(self, *_: Any, **__: Any) -> None:
@@ -88,13 +88,13 @@ class _Silent(TrialProgressCallback):
         """The same."""
 
 
-def run(
-    campaign: Work,
-    scribe: Scribe,
+def run_tuner(
+    scheduler: BaseScheduler,
+    wandb_logger: WandbLogger,
     concurrent: int,
-    report: Report,
-    parts: Callable[[int, int], None],
-    say: Callable[[str], None],
+    on_trial_end: TrialEndCallback,
+    on_precompute: Callable[[int, int], None],
+    log: Callable[[str], None],
 ) -> None:
     """Runs what is left of the campaign.
 
@@ -106,33 +106,39 @@ def run(
         parts: told how many parts of the frozen layers' outputs are there, and of how many.
         say: told of nodes that were lost or have joined.
     """
-    if campaign.finished:
+    if scheduler.is_finished:
         return
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a failure is in its record, and reported in one line
     ray._private.worker._worker_logs_enabled = False  # the same, said once more with the addresses of this machine
-    study = campaign.study
-    scratch = temporary_name(campaign.folder / "tune")  # others may be at work on the same study
+    study = scheduler.study
+    scratch = make_temporary_path(scheduler.folder / "tune")  # others may be at work on the same study
 
-    def resize(room: int) -> None:
+    def resize(capacity: int) -> None:
         if study.resources.concurrent is None:
-            limited.max_concurrent = room
+            limiter.max_concurrent = capacity
 
-    watch = Watch(nodes.need(study), say, resize) if address(study) is not None else None
-    searcher = CampaignSearcher(campaign, scribe, report, parts, watch.lost if watch else None)
-    limited = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
-    taken = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
+    monitor = (
+        NodeMonitor(nodes.get_trial_resources(study), log, resize) if get_cluster_address(study) is not None else None
+    )
+    searcher = StudySearcher(
+        scheduler, wandb_logger, on_trial_end, on_precompute, monitor.is_node_lost if monitor else None
+    )
+    limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
+    resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
     tune.Tuner(
-        tune.with_resources(Trial, taken),
-        tune_config=tune.TuneConfig(search_alg=limited, num_samples=-1, scheduler=_Kept(concurrent), reuse_actors=True),
+        tune.with_resources(StudyTrainable, resources),
+        tune_config=tune.TuneConfig(
+            search_alg=limiter, num_samples=-1, scheduler=_KeepActorsAliveScheduler(concurrent), reuse_actors=True
+        ),
         run_config=tune.RunConfig(
             name="trials",
             storage_path=str(scratch),
             verbose=0,
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # the storage of stages has the states
             failure_config=tune.FailureConfig(max_failures=0),  # the searcher tries again, and knows when that is vain
-            callbacks=[_Silent(), Failures(searcher), *([watch] if watch else [])],
+            callbacks=[_SilentProgressCallback(), FailureCallback(searcher), *([monitor] if monitor else [])],
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
-    if not campaign.finished:  # Tune takes SIGUSR1 for itself and returns
+    if not scheduler.is_finished:  # Tune takes SIGUSR1 for itself and returns
         raise KeyboardInterrupt

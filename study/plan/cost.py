@@ -8,7 +8,7 @@ import numpy as np
 from study.config.schema import Study
 
 if TYPE_CHECKING:
-    from trainables.specs.plugin import Rates
+    from trainables.specs.plugin import Throughput
 
 
 class Cost(NamedTuple):
@@ -20,12 +20,12 @@ class Cost(NamedTuple):
     once: float  # for the whole study, beside its runs
     source: str
 
-    def hours(self, runs: int, tests: int, instances: int) -> float:
+    def estimate_hours(self, runs: int, tests: int, instances: int) -> float:
         """Trial hours of so many runs, test evaluations and instances."""
         return (self.once + runs * self.fixed + tests * self.test + instances * self.instance) / 3600
 
 
-def recorded(trained: Sequence[tuple[int, float]], tests: Sequence[float]) -> Cost | None:
+def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequence[float]) -> Cost | None:
     """What records tell.
 
     Args:
@@ -36,7 +36,7 @@ def recorded(trained: Sequence[tuple[int, float]], tests: Sequence[float]) -> Co
         None without a run that trained. A run's cost is a line through the recorded ones (least squares), or in
         proportion to its instances where they have all trained the same number.
     """
-    used = [(instances, seconds) for instances, seconds in trained if instances]
+    used = [(instances, seconds) for instances, seconds in runs if instances]
     if not used:
         return None
     counts, seconds = np.array(used, dtype=float).T
@@ -49,7 +49,7 @@ def recorded(trained: Sequence[tuple[int, float]], tests: Sequence[float]) -> Co
     return Cost(0.0, float(seconds.sum() / counts.sum()), test, 0.0, source)
 
 
-def calibrated(study: Study, rates: "Rates", queries: dict[str, int], where: str) -> Cost:
+def estimate_cost_from_rates(study: Study, rates: "Throughput", queries: dict[str, int], where: str) -> Cost:
     """What a calibration tells.
 
     Args:
@@ -58,7 +58,7 @@ def calibrated(study: Study, rates: "Rates", queries: dict[str, int], where: str
         queries: of each split, by name.
         where: the calibration ran, in words.
     """
-    scores = {split: count * study.task.per_unit(split) for split, count in queries.items()}
+    scores = {split: count * study.task.scores_per_query(split) for split, count in queries.items()}
     fixed = rates.loading + study.training.evaluations * scores["dev"] / rates.evaluation
     test = rates.loading + scores["test"] / rates.evaluation
     once = sum(scores.values()) / rates.frozen if rates.frozen else 0.0

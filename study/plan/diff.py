@@ -7,11 +7,11 @@ from typing import Any
 
 from study.records.plan_file import read_plan
 
-_LONGEST = 60
+_MAX_VALUE_LENGTH = 60
 """Characters of a value."""
 
 
-def since(folder: Path, now: Mapping[str, Any]) -> list[str]:
+def list_changed_settings(folder: Path, new_plan: Mapping[str, Any]) -> list[str]:
     """Every setting that is not what it was, as `search.epsilon [0.1] -> [0.2]`; none where there is no plan yet.
 
     Args:
@@ -23,25 +23,27 @@ def since(folder: Path, now: Mapping[str, Any]) -> list[str]:
         return []
     earlier = read_plan(path)
     kinds = ("settings", "data")
-    before, after = ({name: value for kind in kinds for name, value in _flat(kind, plan)} for plan in (earlier, now))
+    before, after = (
+        {name: value for kind in kinds for name, value in _flatten(kind, plan)} for plan in (earlier, new_plan)
+    )
     names = [*before, *(name for name in after if name not in before)]
     return [
-        f"{name.removeprefix('settings.')} {_shown(before, name)} -> {_shown(after, name)}"
+        f"{name.removeprefix('settings.')} {_format_value(before, name)} -> {_format_value(after, name)}"
         for name in names
         if before.get(name) != after.get(name)
     ]
 
 
-def _flat(name: str, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(name: str, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     value, full = values.get(name), f"{prefix}{name}"
     if isinstance(value, Mapping) and value:
         for inner in value:
-            yield from _flat(inner, value, f"{full}.")
+            yield from _flatten(inner, value, f"{full}.")
     else:
         yield full, value
 
 
-def _shown(values: Mapping[str, Any], name: str) -> str:
+def _format_value(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     text = "none" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _MAX_VALUE_LENGTH else text[: _MAX_VALUE_LENGTH - 3] + "..."

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from search_spaces import curriculum
-from search_spaces.registry import DEFAULT, kind
-from search_spaces.smoothing import ENDINGS
+from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
+from search_spaces.smoothing import SCHEDULE_DEFAULTS
 
-_PUBLISHED = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
+_PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
 """Settings of a curriculum that Penha and Hauff (2020) do not vary."""
 
 
-def run_name(labels: Mapping[str, Any]) -> str:
+def format_run_name(labels: Mapping[str, Any]) -> str:
     """A run's variant, its schedule if smoothing ends little by little, settings, curriculum and seed.
 
     For example `T-LS epsilon 0.2 switch 0.5 seed 1`, or `CL-turns root_2 seed 1`.
@@ -21,18 +21,18 @@ def run_name(labels: Mapping[str, Any]) -> str:
             variant's name tells, or what is as published.
     """
     gradual = labels.get("schedule") not in (None, "constant", "two_stage")
-    names = (*kind(labels.get("trainable", DEFAULT)).untuned, *ENDINGS)
+    names = (*get_study_type(labels.get("trainable", DEFAULT_STUDY_TYPE)).defaults, *SCHEDULE_DEFAULTS)
     smoothed = labels.get("distribution") != "none"
     settings = [f"{name} {labels[name]:g}" for name in names if smoothed and labels.get(name)]
     seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
     schedule = [labels["schedule"]] if gradual else []
-    return " ".join([labels["variant"], *schedule, *settings, *_curriculum(labels), *seed])
+    return " ".join([labels["variant"], *schedule, *settings, *_format_curriculum(labels), *seed])
 
 
-def _curriculum(labels: Mapping[str, Any]) -> list[str]:
+def _format_curriculum(labels: Mapping[str, Any]) -> list[str]:
     named = [labels[name] for name in ("pacing", "score") if labels.get(name) is not None]
-    numbers = {name: labels[name] for name in _PUBLISHED if labels.get(name) is not None}
+    numbers = {name: labels[name] for name in _PUBLISHED_VALUES if labels.get(name) is not None}
     return [
         *(name for name in named if not labels["variant"].endswith(f"CL-{name}")),
-        *(f"{name} {value:g}" for name, value in numbers.items() if value != _PUBLISHED[name]),
+        *(f"{name} {value:g}" for name, value in numbers.items() if value != _PUBLISHED_VALUES[name]),
     ]

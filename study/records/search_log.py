@@ -8,21 +8,21 @@ from typing import Any
 
 from trainables.utils.files import read_json, write_json
 
-_NAME = "search.json"
+_SEARCH_LOG_FILE = "search.json"
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read_search_log(folder: Path) -> dict[str, Any]:
     """By system, what was written; empty where there is nothing that can be read, since it can be found out again."""
     try:
-        systems = read_json(folder / _NAME)["systems"]
+        systems = read_json(folder / _SEARCH_LOG_FILE)["systems"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return systems if isinstance(systems, dict) else {}
 
 
-def write(folder: Path, log: dict[str, Any]) -> bool:
+def write_search_log(folder: Path, log: dict[str, Any]) -> bool:
     """Writes `Campaign.log`, if it is not there already; whether it was written."""
-    if log["systems"] == read(folder):
+    if log["systems"] == read_search_log(folder):
         return False
-    write_json(folder / _NAME, log, sealed=True)
+    write_json(folder / _SEARCH_LOG_FILE, log, with_checksum=True)
     return True

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from study.config.schema import Study
-from study.records.run_store import Ledger
+from study.records.run_store import RunStore
 from trainables.utils.files import read_json, write_json
 
 
-class Clock:
+class ElapsedTime:
     """Seconds that a study has run, over all its starts; a kill loses what came after the last `keep`.
 
     Args:
@@ -18,30 +18,30 @@ class Clock:
         say: told where the file is damaged.
     """
 
-    def __init__(self, folder: Path, began: float, say: Callable[[str], None]) -> None:
-        self._path, self._began = folder / "clock.json", began
-        self._before = 0.0
+    def __init__(self, folder: Path, start_time: float, log: Callable[[str], None]) -> None:
+        self._path, self._start_time = folder / "clock.json", start_time
+        self._earlier_seconds = 0.0
         if self._path.is_file():
             try:
-                self._before = float(read_json(self._path)["seconds"])
+                self._earlier_seconds = float(read_json(self._path)["seconds"])
             except (ValueError, KeyError, TypeError):
-                say(f"{self._path} is damaged: budgets of time count from now on")
+                log(f"{self._path} is damaged: budgets of time count from now on")
 
     @property
     def seconds(self) -> float:
         """Until now."""
-        return self._before + time.monotonic() - self._began
+        return self._earlier_seconds + time.monotonic() - self._start_time
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Writes it down."""
-        write_json(self._path, {"seconds": round(self.seconds, 3)}, sealed=True)
+        write_json(self._path, {"seconds": round(self.seconds, 3)}, with_checksum=True)
 
 
-def spent(study: Study, clock: Clock, ledger: Ledger) -> str | None:
+def find_exhausted_budget(study: Study, elapsed: ElapsedTime, store: RunStore) -> str | None:
     """The budget that is spent, by its key; None while there is some left."""
     search = study.search
-    if search.hours is not None and clock.seconds >= 3600 * search.hours:
+    if search.hours is not None and elapsed.seconds >= 3600 * search.hours:
         return "search.hours"
-    if search.gpu_hours is not None and ledger.gpu_seconds * study.resources.gpu >= 3600 * search.gpu_hours:
+    if search.gpu_hours is not None and store.gpu_seconds * study.resources.gpu >= 3600 * search.gpu_hours:
         return "search.gpu_hours"
     return None

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping
 from trainables.utils.arrays import Floats
 
 LEVEL = 0.05
-FIRST = 3
+FIRST_ROUND_SEEDS = 3
 """Seeds of the first round. Of two, the spread is known so badly that twice as many equal ones would be dropped."""
 
 
-def looks(seeds: int) -> int:
+def count_interim_tests(seeds: int) -> int:
     """How often configurations of so many seeds are compared: after each round but the last."""
-    return max(0, seeds - FIRST)
+    return max(0, seeds - FIRST_ROUND_SEEDS)
 
 
-def behind(values: Floats, best: Floats, seeds: int, rivals: int, level: float = LEVEL) -> bool:
+def is_worse(values: Floats, best: Floats, seeds: int, n_competitors: int, level: float = LEVEL) -> bool:
     """Whether a configuration is significantly worse than the best.
 
     Args:
@@ -32,15 +32,17 @@ def behind(values: Floats, best: Floats, seeds: int, rivals: int, level: float =
         rivals: other configurations that might have been the best.
         level: share of configurations as good as the best that may be dropped, over all looks.
     """
-    from analysis.stats.two_way import floored, two_way
+    from analysis.stats.two_way import satterthwaite_estimate, two_way_anova
 
     difference = values - best
     if difference.mean() >= 0:
         return False
-    return floored(two_way(difference)).test().p / 2 < level / (looks(seeds) * max(1, rivals))
+    return satterthwaite_estimate(two_way_anova(difference)).test().p / 2 < level / (
+        count_interim_tests(seeds) * max(1, n_competitors)
+    )
 
 
-def left_behind(found: Mapping[str, Floats], candidates: Iterable[str], seeds: int, rivals: int) -> set[str]:
+def find_pruned(values: Mapping[str, Floats], candidates: Iterable[str], seeds: int, n_competitors: int) -> set[str]:
     """Which candidates are significantly behind the leader, the one with the best mean.
 
     Args:
@@ -49,9 +51,11 @@ def left_behind(found: Mapping[str, Floats], candidates: Iterable[str], seeds: i
         seeds: of a whole configuration.
         rivals: other configurations that any one might have been compared with.
     """
-    if not found:
+    if not values:
         return set()
-    leader = max(found, key=lambda key: float(found[key].mean()))
+    leader = max(values, key=lambda key: float(values[key].mean()))
     return {
-        key for key in candidates if key in found and key != leader and behind(found[key], found[leader], seeds, rivals)
+        key
+        for key in candidates
+        if key in values and key != leader and is_worse(values[key], values[leader], seeds, n_competitors)
     }

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from study.records.run_store import Ledger
-from study.scheduling.racing import FIRST, left_behind
+from study.records.run_store import RunStore
+from study.scheduling.racing import FIRST_ROUND_SEEDS, find_pruned
 from study.scheduling.trials import Configuration
-from trainables.metrics import MINIMISED
-from trainables.specs.base import Specification
+from trainables.metrics import LOWER_IS_BETTER
+from trainables.specs.base import RunSpec
 from trainables.utils.arrays import Floats
 
 
-class Round:
+class SearchRound:
     """Configurations that are run together.
 
     Args:
@@ -23,19 +23,19 @@ class Round:
         dropped: by the configuration's id, how many seeds a dropped one got.
     """
 
-    def __init__(self, configurations: Sequence[Configuration], race: bool) -> None:
+    def __init__(self, configurations: Sequence[Configuration], racing: bool) -> None:
         self.configurations = list(configurations)
-        self.dropped: dict[str, int] = {}
+        self.pruned: dict[str, int] = {}
         self._seeds = len(configurations[0].runs)
-        self._granted = min(FIRST, self._seeds) if race else self._seeds
+        self._seeds_started = min(FIRST_ROUND_SEEDS, self._seeds) if racing else self._seeds
 
-    def due(self) -> Iterator[tuple[Configuration, Specification]]:
+    def get_due_runs(self) -> Iterator[tuple[Configuration, RunSpec]]:
         """The runs that may run by now, done or not."""
         for item in self.configurations:
-            for run in item.runs[: self.dropped.get(item.id, self._granted)]:
+            for run in item.runs[: self.pruned.get(item.id, self._seeds_started)]:
                 yield item, run
 
-    def advance(self, complete: Sequence[Configuration], ledger: Ledger, metric: str, rivals: int) -> bool:
+    def advance(self, complete: Sequence[Configuration], store: RunStore, metric: str, n_competitors: int) -> bool:
         """Whether there is more to run, once all that is due has ended; may drop configurations.
 
         Args:
@@ -44,40 +44,40 @@ class Round:
             metric: by which configurations are compared.
             rivals: other configurations that any one may be compared with.
         """
-        if self._granted == self._seeds:
+        if self._seeds_started == self._seeds:
             return False
-        own = {item.id: item for item in self.configurations if item.id not in self.dropped}
-        sign = -1 if metric in MINIMISED else 1
+        own = {item.id: item for item in self.configurations if item.id not in self.pruned}
+        sign = -1 if metric in LOWER_IS_BETTER else 1
         found = {
             key: sign * values
             for key, item in {**{item.id: item for item in complete}, **own}.items()
-            if (values := per_query(item, ledger, metric, self._granted)) is not None
+            if (values := collect_per_query(item, store, metric, self._seeds_started)) is not None
         }
-        for key in left_behind(found, own, self._seeds, rivals):
-            self.dropped[key] = self._granted
-        self._granted += 1
-        return len(self.dropped) < len(self.configurations)
+        for key in find_pruned(found, own, self._seeds, n_competitors):
+            self.pruned[key] = self._seeds_started
+        self._seeds_started += 1
+        return len(self.pruned) < len(self.configurations)
 
 
-def per_query(item: Configuration, ledger: Ledger, metric: str, seeds: int) -> Floats | None:
+def collect_per_query(item: Configuration, store: RunStore, metric: str, seeds: int) -> Floats | None:
     """(seeds, queries) the metric with the first `seeds` seeds on the development set; None where one is missing."""
     runs = item.runs[:seeds]
-    if not all(ledger.finished(run.id, "dev") for run in runs):
+    if not all(store.is_finished(run.id, "dev") for run in runs):
         return None
-    return np.stack([ledger.per_query(run.id, metric) for run in runs])
+    return np.stack([store.compute_per_query(run.id, metric) for run in runs])
 
 
-def standing(
-    item: Configuration, seeds: int, complete: Sequence[Configuration], ledger: Ledger, metric: str
+def extrapolate_mean(
+    item: Configuration, seeds: int, complete: Sequence[Configuration], store: RunStore, metric: str
 ) -> float | None:
     """What a dropped configuration's mean would be if its missing seeds were as much easier or harder than its own as
     they were for the complete configurations."""
-    own = per_query(item, ledger, metric, seeds)
+    own = collect_per_query(item, store, metric, seeds)
     if own is None:
         return None
     shifts = []
     for other in complete:
-        values = per_query(other, ledger, metric, len(other.runs))
+        values = collect_per_query(other, store, metric, len(other.runs))
         if values is not None:
             shifts.append(float(values.mean() - values[:seeds].mean()))
     return float(own.mean()) + (sum(shifts) / len(shifts) if shifts else 0.0)

@@ -3,25 +3,25 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analysis.data.search_log import State
-from search_spaces.search import Search
-from search_spaces.space import Point
-from study.records.run_store import Ledger
-from study.scheduling.objectives import front, gains, means, of_finished
-from study.scheduling.round import Round, standing
+from analysis.data.search_log import ProposalState
+from search_spaces.search import SeedAveragedSearch
+from search_spaces.space import Params
+from study.records.run_store import RunStore
+from study.scheduling.objectives import compute_means, compute_means_of_finished, pareto_front, to_maximization_values
+from study.scheduling.round import SearchRound, extrapolate_mean
 from study.scheduling.trials import Configuration
-from trainables.specs.base import Specification
-from trainables.utils.hashing import digest
+from trainables.specs.base import RunSpec
+from trainables.utils.hashing import hash_json
 
 
-class Entry(NamedTuple):
+class ReportedProposal(NamedTuple):
     """A configuration that was proposed, and what the sampler was told of it."""
 
     configuration: Configuration
-    told: list[float] | None
+    reported: list[float] | None
 
 
-class Hunt:
+class SystemSearch:
     """The search of one variant.
 
     Args:
@@ -36,26 +36,26 @@ class Hunt:
 
     def __init__(
         self,
-        search: Search,
-        make: Callable[[Point], Configuration],
-        ledger: Ledger,
+        search: SeedAveragedSearch,
+        make_configuration: Callable[[Params], Configuration],
+        store: RunStore,
         objectives: Sequence[str],
-        race: bool,
-        spent: Callable[[], str | None],
-        before: dict[str, Any] | None = None,
+        racing: bool,
+        find_exhausted_budget: Callable[[], str | None],
+        previous_log: dict[str, Any] | None = None,
     ) -> None:
-        self.search, self._make, self._ledger = search, make, ledger
-        self._objectives, self._race, self._spent = objectives, race, spent
-        self.wanted = search.proposals
-        self.stopped: str | None = None
-        self.entries: list[Entry] = []
-        self.dropped: dict[str, int] = {}
-        self._round: Round | None = None
-        rows = before["proposals"] if before and before["key"] == self._key else []
-        self._before = [row for row in rows if not row.get("swept")]
+        self.search, self._make_configuration, self._store = search, make_configuration, store
+        self._objectives, self._racing, self._find_exhausted_budget = objectives, racing, find_exhausted_budget
+        self.n_requested = search.n_configurations
+        self.stopped_by: str | None = None
+        self.entries: list[ReportedProposal] = []
+        self.pruned: dict[str, int] = {}
+        self._round: SearchRound | None = None
+        rows = previous_log["proposals"] if previous_log and previous_log["key"] == self._key else []
+        self._previous_rows = [row for row in rows if not row.get("swept")]
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """No proposal is open, and none will be made."""
         return self._round is None
 
@@ -67,100 +67,102 @@ class Hunt:
     @property
     def rounds_left(self) -> int:
         """Rounds after the present one."""
-        return -(-(self.search.proposals - len(self.configurations)) // self.search.parallel)
+        return -(-(self.search.n_configurations - len(self.configurations)) // self.search.round_size)
 
     @property
-    def open(self) -> list[Configuration]:
+    def in_progress(self) -> list[Configuration]:
         """Those of the present round that are still in it."""
-        return [item for item in self._round.configurations if item.id not in self.dropped] if self._round else []
+        return [item for item in self._round.configurations if item.id not in self.pruned] if self._round else []
 
-    def due(self) -> list[tuple[Configuration, Specification]]:
+    def get_due_runs(self) -> list[tuple[Configuration, RunSpec]]:
         """The runs of the present round that may run by now, done or not."""
-        return list(self._round.due()) if self._round else []
+        return list(self._round.get_due_runs()) if self._round else []
 
     def begin(self) -> None:
         """Asks for the first round."""
-        self._next()
+        self._start_next_round()
 
     def advance(self) -> None:
         """All that was due has ended: more seeds, or the next round."""
         assert self._round is not None
-        complete = [item for item in self.configurations if self.state(item) == "complete"]
-        if self._round.advance(complete, self._ledger, self._objectives[0], self.wanted - 1):
-            self.dropped |= self._round.dropped
+        complete = [item for item in self.configurations if self.get_state(item) == "complete"]
+        if self._round.advance(complete, self._store, self._objectives[0], self.n_requested - 1):
+            self.pruned |= self._round.pruned
             return
-        self.dropped |= self._round.dropped
+        self.pruned |= self._round.pruned
         self._tell(self._round)
-        self._next()
+        self._start_next_round()
 
-    def state(self, item: Configuration) -> State:
+    def get_state(self, item: Configuration) -> ProposalState:
         """What became of a proposal."""
-        if item.id in self.dropped:
+        if item.id in self.pruned:
             return "dropped"
-        states = [self._ledger.state(run.id, "dev") for run in item.runs]
+        states = [self._store.get_state(run.id, "dev") for run in item.runs]
         if all(state == "finished" for state in states):
             return "complete"
         return "incomplete" if "failed" in states else "unknown"
 
-    def complete(self, swept: Sequence[Configuration] = ()) -> dict[str, tuple[float, ...]]:
+    def compute_complete_values(self, swept: Sequence[Configuration] = ()) -> dict[str, tuple[float, ...]]:
         """By configuration, what its objectives are worth, more being better; of the complete ones, in their order."""
         found = {}
         for item in [*self.configurations, *swept]:
-            values = means(item, self._ledger, self._objectives) if item.id not in self.dropped else None
+            values = compute_means(item, self._store, self._objectives) if item.id not in self.pruned else None
             if values is not None:
-                found[item.id] = gains(values, self._objectives)
+                found[item.id] = to_maximization_values(values, self._objectives)
         return found
 
-    def possible(self) -> Iterator[Configuration]:
+    def iter_reachable(self) -> Iterator[Configuration]:
         """What may still be proposed."""
-        return map(self._make, self.search.remaining())
+        return map(self._make_configuration, self.search.list_remaining())
 
-    def _tell(self, ended: Round) -> None:
-        complete = [item for item in self.configurations if self.state(item) == "complete"]
-        told = [self._value(item, complete) for item in ended.configurations]
-        self.search.tell(told)
-        entries = [Entry(item, value) for item, value in zip(ended.configurations, told, strict=True)]
-        before = self._before[len(self.entries) : len(self.entries) + len(entries)]
-        if [(entry.configuration.id, entry.told) for entry in entries] != [
+    def _tell(self, finished_round: SearchRound) -> None:
+        complete = [item for item in self.configurations if self.get_state(item) == "complete"]
+        reported = [self._compute_value(item, complete) for item in finished_round.configurations]
+        self.search.tell(reported)
+        entries = [
+            ReportedProposal(item, value) for item, value in zip(finished_round.configurations, reported, strict=True)
+        ]
+        before = self._previous_rows[len(self.entries) : len(self.entries) + len(entries)]
+        if [(entry.configuration.id, entry.reported) for entry in entries] != [
             (row["configuration_id"], row["told"]) for row in before
         ]:
-            self._before = []  # the sampler learns something else than then, and may propose something else
+            self._previous_rows = []  # the sampler learns something else than then, and may propose something else
         self.entries += entries
         self._round = None
 
-    def _value(self, item: Configuration, complete: list[Configuration]) -> list[float] | None:
-        if item.id in self.dropped:
-            value = standing(item, self.dropped[item.id], complete, self._ledger, self._objectives[0])
+    def _compute_value(self, item: Configuration, complete: list[Configuration]) -> list[float] | None:
+        if item.id in self.pruned:
+            value = extrapolate_mean(item, self.pruned[item.id], complete, self._store, self._objectives[0])
             return None if value is None else [value]
-        return means(item, self._ledger, self._objectives)
+        return compute_means(item, self._store, self._objectives)
 
-    def _next(self) -> None:
+    def _start_next_round(self) -> None:
         """The next round, unless a budget is spent and nothing of that round has begun."""
-        points = self.search.round(self._remembered())
+        points = self.search.ask(self._find_earlier_proposals())
         if not points:
             return
-        made = [self._make(point) for point in points]
-        begun = any(self._ledger.state(run.id, "dev") for item in made for run in item.runs)
-        self.stopped = None if begun else self._spent()
-        if self.stopped:
-            self.search.withdraw()
+        made = [self._make_configuration(point) for point in points]
+        begun = any(self._store.get_state(run.id, "dev") for item in made for run in item.runs)
+        self.stopped_by = None if begun else self._find_exhausted_budget()
+        if self.stopped_by:
+            self.search.cancel_last_ask()
         else:
-            self._round = Round(made, self._race)
+            self._round = SearchRound(made, self._racing)
 
     @property
     def _key(self) -> str:
         """What proposals depend on beside the results."""
-        return digest([self.search.key, self._objectives, self._race])
+        return hash_json([self.search.key, self._objectives, self._racing])
 
-    def _remembered(self) -> list[Point]:
+    def _find_earlier_proposals(self) -> list[Params]:
         """What an earlier start proposed next, where it was told the same until here."""
-        rows = self._before[len(self.entries) : len(self.entries) + self.search.parallel]
-        named = {tuple(sorted(point.values.items())): point for point in self.search.points} if rows else {}
+        rows = self._previous_rows[len(self.entries) : len(self.entries) + self.search.round_size]
+        named = {tuple(sorted(point.values.items())): point for point in self.search.configurations} if rows else {}
         found = [named.get(tuple(sorted(row["values"].items()))) for row in rows]
         return [point for point in found if point is not None]
 
-    def log(
-        self, winner: Configuration | None, untuned: Configuration, swept: Sequence[Configuration] = ()
+    def build_log(
+        self, winner: Configuration | None, default: Configuration, swept: Sequence[Configuration] = ()
     ) -> dict[str, Any]:
         """What the search did, as it is written down and reported; beside its proposals what was swept and they lack.
 
@@ -169,30 +171,30 @@ class Hunt:
             untuned: the default of the system.
             swept: configurations that sweeps brought.
         """
-        told = {entry.configuration.id: entry.told for entry in self.entries}
+        reported = {entry.configuration.id: entry.reported for entry in self.entries}
         return {
             "key": self._key,
             "sampler": self.search.sampler,
-            "size": self.search.size,
-            "wanted": self.wanted,
+            "size": self.search.space_size,
+            "wanted": self.n_requested,
             "proposed": len(self.configurations),
-            "stopped": self.stopped,
-            "grid": self.search.varied,
+            "stopped": self.stopped_by,
+            "grid": self.search.searched_values,
             "proposals": [
                 {
                     "number": number,
                     "configuration_id": item.id,
-                    "values": item.point.values,
-                    "state": self.state(item),
-                    "seeds": [run.seed for run in item.runs if self._ledger.finished(run.id, "dev")],
-                    "objectives": of_finished(item, self._ledger, self._objectives),
-                    "told": told.get(item.id),
-                    "untuned": item.id == untuned.id,
+                    "values": item.params.values,
+                    "state": self.get_state(item),
+                    "seeds": [run.seed for run in item.runs if self._store.is_finished(run.id, "dev")],
+                    "objectives": compute_means_of_finished(item, self._store, self._objectives),
+                    "told": reported.get(item.id),
+                    "untuned": item.id == default.id,
                     **({"swept": True} if item in swept else {}),
                 }
                 for number, item in enumerate([*self.configurations, *swept])
             ],
             "winner": winner.id if winner else None,
-            "front": front(self.complete(swept)),
-            "untuned": untuned.id,
+            "front": pareto_front(self.compute_complete_values(swept)),
+            "untuned": default.id,
         }

@@ -4,7 +4,7 @@ One process writes all of it, the scribe, a child of whoever drives the study: t
 one writer. The record is the truth; what W&B lacks is made from it, in this or in a later start, or by `study.sync`.
 """
 
-from study.tracking.client import Scribe
+from study.tracking.client import WandbLogger
 from study.tracking.settings import Tracking, TrackingMode
 
-__all__ = ["Scribe", "Tracking", "TrackingMode"]
+__all__ = ["Tracking", "TrackingMode", "WandbLogger"]

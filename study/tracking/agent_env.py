@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_OF_A_SWEEP = (
+_SWEEP_VARIABLES = (
     "WANDB_SWEEP_ID",  # with it, wandb.init discards the id, project and entity that it is given
     "WANDB_SWEEP_PARAM_PATH",  # whose values it puts into the run's config
     "WANDB_RUN_ID",
@@ -13,25 +13,25 @@ _OF_A_SWEEP = (
 )
 
 
-def without_sweep(environment: Mapping[str, str]) -> dict[str, str]:
+def remove_sweep_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """`environment` for runs of their own, under their own ids."""
-    return {name: value for name, value in environment.items() if name not in _OF_A_SWEEP}
+    return {name: value for name, value in environment.items() if name not in _SWEEP_VARIABLES}
 
 
-class Place(NamedTuple):
+class SweepContext(NamedTuple):
     """A command's place in a sweep: which run of which sweep it is."""
 
-    sweep: str
-    run: str
+    sweep_id: str
+    run_id: str
     project: str | None
     entity: str | None
     folder: str | None
     """Where the agent keeps its files; none: its working folder."""
 
 
-def place(environment: Mapping[str, str]) -> Place | None:
+def read_sweep_context(environment: Mapping[str, str]) -> SweepContext | None:
     """The place that an agent gave this command; None where no agent started it."""
-    sweep, run = environment.get("WANDB_SWEEP_ID"), environment.get("WANDB_RUN_ID")
-    if not sweep or not run:
+    sweep_id, run_id = environment.get("WANDB_SWEEP_ID"), environment.get("WANDB_RUN_ID")
+    if not sweep_id or not run_id:
         return None
-    return Place(sweep, run, *(environment.get(f"WANDB_{name}") for name in ("PROJECT", "ENTITY", "DIR")))
+    return SweepContext(sweep_id, run_id, *(environment.get(f"WANDB_{name}") for name in ("PROJECT", "ENTITY", "DIR")))

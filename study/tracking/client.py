@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from study.records import run_record as record
-from study.tracking.agent_env import without_sweep
+from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
 from study.tracking.settings import Tracking
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 120.0
+_FLUSH_TIMEOUT_S = 120.0
 """Seconds without anything written, at the end of a study, until W&B is given up."""
-_PAUSE = 60.0
+_RETRY_INTERVAL_S = 60.0
 """Seconds after a failure in which W&B is left alone while the study goes on."""
-_TRIES = 2
+_MAX_ATTEMPTS = 2
 """Processes in a row that fail before they have written anything."""
 
 
-class Scribe:
+class WandbLogger:
     """Writes to W&B in a process of its own. What it has not written by the end, a later start writes.
 
     Args:
@@ -35,41 +35,41 @@ class Scribe:
         say: told of what goes wrong.
     """
 
-    def __init__(self, tracking: Tracking, say: Callable[[str], None]) -> None:
-        self.tracking, self._say = tracking, say
-        self.missing: dict[tuple[str, str | None], dict[str, Any]] = {}
+    def __init__(self, tracking: Tracking, log: Callable[[str], None]) -> None:
+        self.tracking, self._log = tracking, log
+        self.pending: dict[tuple[str, str | None], dict[str, Any]] = {}
         """Orders that are not known to be done; of several for the same, the last."""
-        self.written = 0
+        self.n_written = 0
         """Evaluations that are known to be done."""
-        self.project: str | None = None
+        self.project_url: str | None = None
         """Where a server shows the project, once it has."""
-        self.reason = ""
+        self.failure_reason = ""
         """Of the last failure."""
-        self._full, self._overdue = False, ""
+        self._is_disk_full, self._timeout_reason = False, ""
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.RLock()
-        self._failures, self._resume, self._sign, self._orders = 0, 0.0, time.monotonic(), 0
+        self._n_failures, self._retry_time, self._last_reply_time, self._n_requests = 0, 0.0, time.monotonic(), 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Tune copies whatever knows of a study to its disk; a copy writes nothing."""
-        return Scribe, (self.tracking.model_copy(update={"mode": "disabled"}), print)
+        return WandbLogger, (self.tracking.model_copy(update={"mode": "disabled"}), print)
 
     @property
-    def lacking(self) -> str:
+    def pending_text(self) -> str:
         """What was ordered and is not known to be done, in words."""
-        count = sum(split is not None for _, split in self.missing)
-        return f"{count} evaluation{'s' * (count > 1)}" if count else " and ".join(name for name, _ in self.missing)
+        count = sum(split is not None for _, split in self.pending)
+        return f"{count} evaluation{'s' * (count > 1)}" if count else " and ".join(name for name, _ in self.pending)
 
     @property
-    def live(self) -> bool:
+    def is_online(self) -> bool:
         """Whether runs are shown while they train."""
         return self.tracking.mode == "online"
 
-    def shown(self, run_id: str) -> str | None:
+    def get_run_url(self, run_id: str) -> str | None:
         """Where a server shows a run; None while that is not known."""
-        return f"{self.project}/runs/{run_id}" if self.project else None
+        return f"{self.project_url}/runs/{run_id}" if self.project_url else None
 
-    def rows(self, labels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], start: int) -> None:
+    def log_rows(self, labels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], start: int) -> None:
         """The next part of the curve of a run that trains; lost where W&B is away, since the record will have it.
 
         Args:
@@ -77,39 +77,41 @@ class Scribe:
             rows: one a batch or evaluation.
             start: place of the first of them in the curve.
         """
-        if self.live:
-            self._order(
+        if self.is_online:
+            self._submit(
                 {"do": "rows", "run": labels["specification_id"], "labels": labels, "rows": rows, "start": start}
             )
 
-    def evaluation(self, run_id: str, split: record.Split) -> None:
+    def log_evaluation(self, run_id: str, split: record.Split) -> None:
         """An evaluation is recorded in the study's folder."""
-        self._order({"do": "evaluation", "run": run_id, "split": split})
+        self._submit({"do": "evaluation", "run": run_id, "split": split})
 
-    def document(self, which: Document) -> None:
+    def log_document(self, document: Document) -> None:
         """The plan, the log of the searches, the queries or the findings of the report are there, or are there anew."""
-        self._order({"do": "document", "run": which})
+        self._submit({"do": "document", "run": document})
 
-    def settle(self) -> bool:
+    def flush(self) -> bool:
         """Waits until all is written, as long as W&B takes it; whether it is.
 
         Raises:
             OSError: the disk is full, or must not be written to.
         """
-        began = time.monotonic()
-        while self.missing:
+        start_time = time.monotonic()
+        while self.pending:
             with self._lock:
                 process = self._process
                 if process is None:
-                    if self._full:
+                    if self._is_disk_full:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    if self._overdue or (self._failures >= _TRIES and time.monotonic() < self._resume):
+                    if self._timeout_reason or (
+                        self._n_failures >= _MAX_ATTEMPTS and time.monotonic() < self._retry_time
+                    ):
                         return False
-                    self._start()
+                    self._start_process()
                     continue
-            if time.monotonic() - max(began, self._sign) > _PATIENCE:
-                self._overdue = f"no answer for {_PATIENCE:.0f} s"
-                self._kill(process)
+            if time.monotonic() - max(start_time, self._last_reply_time) > _FLUSH_TIMEOUT_S:
+                self._timeout_reason = f"no answer for {_FLUSH_TIMEOUT_S:.0f} s"
+                self._kill_process(process)
             time.sleep(0.05)
         return True
 
@@ -122,29 +124,29 @@ class Scribe:
             assert process.stdin is not None
             process.stdin.close()
         try:
-            process.wait(_PATIENCE if not self.missing else 5.0)
+            process.wait(_FLUSH_TIMEOUT_S if not self.pending else 5.0)
         except subprocess.TimeoutExpired:
-            self._kill(process)
+            self._kill_process(process)
 
-    def _order(self, order: dict[str, Any]) -> None:
+    def _submit(self, request: dict[str, Any]) -> None:
         if self.tracking.mode == "disabled":
             return
         with self._lock:
-            self._orders += 1
-            order["number"] = self._orders
-            if order["do"] != "rows":
-                self.missing[order["run"], order.get("split")] = order
+            self._n_requests += 1
+            request["number"] = self._n_requests
+            if request["do"] != "rows":
+                self.pending[request["run"], request.get("split")] = request
             if self._process is not None:
-                self._send(order)
-            elif time.monotonic() >= self._resume:
-                self._start()
-                if order["do"] == "rows":
-                    self._send(order)
+                self._send_request(request)
+            elif time.monotonic() >= self._retry_time:
+                self._start_process()
+                if request["do"] == "rows":
+                    self._send_request(request)
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         """Starts the process, with all that is missing as its first orders."""
         with self._lock:
-            environment = without_sweep(os.environ)
+            environment = remove_sweep_variables(os.environ)
             paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "study.tracking.worker_process"],
@@ -156,67 +158,69 @@ class Scribe:
                 env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
                 start_new_session=True,
             )
-            self._sign = time.monotonic()
-            threading.Thread(target=self._listen, args=(process,), daemon=True).start()
-            self._write(process, self.tracking.model_dump_json())
-            for order in self.missing.values():
-                self._send(order)
+            self._last_reply_time = time.monotonic()
+            threading.Thread(target=self._read_replies, args=(process,), daemon=True).start()
+            self._write_line(process, self.tracking.model_dump_json())
+            for request in self.pending.values():
+                self._send_request(request)
 
-    def _send(self, order: dict[str, Any]) -> None:
+    def _send_request(self, request: dict[str, Any]) -> None:
         assert self._process is not None
-        self._write(self._process, json.dumps(order))
+        self._write_line(self._process, json.dumps(request))
 
-    def _write(self, process: "subprocess.Popen[str]", line: str) -> None:
+    def _write_line(self, process: "subprocess.Popen[str]", line: str) -> None:
         assert process.stdin is not None
         with suppress(OSError):  # it has just ended; whoever listens to it knows more
             process.stdin.write(line + "\n")
             process.stdin.flush()
 
-    def _listen(self, process: "subprocess.Popen[str]") -> None:
+    def _read_replies(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
         failure = None
         try:
             for line in process.stdout:
-                told = json.loads(line)
-                failure = told if "failed" in told else None
+                reply = json.loads(line)
+                failure = reply if "failed" in reply else None
                 if failure is None:
-                    self._done(told)
+                    self._mark_done(reply)
         finally:  # else whoever settles would wait for ever for a process that nobody listens to
             process.wait()
             with self._lock:
                 self._process = None
                 if process.returncode:
-                    self._full = bool(failure and failure["full"])
-                    self._failed(failure["failed"] if failure else self._overdue or _ended(process.returncode))
+                    self._is_disk_full = bool(failure and failure["full"])
+                    self._handle_failure(
+                        failure["failed"] if failure else self._timeout_reason or _describe_exit(process.returncode)
+                    )
 
-    def _done(self, told: dict[str, Any]) -> None:
+    def _mark_done(self, reply: dict[str, Any]) -> None:
         with self._lock:
-            if (latest := self.missing.get((told["done"], told["split"]))) and latest["number"] == told["number"]:
-                del self.missing[told["done"], told["split"]]
-                self.written += told["split"] is not None
-            self._failures, self._sign = 0, time.monotonic()
-            if told["url"] and self.project is None:
-                self.project = told["url"].rpartition("/runs/")[0]
-                self._tell(f"W&B: {self.project}")
+            if (latest := self.pending.get((reply["done"], reply["split"]))) and latest["number"] == reply["number"]:
+                del self.pending[reply["done"], reply["split"]]
+                self.n_written += reply["split"] is not None
+            self._n_failures, self._last_reply_time = 0, time.monotonic()
+            if reply["url"] and self.project_url is None:
+                self.project_url = reply["url"].rpartition("/runs/")[0]
+                self._log_message(f"W&B: {self.project_url}")
 
-    def _failed(self, reason: str) -> None:
-        self._failures += 1
-        self._resume = time.monotonic() + _PAUSE
-        if reason != self.reason:
-            self._tell(f"W&B cannot be written now ({reason})")
-        self.reason = reason
+    def _handle_failure(self, reason: str) -> None:
+        self._n_failures += 1
+        self._retry_time = time.monotonic() + _RETRY_INTERVAL_S
+        if reason != self.failure_reason:
+            self._log_message(f"W&B cannot be written now ({reason})")
+        self.failure_reason = reason
 
-    def _tell(self, line: str) -> None:
+    def _log_message(self, line: str) -> None:
         """In the thread that listens."""
         with suppress(BrokenPipeError):  # nobody reads on, as the driver's next line will tell itself
-            self._say(line)
+            self._log(line)
 
-    def _kill(self, process: "subprocess.Popen[str]") -> None:
+    def _kill_process(self, process: "subprocess.Popen[str]") -> None:
         """With the service that it started."""
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def _ended(status: int) -> str:
+def _describe_exit(status: int) -> str:
     return f"its process was ended by signal {-status}" if status < 0 else f"its process ended with status {status}"

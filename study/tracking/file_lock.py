@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-_WITHOUT = (errno.ENOLCK, errno.ENOTSUP)
+_UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)
 """A file system without locks: then there is one driver, as there should be."""
 
 
-class Lock:
+class FileLock:
     """Held from its making to `release`, or to the end of the process, however it ends.
 
     Args:
@@ -24,7 +24,7 @@ class Lock:
 
     def __init__(self, path: Path, wait: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._file = path, _locked(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._path, self._file = path, _open_and_lock(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
         """Lets the next one."""
@@ -32,13 +32,13 @@ class Lock:
         self._file.close()
 
 
-def _locked(path: Path, how: int) -> IO[str]:
+def _open_and_lock(path: Path, flags: int) -> IO[str]:
     while True:
         file = path.open("a", encoding="utf-8")
         try:
-            fcntl.flock(file, how)
+            fcntl.flock(file, flags)
         except OSError as error:
-            if error.errno not in _WITHOUT:
+            if error.errno not in _UNSUPPORTED_ERRNOS:
                 file.close()
                 raise
             return file

@@ -9,18 +9,18 @@ import shutil
 import time
 from pathlib import Path
 
-from analysis.readers.wandb_offline import is_whole
+from analysis.readers.wandb_offline import is_complete
 
-FILES = Path("wandb")
-_SCORES = FILES / "scores"
-_PATIENCE = 90.0
+WANDB_FOLDER = Path("wandb")
+_SCORES_FOLDER = WANDB_FOLDER / "scores"
+_FINISH_TIMEOUT_S = 90.0
 """Seconds for the last record of a run to reach the disk."""
 
 
-def keep(path: Path, name: str) -> Path:
+def link_artifact_file(path: Path, name: str) -> Path:
     """A file under a name of its own below W&B's folder, which can then be moved or uploaded without the records."""
-    _SCORES.mkdir(parents=True, exist_ok=True)
-    target = _SCORES / name
+    _SCORES_FOLDER.mkdir(parents=True, exist_ok=True)
+    target = _SCORES_FOLDER / name
     target.unlink(missing_ok=True)
     try:
         os.link(path, target)
@@ -29,10 +29,10 @@ def keep(path: Path, name: str) -> Path:
     return target
 
 
-def remove(run_id: str) -> None:
+def remove_run_files(run_id: str) -> None:
     """Removes half a mirror, that of a failed attempt, or an earlier version of a document."""
-    for part in _parts(run_id):
-        shutil.rmtree(part)
+    for run_folder in _list_run_folders(run_id):
+        shutil.rmtree(run_folder)
 
 
 def make_links_relative(folder: Path) -> None:
@@ -44,24 +44,24 @@ def make_links_relative(folder: Path) -> None:
             draft.replace(link)
 
 
-def mark_synced(run_id: str) -> None:
+def touch_synced_files(run_id: str) -> None:
     """Tells `wandb sync` that a server has what the files of a run hold, as it does itself."""
-    for part in _parts(run_id):
-        (part / f"run-{run_id}.wandb.synced").touch()
+    for run_folder in _list_run_folders(run_id):
+        (run_folder / f"run-{run_id}.wandb.synced").touch()
 
 
-def await_whole(file: Path) -> None:
+def wait_until_written(file: Path) -> None:
     """The client's `finish` returns before its service has written the last records.
 
     Raises:
         TimeoutError: it does not write them.
     """
-    deadline = time.monotonic() + _PATIENCE
-    while not (file.is_file() and is_whole(file)):
+    deadline = time.monotonic() + _FINISH_TIMEOUT_S
+    while not (file.is_file() and is_complete(file)):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{file}: wandb did not write the end of the run within {_PATIENCE:.0f} s")
+            raise TimeoutError(f"{file}: wandb did not write the end of the run within {_FINISH_TIMEOUT_S:.0f} s")
         time.sleep(0.01)
 
 
-def _parts(run_id: str) -> list[Path]:
-    return sorted(FILES.glob(f"offline-run-*-{run_id}*"))
+def _list_run_folders(run_id: str) -> list[Path]:
+    return sorted(WANDB_FOLDER.glob(f"offline-run-*-{run_id}*"))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from trainables.utils.settings import Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
-PRIVATE: dict[str, Any] = {
+PRIVATE_SETTINGS: dict[str, Any] = {
     "console": "off",
     "disable_git": True,
     "host": "study",

@@ -1,8 +1,8 @@
 """Lines that a study prints."""
 
-from trainables.utils.cli import show
+from trainables.utils.cli import print_escaped
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """One line of progress."""
-    show(line, flush=True)
+    print_escaped(line, flush=True)

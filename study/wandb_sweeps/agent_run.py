@@ -10,36 +10,36 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from study.tracking.agent_env import Place
-from study.tracking.settings import PRIVATE
-from study.utils.error_text import of_server, public
+from study.tracking.agent_env import SweepContext
+from study.tracking.settings import PRIVATE_SETTINGS
+from study.utils.error_text import redact, summarize_server_error
 
-_TIMEOUT = 30.0
+_TIMEOUT_S = 30.0
 """Seconds for the server to answer, at the start and at the end."""
 
 
-class Parent:
+class AgentRun:
     """The run, or nothing where there is no sweep; closed by `parent`."""
 
     def __init__(self, run: Any = None) -> None:
         self._run = run
 
-    def about(self, name: str, facts: Mapping[str, Any]) -> None:
+    def describe(self, name: str, config: Mapping[str, Any]) -> None:
         """What the configuration is called, and what its config holds beside the sweep's parameters."""
         if self._run is not None:
             self._run.name = name
-            self._run.config.update(dict(facts))
+            self._run.config.update(dict(config))
 
-    def found(self, values: Mapping[str, float]) -> None:
+    def log_result(self, values: Mapping[str, float]) -> None:
         """Its summary. It is logged as well, since the search of a sweep reads what was logged."""
         if self._run is not None:
             self._run.log(dict(values))
 
 
 @contextmanager
-def parent(
-    where: Place | None, mode: str, parameters: Mapping[str, str], say: Callable[[str], None]
-) -> Iterator[Parent]:
+def open_agent_run(
+    context: SweepContext | None, mode: str, parameters: Mapping[str, str], log: Callable[[str], None]
+) -> Iterator[AgentRun]:
     """Opens the run for the block, and marks it as failed, with the cause, where the block fails.
 
     Args:
@@ -48,14 +48,14 @@ def parent(
         parameters: as the sweep gave them.
         say: told where the server does not answer: the configuration runs nevertheless.
     """
-    run = _opened(where, mode, parameters, say) if where and mode != "disabled" else None
+    run = _init_run(context, mode, parameters, log) if context and mode != "disabled" else None
     try:
-        yield Parent(run)
+        yield AgentRun(run)
     except BaseException as error:
         if run is not None:
-            cause = public(" ".join(str(error).split())) or type(error).__name__
-            stopped = not isinstance(error, Exception)
-            run.summary.update({"state": "failed", "error": "stopped from outside" if stopped else cause})
+            cause = redact(" ".join(str(error).split())) or type(error).__name__
+            is_interrupted = not isinstance(error, Exception)
+            run.summary.update({"state": "failed", "error": "stopped from outside" if is_interrupted else cause})
             run.finish(exit_code=1)
         raise
     if run is not None:
@@ -63,7 +63,7 @@ def parent(
         run.finish(exit_code=0)
 
 
-def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callable[[str], None]) -> Any:
+def _init_run(context: SweepContext, mode: str, parameters: Mapping[str, str], log: Callable[[str], None]) -> Any:
     # Runs of the study that this process may write beside it are runs of their own.
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "WANDB_REINIT": "create_new"}
     import wandb
@@ -72,21 +72,23 @@ def _opened(where: Place, mode: str, parameters: Mapping[str, str], say: Callabl
     try:
         return wandb.init(
             mode=kind,
-            id=where.run,
-            project=where.project,
-            entity=where.entity,
+            id=context.run_id,
+            project=context.project,
+            entity=context.entity,
             job_type="sweep",
-            config={name: _value(text) for name, text in parameters.items()},
-            dir=os.path.relpath(where.folder or "."),
-            settings=wandb.Settings(finish_timeout=_TIMEOUT, init_timeout=_TIMEOUT, sweep_id=where.sweep, **PRIVATE),
+            config={name: _parse_value(text) for name, text in parameters.items()},
+            dir=os.path.relpath(context.folder or "."),
+            settings=wandb.Settings(
+                finish_timeout=_TIMEOUT_S, init_timeout=_TIMEOUT_S, sweep_id=context.sweep_id, **PRIVATE_SETTINGS
+            ),
         )
     except wandb.errors.Error as error:
-        cause = public(of_server(error))
-        say(f"the sweep's own run cannot be opened ({cause}); the configuration runs without")
+        cause = redact(summarize_server_error(error))
+        log(f"the sweep's own run cannot be opened ({cause}); the configuration runs without")
         return None
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """As the sweep has it: numbers are none of text."""
     try:
         return json.loads(text)

@@ -13,35 +13,35 @@ from typing import Any
 import optuna
 
 from search_spaces.samplers import SAMPLERS
-from search_spaces.space import Point, places
+from search_spaces.space import Params, to_suggestions
 from study.config import trial_params as hyperparameters
-from study.config.loader import Study, load
-from study.config.spaces import family, searched
-from study.scheduling.objectives import directions, objectives
-from study.wandb_sweeps.export import Proposer, Source
+from study.config.loader import Study, load_study
+from study.config.spaces import count_proposals, make_system_space
+from study.scheduling.objectives import get_directions, get_objectives
+from study.wandb_sweeps.export import StudyReference, SweepScheduler
 from trainables.utils.errors import UserError
 
 SearchSpace = Callable[[optuna.Trial], dict[str, Any]]
 Optimizer = Callable[[Any], optuna.Study]
-_REPEATS = 3
+_MAX_REPEATS = 3
 """How often the sampler may repeat itself before an unseen configuration is taken instead."""
 
 
-def engine(source: Source, variant: str, folder: Path) -> Proposer:
+def make_sweep_scheduler(source: StudyReference, variant: str, folder: Path) -> SweepScheduler:
     """What a sweep says of its engine, and the file that it names.
 
     Raises:
         UserError: the study runs its whole grid, for which nothing has to be proposed.
     """
-    study = load(source.name, source.overrides)
+    study = load_study(source.name, source.overrides)
     if study.search.sampler == "grid":
         raise UserError("--engine", "optuna, for the sampler grid", "another search.sampler, or no --engine")
     path = folder / f"{variant.lower().replace('-', '_')}_space.py"
     named = ", ".join(map(repr, source.arguments))
     code = (
         f'"""What `wandb sweep-scheduler` needs to know of {variant}: the space and the sampler of its study."""\n\n'
-        "from study.wandb_sweeps.optuna_scheduler import scheduled\n\n"
-        f"search_space, optimizer = scheduled({variant!r}, {named})\n"
+        "from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions\n\n"
+        f"search_space, optimizer = make_scheduler_functions({variant!r}, {named})\n"
     )
     settings = {
         "engine": "optuna",
@@ -49,10 +49,10 @@ def engine(source: Source, variant: str, folder: Path) -> Proposer:
         "search_space": "search_space",
         "optimizer": "optimizer",
     }
-    return Proposer({"scheduler": settings}, (path, code))
+    return SweepScheduler({"scheduler": settings}, (path, code))
 
 
-def scheduled(variant: str, name: str, *overrides: str) -> tuple[SearchSpace, Optimizer]:
+def make_scheduler_functions(variant: str, name: str, *overrides: str) -> tuple[SearchSpace, Optimizer]:
     """The two functions that a sweep's `scheduler` names.
 
     Args:
@@ -60,19 +60,19 @@ def scheduled(variant: str, name: str, *overrides: str) -> tuple[SearchSpace, Op
         name: of the study.
         overrides: of its settings.
     """
-    asked = load(name, overrides)
-    space = family(asked, variant)
+    study = load_study(name, overrides)
+    space = make_system_space(study, variant)
 
     def search_space(trial: optuna.Trial) -> dict[str, Any]:
         return {"variant": variant, **space(trial).values}
 
     def optimizer(sweep: Any) -> optuna.Study:
-        return _Proposals(asked, variant)
+        return _SweepStudy(study, variant)
 
     return search_space, optimizer
 
 
-class _Proposals(optuna.Study):
+class _SweepStudy(optuna.Study):
     """Proposes each configuration once: the untuned ones first, as far as the grid has them, the rest as the study's
     sampler does; no more than the study's search would.
 
@@ -81,20 +81,20 @@ class _Proposals(optuna.Study):
         variant: whose space.
     """
 
-    def __init__(self, asked: Study, variant: str) -> None:
-        self._study, self._family = asked, family(asked, variant)
-        self._grid = self._family.grid
-        self._points, self._seen = self._family.points(), dict[Point, None]()
-        self._given = False
-        kept = optuna.storages.InMemoryStorage()
-        optuna.create_study(storage=kept, study_name=variant, directions=directions(objectives(asked)))
+    def __init__(self, study: Study, variant: str) -> None:
+        self._study, self._space = study, make_system_space(study, variant)
+        self._grid = self._space.grid
+        self._points, self._seen = self._space.list_configurations(), dict[Params, None]()
+        self._has_enqueued = False
+        storage = optuna.storages.InMemoryStorage()
+        optuna.create_study(storage=storage, study_name=variant, directions=get_directions(get_objectives(study)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            sampler = SAMPLERS[asked.search.sampler](asked.search.seed, asked.search.parallel)
-        wanted = searched(asked)[variant]
+            sampler = SAMPLERS[study.search.sampler](study.search.seed, study.search.parallel)
+        n_configurations = count_proposals(study)[variant]
         # W&B's client asks the sampler, as Optuna's for grids answers, whether the sweep ends when its runs have ended.
-        sampler.is_exhausted = lambda study: len(self._seen) >= wanted  # type: ignore[attr-defined]
-        super().__init__(variant, kept, sampler=sampler)
+        sampler.is_exhausted = lambda study: len(self._seen) >= n_configurations  # type: ignore[attr-defined]
+        super().__init__(variant, storage, sampler=sampler)
 
     def enqueue_trial(
         self, params: dict[str, Any], user_attrs: dict[str, Any] | None = None, skip_if_exists: bool = False
@@ -105,24 +105,30 @@ class _Proposals(optuna.Study):
             UserError: the study cannot have such a run.
             ValueError: its grid has not.
         """
-        given = {name: str(value) for name, value in params.items() if name in hyperparameters.names(self._study)}
-        self._enqueue(hyperparameters.read(self._study, given).point)
-        self._given = True
+        values = {
+            name: str(value) for name, value in params.items() if name in hyperparameters.list_param_names(self._study)
+        }
+        self._enqueue_point(hyperparameters.parse_trial_params(self._study, values).params)
+        self._has_enqueued = True
 
     def ask(self, fixed_distributions: dict[str, Any] | None = None) -> optuna.Trial:
         """The next configuration, or the one that was enqueued."""
-        untuned = [point for point in self._family.defaults() if point in self._points and point not in self._seen]
-        if untuned and not self._given:
-            self._enqueue(untuned[0])
-        for _ in range(_REPEATS):
+        untuned = [
+            point
+            for point in self._space.list_default_configurations()
+            if point in self._points and point not in self._seen
+        ]
+        if untuned and not self._has_enqueued:
+            self._enqueue_point(untuned[0])
+        for _ in range(_MAX_REPEATS):
             trial = super().ask()
-            point = self._family(trial)
-            if point not in self._seen or self._given:
-                self._given, self._seen[point] = False, None
+            point = self._space(trial)
+            if point not in self._seen or self._has_enqueued:
+                self._has_enqueued, self._seen[point] = False, None
                 return trial
             self.tell(trial, state=optuna.trial.TrialState.FAIL)
-        self._enqueue(next(point for point in self._points if point not in self._seen))
+        self._enqueue_point(next(point for point in self._points if point not in self._seen))
         return self.ask()
 
-    def _enqueue(self, point: Point) -> None:
-        super().enqueue_trial(places(point, self._grid))
+    def _enqueue_point(self, point: Params) -> None:
+        super().enqueue_trial(to_suggestions(point, self._grid))

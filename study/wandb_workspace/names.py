@@ -19,11 +19,11 @@ REPORT = "report"
 """Job type of the report's run."""
 
 
-def in_force(strength: str) -> str:
+def get_current_value_key(name: str) -> str:
     """A hyperparameter that a schedule moves, over the training."""
-    return f"train/{strength}"
+    return f"train/{name}"
 
 
-def development(metric: str) -> str:
+def get_dev_metric_key(metric: str) -> str:
     """A metric on the development set, over the training and at its end."""
     return f"dev/{metric}"

@@ -4,36 +4,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from study.config.loader import Study
-from study.execution.resolve import resolve
-from study.execution.slots import ready
+from study.execution.resolve import resolve_study
+from study.execution.slots import connect_or_check
 from study.plan import analysis_plan as plan
 from study.plan import diff as changes
 from study.records import run_record as record
-from study.records.plan_file import NAME
-from study.records.remote import Archive
-from study.scheduling.trials import Resolved
-from study.utils.console import say
-from study.workflows.cleanup import check_writable, clean
-from trainables.specs.plugin import Prepared
+from study.records.plan_file import PLAN_FILE
+from study.records.remote import RemoteRecords
+from study.scheduling.trials import ResolvedInputs
+from study.utils.console import print_line
+from study.workflows.cleanup import check_writable, clean_up_study
+from trainables.specs.plugin import PreparedData
 from trainables.storage import open_storage
-from trainables.storage.locks import Claims
+from trainables.storage.leases import Leases
 from trainables.utils.errors import UserError
-from trainables.worker.limits import check as check_limits
+from trainables.worker.limits import check_memory_limit as check_limits
 
 
-class Opened(NamedTuple):
+class OpenStudy(NamedTuple):
     """A study whose names are resolved, and whose plan stands in its folder."""
 
     study: Study
     """From here on without paths of the task."""
-    resolved: Resolved
+    resolved: ResolvedInputs
     plan_hash: str
-    archive: Archive | None
+    remote_records: RemoteRecords | None
     """Where its records are kept beside the folder, if there is such a place."""
-    prepared: Prepared
+    prepared: PreparedData
 
 
-def opened(study: Study, alone: bool = True) -> Opened:
+def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
     """Checks folder, machine and data, takes up what is recorded elsewhere, and settles the plan.
 
     Args:
@@ -46,43 +46,43 @@ def opened(study: Study, alone: bool = True) -> Opened:
     folder = study.folder
     plan.check_folder(study, folder)
     check_limits(study.trial.memory)
-    ready(study)
+    connect_or_check(study)
     check_writable(study)
-    clean(study, alone)
-    record.set_aside_damaged(folder, say)
-    archive = Archive(study.records) if study.records else None
-    if archive:
-        say(f"{len(archive.join(folder, study.name))} runs taken from {study.records}")
-    study, resolved, prepared = resolve(study, say)
-    _check_recorded(folder, resolved)
-    data = study.kind.trainable.data
-    data.check(study, prepared)
+    clean_up_study(study, is_exclusive)
+    record.set_aside_damaged_records(folder, print_line)
+    remote_records = RemoteRecords(study.records_url) if study.records_url else None
+    if remote_records:
+        print_line(f"{len(remote_records.download_study(folder, study.name))} runs taken from {study.records_url}")
+    study, resolved, prepared = resolve_study(study, print_line)
+    _check_recorded_inputs(folder, resolved)
+    data = study.study_type.trainable.data_backend
+    data.check_data(study, prepared)
     study = study.model_copy(update={"task": prepared.settings})
-    with Claims(open_storage(str(folder))).held(f".{NAME}"):
-        declared, plan_hash = _settled(study, resolved.model_digest, folder, data.described(prepared))
-    say(f"study {study.name}, plan {plan_hash} version {declared['version']}, results in {folder}")
-    return Opened(study, resolved, plan_hash, archive, prepared)
+    with Leases(open_storage(str(folder))).acquire(f".{PLAN_FILE}"):
+        plan_document, plan_hash = _update_plan(study, resolved.model_digest, folder, data.describe_data(prepared))
+    print_line(f"study {study.name}, plan {plan_hash} version {plan_document['version']}, results in {folder}")
+    return OpenStudy(study, resolved, plan_hash, remote_records, prepared)
 
 
-def _settled(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _update_plan(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The plan in force; says what is new about it, or why it cannot be new."""
-    differences = changes.since(folder, plan.declared(study, digest, data))
+    differences = changes.list_changed_settings(folder, plan.build_plan(study, digest, data))
     try:
-        declared, plan_hash = plan.settle(study, digest, folder, data)
+        plan_document, plan_hash = plan.register_plan(study, digest, folder, data)
     except UserError as error:
         found = f"test scores of this study as it was before: {'; '.join(differences)}"
         raise UserError(
             str(folder), found, "the earlier values, or another output.folder for the changed study"
         ) from error
     if differences:
-        say(f"plan version {declared['version']}: {'; '.join(differences)}; finished runs are kept")
-    return declared, plan_hash
+        print_line(f"plan version {plan_document['version']}: {'; '.join(differences)}; finished runs are kept")
+    return plan_document, plan_hash
 
 
-def _check_recorded(folder: Path, resolved: Resolved) -> None:
+def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
     """Refuses to add to test scores that came from other data, another model or another environment."""
     for path in folder.glob("runs/*/test.json"):
-        entry = record.read(folder, path.parent.name, "test")
+        entry = record.read_run_record(folder, path.parent.name, "test")
         specification = entry["config"]["specification"] if entry else {}
         if specification.get("model"):
             found = (specification["data"], specification["model"]["name"], specification["environment"])

@@ -1,25 +1,25 @@
 """Data made ready without a study being run."""
 
 from study.config.schema import Study
-from study.config.training_length import settled, told
-from study.utils.console import say
-from study.workflows.cleanup import clean
+from study.config.training_length import describe_length, resolve_length
+from study.utils.console import print_line
+from study.workflows.cleanup import clean_up_study
 from trainables.models import pretrained as weights
 
 
-def summarise(study: Study) -> None:
+def prepare_data(study: Study) -> None:
     """Prepares the data and prints what it is.
 
     Raises:
         UserError: the task or the model is not what the study says.
     """
-    path = weights.folder(study.model.name)
-    weights.check(path, study.model)
-    clean(study)
-    data = study.kind.trainable.data
-    prepared = data.prepare(study.task, study.cache, say)
-    data.check(settled(study, prepared), prepared)
-    for line in data.summary(study, prepared):
-        say(line)
+    path = weights.resolve_model_path(study.model.name)
+    weights.check_model_settings(path, study.model)
+    clean_up_study(study)
+    data = study.study_type.trainable.data_backend
+    prepared = data.prepare_data(study.task, study.cache, print_line)
+    data.check_data(resolve_length(study, prepared), prepared)
+    for line in data.summarize_data(study, prepared):
+        print_line(line)
     if study.training.epochs is not None:
-        say(told(study, prepared))
+        print_line(describe_length(study, prepared))

@@ -7,28 +7,28 @@ from contextlib import closing
 from typing import Any
 
 from study.config.loader import Study
-from study.execution.progress import Progress
+from study.execution.progress import ProgressReporter
 from study.records import search_log as searchlog
 from study.records.run_record import SPLITS
-from study.records.run_store import Ledger
+from study.records.run_store import RunStore
 from study.scheduling import sweep_trials as swept
-from study.scheduling.budget import Clock, spent
-from study.scheduling.scheduler import Work
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Errand
-from study.tracking import Scribe, Tracking
-from study.tracking.missing import write_missing
-from study.tracking.payload import FINDINGS
-from study.utils.console import say
+from study.scheduling.budget import ElapsedTime, find_exhausted_budget
+from study.scheduling.scheduler import BaseScheduler
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import TrialRequest
+from study.tracking import Tracking, WandbLogger
+from study.tracking.backfill import backfill_evaluations
+from study.tracking.payload import FINDINGS_FILE
+from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.workflows import query_attributes as queries
-from study.workflows.cleanup import Budget
-from study.workflows.open_study import opened
+from study.workflows.cleanup import CheckpointEvictor
+from study.workflows.open_study import open_study
 from trainables.utils import interruption
 from trainables.utils.files import write_json
 
 
-def conduct(study: Study, started: float) -> None:
+def run_study(study: Study, start_time: float) -> None:
     """Runs whatever of the study is not done yet, then analyses and reports.
 
     Args:
@@ -38,50 +38,60 @@ def conduct(study: Study, started: float) -> None:
     Raises:
         UserError: the model, the task or the folder is not what the study says.
     """
-    begun = opened(study)
-    study, plan_hash, archive = begun.study, begun.plan_hash, begun.archive
+    opened = open_study(study)
+    study, plan_hash, remote_records = opened.study, opened.plan_hash, opened.remote_records
     folder = study.folder
-    clock = Clock(folder, started, say)
-    ledger = Ledger(folder)
-    before, others = searchlog.read(folder), swept.read(study, say)
-    campaign = Campaign(study, begun.resolved, ledger, plan_hash, lambda: spent(study, clock, ledger), before, others)
-    if archive:
-        archive.publish(folder)
-    proposed, closed = 0, swept.closed(folder)
+    clock = ElapsedTime(folder, start_time, print_line)
+    run_store = RunStore(folder)
+    previous_searches, swept_trials = searchlog.read_search_log(folder), swept.read_sweep_trials(study, print_line)
+    scheduler = StudyScheduler(
+        study,
+        opened.resolved,
+        run_store,
+        plan_hash,
+        lambda: find_exhausted_budget(study, clock, run_store),
+        previous_searches,
+        swept_trials,
+    )
+    if remote_records:
+        remote_records.upload_study(folder)
+    n_proposed, frozen_ids = 0, swept.read_frozen_ids(folder)
 
-    def ended() -> None:
-        nonlocal proposed, closed
-        clock.keep()
-        if archive and swept.closed(folder) != closed:  # before the first test score gets there
-            closed = swept.closed(folder)
-            archive.publish(folder)
-        if len(campaign.configurations) > proposed:
-            proposed = len(campaign.configurations)
-            searchlog.write(folder, campaign.log())
+    def on_trial_end() -> None:
+        nonlocal n_proposed, frozen_ids
+        clock.save()
+        if remote_records and swept.read_frozen_ids(folder) != frozen_ids:  # before the first test score gets there
+            frozen_ids = swept.read_frozen_ids(folder)
+            remote_records.upload_study(folder)
+        if len(scheduler.configurations) > n_proposed:
+            n_proposed = len(scheduler.configurations)
+            searchlog.write_search_log(folder, scheduler.build_search_log())
 
-    with closing(Scribe(tracking(study), say)) as scribe:
-        scribe.document("plan")
-        carry_out(campaign, scribe, ended)
-        searchlog.write(folder, campaign.log())
-        scribe.document("search")
-        _say_not_done(campaign)
-        queries.write(study, begun.resolved, campaign.scorer.runs[0].id)
-        scribe.document("queries")
-        write_missing(scribe, ledger, (run.id for item in campaign.configurations for run in item.runs))
-        if not scribe.live:
-            settle(scribe)  # the report is made from these files
-        _analyse(study)
-        scribe.document("report")
-        settle(scribe)
-    if archive:
-        archive.complete(folder, study.tracking.mode)
-        archive.publish(folder)
-    clock.keep()
-    _refuse_incomplete(campaign)
-    say(f"{time.monotonic() - started:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
+    with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
+        wandb_logger.log_document("plan")
+        run_trials(scheduler, wandb_logger, on_trial_end)
+        searchlog.write_search_log(folder, scheduler.build_search_log())
+        wandb_logger.log_document("search")
+        _log_exhausted_budgets(scheduler)
+        queries.write_query_attributes(study, opened.resolved, scheduler.scorer.runs[0].id)
+        wandb_logger.log_document("queries")
+        backfill_evaluations(
+            wandb_logger, run_store, (run.id for item in scheduler.configurations for run in item.runs)
+        )
+        if not wandb_logger.is_online:
+            flush_wandb(wandb_logger)  # the report is made from these files
+        _write_report(study)
+        wandb_logger.log_document("report")
+        flush_wandb(wandb_logger)
+    if remote_records:
+        remote_records.upload_missing(folder, study.tracking.mode)
+        remote_records.upload_study(folder)
+    clock.save()
+    _raise_if_incomplete(scheduler)
+    print_line(f"{time.monotonic() - start_time:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
 
 
-def _refuse_incomplete(campaign: Campaign) -> None:
+def _raise_if_incomplete(scheduler: StudyScheduler) -> None:
     """A system without a complete test result is a fault, not an answer.
 
     Raises:
@@ -89,37 +99,39 @@ def _refuse_incomplete(campaign: Campaign) -> None:
     """
     complete = {
         name
-        for name, configuration in campaign.tested().items()
-        if all(campaign.ledger.finished(run.id, "test") for run in configuration.runs)
+        for name, configuration in scheduler.select_for_test().items()
+        if all(scheduler.store.is_finished(run.id, "test") for run in configuration.runs)
     }
-    missing = sorted({configuration.name for configuration in campaign.configurations} - complete)
+    missing = sorted({configuration.name for configuration in scheduler.configurations} - complete)
     if missing:
-        runs = {run.id for item in campaign.configurations if item.name in missing for run in item.runs}
-        found = (campaign.ledger.summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
+        runs = {run.id for item in scheduler.configurations if item.name in missing for run in item.runs}
+        found = (scheduler.store.get_summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
         causes = dict.fromkeys(summary["error"] for summary in found if summary and "error" in summary)
         raise IncompleteError(f"no complete test result of {', '.join(missing)}", list(causes))
 
 
-def _say_not_done(campaign: Campaign) -> None:
+def _log_exhausted_budgets(scheduler: StudyScheduler) -> None:
     """What a budget of time left out."""
-    for name, hunt in campaign.hunts.items():
-        if hunt.stopped:
-            made = len(hunt.configurations)
-            say(f"{hunt.stopped} is spent: {made} of {hunt.wanted} proposals of {name} were made")
+    for name, search in scheduler.searches.items():
+        if search.stopped_by:
+            made = len(search.configurations)
+            print_line(f"{search.stopped_by} is spent: {made} of {search.n_requested} proposals of {name} were made")
 
 
-def tracking(study: Study) -> Tracking:
+def make_tracking(study: Study) -> Tracking:
     """Where the study's runs are shown; an agent of a sweep names whose project it is in the environment."""
     return Tracking(
         mode=study.tracking.mode,
         project=study.project,
         entity=study.tracking.entity or os.environ.get("WANDB_ENTITY"),
         folder=study.folder,
-        records=study.records,
+        records=study.records_url,
     )
 
 
-def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: None) -> None:
+def run_trials(
+    scheduler: BaseScheduler, wandb_logger: WandbLogger, on_trial_end: Callable[[], None] = lambda: None
+) -> None:
     """Runs what is left of some work on Ray, with a line of progress an errand.
 
     Args:
@@ -127,54 +139,56 @@ def carry_out(work: Work, scribe: Scribe, after: Callable[[], None] = lambda: No
         scribe: writes its runs to W&B.
         after: called after each errand.
     """
-    if work.finished:
+    if scheduler.is_finished:
         return
     import ray
 
     from study.execution import tuner as execute
 
-    study = work.study
-    progress, budget = Progress(work, study.analysis.metric), Budget(work, say)
+    study = scheduler.study
+    progress, evictor = ProgressReporter(scheduler, study.analysis.metric), CheckpointEvictor(scheduler, print_line)
 
-    def ended(errand: Errand, entry: dict[str, Any] | None) -> None:
-        progress.errand(errand, entry)
-        budget.after(errand)
-        after()
+    def handle_trial_end(request: TrialRequest, entry: dict[str, Any] | None) -> None:
+        progress.report_trial(request, entry)
+        evictor.on_trial_end(request)
+        on_trial_end()
 
     try:
-        concurrent = execute.start(study)
+        concurrent = execute.start_ray(study)
         threads = study.training.threads
-        say(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
-        progress.begin()
-        execute.run(work, scribe, concurrent, ended, progress.parts, say)
-        budget.keep()
+        print_line(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
+        progress.restart_clock()
+        execute.run_tuner(scheduler, wandb_logger, concurrent, handle_trial_end, progress.report_precompute, print_line)
+        evictor.evict_unneeded()
     finally:
-        if not interruption.asked():  # then all of Ray's processes are ended at once
+        if not interruption.is_interrupted():  # then all of Ray's processes are ended at once
             ray.shutdown()
 
 
-def settle(scribe: Scribe) -> None:
+def flush_wandb(wandb_logger: WandbLogger) -> None:
     """Waits for W&B; a server that is away keeps no study from its end.
 
     Raises:
         RuntimeError: W&B's files cannot be written.
     """
-    if scribe.settle():
+    if wandb_logger.flush():
         return
-    if not scribe.live:
-        raise RuntimeError(f"W&B's files cannot be written: {scribe.reason}")
-    say(f"W&B lacks {scribe.lacking}; python -m study.sync {scribe.tracking.folder} uploads them")
+    if not wandb_logger.is_online:
+        raise RuntimeError(f"W&B's files cannot be written: {wandb_logger.failure_reason}")
+    print_line(
+        f"W&B lacks {wandb_logger.pending_text}; python -m study.sync {wandb_logger.tracking.folder} uploads them"
+    )
 
 
-def _analyse(study: Study) -> None:
-    from analysis.export.wandb_summary import findings
+def _write_report(study: Study) -> None:
+    from analysis.export.wandb_summary import build_wandb_summary
     from analysis.readers.results import read_records
-    from analysis.readers.source import load
+    from analysis.readers.source import load_results
     from analysis.report import write_report
 
     folder = study.folder
-    found = load(folder, say=say) if study.tracking.mode == "offline" else read_records(folder)
-    report = write_report(found, folder / "report")
-    write_json(folder / FINDINGS, findings(report.analysis, study.resources.gpu or 1.0))
-    say(report.text)
-    say(f"report: {folder / 'report' / 'report.html'}")
+    results = load_results(folder, log=print_line) if study.tracking.mode == "offline" else read_records(folder)
+    report = write_report(results, folder / "report")
+    write_json(folder / FINDINGS_FILE, build_wandb_summary(report.analysis, study.resources.gpu or 1.0))
+    print_line(report.text)
+    print_line(f"report: {folder / 'report' / 'report.html'}")

@@ -5,22 +5,24 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from statistics import fmean
 
-from search_spaces.space import Point
+from search_spaces.space import Params
 from study.config.schema import Study
-from study.execution.connect import address
-from study.execution.resolve import resolve
-from study.execution.slots import places, ready
-from study.scheduling.trials import Maker
-from trainables.specs.job import Job
-from trainables.specs.plugin import Rates
-from trainables.training.throughput import rates
-from trainables.utils.system import deaf, end_with_parent
+from study.execution.connect import get_cluster_address
+from study.execution.resolve import resolve_study
+from study.execution.slots import connect_or_check, get_local_concurrency
+from study.scheduling.trials import ConfigurationFactory
+from trainables.specs.plugin import Throughput
+from trainables.specs.trial import TrialSpec
+from trainables.training.throughput import measure_throughput
+from trainables.utils.system import block_sigint, exit_with_parent
 
-_SECONDS = 30.0
+_TRAINING_SECONDS = 30.0
 """Of training; with the start, the loading of the model and the evaluation it is about a minute."""
 
 
-def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECONDS) -> Rates:
+def measure_study_throughput(
+    study: Study, log: Callable[[str], None], seconds: float = _TRAINING_SECONDS
+) -> Throughput:
     """Prepares the data if need be, then trains as many runs side by side as the study would.
 
     Args:
@@ -34,31 +36,33 @@ def calibrate(study: Study, say: Callable[[str], None], seconds: float = _SECOND
     Raises:
         UserError: the task or the model is not what the study says, or there is no way into its cluster.
     """
-    ready(study)
-    study, resolved, prepared = resolve(study, say)
-    maker = Maker(study.model_copy(update={"task": prepared.settings}), resolved, "")
-    baseline = maker.system(study.kind.baseline, Point(), study.seeds, "baseline")
-    job = maker.errand(baseline, baseline.runs[0], "train").job
-    found = _side_by_side(study, job, seconds, say)
-    frozen = [rate.frozen for rate in found if rate.frozen is not None]
-    return Rates(
-        loading=fmean(rate.loading for rate in found),
+    connect_or_check(study)
+    study, resolved, prepared = resolve_study(study, log)
+    factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
+    baseline = factory.make_configuration(study.study_type.baseline, Params(), study.seeds, "baseline")
+    job = factory.make_request(baseline, baseline.runs[0], "train").trial
+    measured = _measure_in_parallel(study, job, seconds, log)
+    frozen = [rate.frozen for rate in measured if rate.frozen is not None]
+    return Throughput(
+        loading=fmean(rate.loading for rate in measured),
         frozen=fmean(frozen) if frozen else None,
-        training=fmean(rate.training for rate in found),
-        evaluation=fmean(rate.evaluation for rate in found),
+        training=fmean(rate.training for rate in measured),
+        evaluation=fmean(rate.evaluation for rate in measured),
     )
 
 
-def _side_by_side(study: Study, job: Job, seconds: float, say: Callable[[str], None]) -> list[Rates]:
-    if address(study) is not None:
+def _measure_in_parallel(
+    study: Study, trial: TrialSpec, seconds: float, log: Callable[[str], None]
+) -> list[Throughput]:
+    if get_cluster_address(study) is not None:
         from study.execution import nodes  # it loads ray
 
-        at_once = nodes.at_once(study)
-        say(f"calibrating: {seconds:.0f} s of training, {at_once} at once on the cluster")
-        return nodes.calls(study, rates, [(job, seconds)] * at_once)
-    at_once = places(study)
-    say(f"calibrating: {seconds:.0f} s of training, {at_once} at once")
-    with ProcessPoolExecutor(at_once, get_context("spawn"), end_with_parent) as pool:
-        with deaf():
-            found = pool.map(rates, [job] * at_once, [seconds] * at_once)
-        return list(found)
+        max_concurrent = nodes.get_cluster_concurrency(study)
+        log(f"calibrating: {seconds:.0f} s of training, {max_concurrent} at once on the cluster")
+        return nodes.map_on_cluster(study, measure_throughput, [(trial, seconds)] * max_concurrent)
+    max_concurrent = get_local_concurrency(study)
+    log(f"calibrating: {seconds:.0f} s of training, {max_concurrent} at once")
+    with ProcessPoolExecutor(max_concurrent, get_context("spawn"), exit_with_parent) as pool:
+        with block_sigint():
+            measured = pool.map(measure_throughput, [trial] * max_concurrent, [seconds] * max_concurrent)
+        return list(measured)

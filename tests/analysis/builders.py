@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 DATA = {
     "fingerprint": "0123456789abcdef",
@@ -65,16 +65,16 @@ class Made:
 
     @property
     def configuration(self) -> str:
-        return digest([self.variant, self.epsilon, self.switch, self.further])
+        return hash_json([self.variant, self.epsilon, self.switch, self.further])
 
     @property
     def id(self) -> str:
-        return digest([self.configuration, self.seed])
+        return hash_json([self.configuration, self.seed])
 
     def config(self, plan: dict[str, Any]) -> dict[str, Any]:
         return {
             "study": plan["study"],
-            "plan_hash": digest(plan),
+            "plan_hash": hash_json(plan),
             "specification_id": self.id,
             "configuration_id": self.configuration,
             "task": plan["task"],
@@ -194,7 +194,7 @@ def write_records(
         (folder / "search.json").write_text(json.dumps(search))
     if queries is not None:
         queries.to_parquet(folder / "queries.parquet", index=False)
-    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": digest(plan)}))
+    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
     for run in runs:
         place = folder / "runs" / run.id
         place.mkdir(parents=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from study.tracking.offline_files import await_whole
+from study.tracking.offline_files import wait_until_written
 from tests.analysis.builders import Made
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 
 @contextlib.contextmanager
@@ -41,7 +41,10 @@ def write_wandb(
     """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
     with environment(folder):
         session(
-            folder, f"plan-{digest(plan)}", "plan", {"study": plan["study"], "plan_hash": digest(plan), "plan": plan}
+            folder,
+            f"plan-{hash_json(plan)}",
+            "plan",
+            {"study": plan["study"], "plan_hash": hash_json(plan), "plan": plan},
         )
         if search is not None:
             write_search(folder, plan, search)
@@ -68,14 +71,14 @@ def write_wandb(
 
 def write_search(folder: Path, plan: dict[str, Any], search: dict[str, Any]) -> None:
     """The mirror of search.json in W&B; the caller has set the environment."""
-    config = {"study": plan["study"], "plan_hash": digest(plan), "search": search}
-    session(folder, f"search-{digest(plan)}", "search", config)
+    config = {"study": plan["study"], "plan_hash": hash_json(plan), "search": search}
+    session(folder, f"search-{hash_json(plan)}", "search", config)
 
 
 def write_queries(folder: Path, plan: dict[str, Any], queries: pd.DataFrame, **summary: Any) -> None:
     """The mirror of queries.parquet in W&B, `summary` over what a study notes; the caller has set the environment."""
-    config = {"study": plan["study"], "plan_hash": digest(plan)}
-    session(folder, f"queries-{digest(plan)}", "queries", config, summary=summary, queries=queries)
+    config = {"study": plan["study"], "plan_hash": hash_json(plan)}
+    session(folder, f"queries-{hash_json(plan)}", "queries", config, summary=summary, queries=queries)
 
 
 def session(
@@ -99,7 +102,7 @@ def session(
     )  # fmt: skip
     file = Path(run.settings.sync_file)
     fill(run, folder, history, summary, scores, queries)
-    await_whole(file)
+    wait_until_written(file)
 
 
 def fill(

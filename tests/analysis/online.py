@@ -12,7 +12,7 @@ import pandas as pd
 from tests.analysis.builders import Made
 from tests.analysis.offline import fill
 from tests.wandb_server import Server
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 
 @contextlib.contextmanager
@@ -44,15 +44,15 @@ def log_study(
     queries: pd.DataFrame | None = None,
 ) -> None:
     """The study as it stands in W&B; what a study does beside its runs, and a sweep's agent, are logged too."""
-    common = {"study": plan["study"], "plan_hash": digest(plan)}
-    log(project, folder, f"plan-{digest(plan)}", "plan", {**common, "plan": plan})
+    common = {"study": plan["study"], "plan_hash": hash_json(plan)}
+    log(project, folder, f"plan-{hash_json(plan)}", "plan", {**common, "plan": plan})
     if search is not None:
-        log(project, folder, f"search-{digest(plan)}", "search", {**common, "search": search})
+        log(project, folder, f"search-{hash_json(plan)}", "search", {**common, "search": search})
     if queries is not None:
-        log(project, folder, f"queries-{digest(plan)}", "queries", common, queries=queries)
-    log(project, folder, f"report-{digest(plan)}", "report", common, summary={"system/LS/dev": 0.5})
+        log(project, folder, f"queries-{hash_json(plan)}", "queries", common, queries=queries)
+    log(project, folder, f"report-{hash_json(plan)}", "report", common, summary={"system/LS/dev": 0.5})
     parent = {"study": plan["study"], "configuration_id": "c", "specification_ids": [run.id for run in runs[:2]]}
-    log(project, folder, f"agent-{digest(plan)}", "sweep", parent | {"epsilon": 0.1}, summary={"state": "finished"})
+    log(project, folder, f"agent-{hash_json(plan)}", "sweep", parent | {"epsilon": 0.1}, summary={"state": "finished"})
     log_runs(project, plan, runs, folder)
 
 

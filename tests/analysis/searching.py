@@ -8,7 +8,7 @@ import pandas as pd
 
 from tests.analysis.builders import Made, plan_of, scores
 from trainables.metrics import recall_at
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 GRID: dict[str, list[Any]] = {
     "epsilon": [0.1, 0.2, 0.3, 0.4],
@@ -101,7 +101,7 @@ def told(runs: Sequence[Made]) -> dict[str, Any]:
     proposals = []
     for number, values in enumerate(_spread(14, np.random.default_rng(5))):
         state = {3: "dropped", 6: "incomplete", 9: "unknown"}.get(number, "complete")
-        key = winner if number == 0 else digest(values)
+        key = winner if number == 0 else hash_json(values)
         means = {"R10@1": 0.5 + values["epsilon"] / 4 - (number == 13) / 10, "ECE": ece(key)}
         proposals.append(
             {

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.compare import compare, main, text
-from analysis.data.score_table import cube, read
-from analysis.stats.comparison import Settings
+from analysis.compare import compare, format_result, main
+from analysis.data.score_table import build_score_table, read_score_file
+from analysis.stats.comparison import ComparisonSettings
 from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")
@@ -81,7 +81,7 @@ def test_all_pairs_without_a_baseline_and_those_with_each_otherwise() -> None:
 
 
 def test_what_is_found_is_what_was_put_in() -> None:
-    found = {c.system: c for c in compare(made(), ["BERT"], Settings(margin=0.05)).comparisons}
+    found = {c.system: c for c in compare(made(), ["BERT"], ComparisonSettings(margin=0.05)).comparisons}
     assert found["T-LS"].verdict == "better"
     assert found["T-LS"].difference == pytest.approx(0.1, abs=0.02)
     assert found["LS"].verdict == "equivalent"
@@ -107,7 +107,7 @@ def test_corrections_stand_side_by_side_and_are_statsmodels() -> None:
 def test_the_correction_that_decides_gives_the_intervals() -> None:
     widths = {}
     for name in ("bonferroni", "maxt"):
-        compared = compare(made(), settings=Settings(correction=name)).comparisons
+        compared = compare(made(), settings=ComparisonSettings(correction=name)).comparisons
         widths[name] = [c.interval[1] - c.interval[0] for c in compared]  # type: ignore[index]
     plain = [c.targets["both"].high - c.targets["both"].low for c in compare(made()).comparisons]  # type: ignore[union-attr]
     for single, narrower, wider in zip(plain, widths["maxt"], widths["bonferroni"], strict=True):
@@ -123,7 +123,7 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
         assert c.targets["both"] is c.targets["seeds"] is None
         oracle = stats.ttest_rel(by_name[c.system], by_name["BERT"])
         assert c.targets["queries"].p == pytest.approx(oracle.pvalue, rel=1e-7)  # type: ignore[union-attr]
-    assert "of new seeds nothing can be said" in text(compared)
+    assert "of new seeds nothing can be said" in format_result(compared)
 
 
 def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
@@ -136,12 +136,12 @@ def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
     assert by_name["T-LS"].comparisons == 2
     raw = by_name["T-LS"].targets["both"].p  # type: ignore[union-attr]
     assert by_name["T-LS"].adjusted["bonferroni"] == pytest.approx(2 * raw)
-    assert "not compared: LS lacks seed 2" in text(compared)
+    assert "not compared: LS lacks seed 2" in format_result(compared)
 
 
 def test_a_test_in_vain_is_refused_and_said() -> None:
     few, enough = (
-        compare(made(seeds=count), ["BERT"], Settings(tests=("sign-flip", "wilcoxon"))).comparisons[0].free
+        compare(made(seeds=count), ["BERT"], ComparisonSettings(tests=("sign-flip", "wilcoxon"))).comparisons[0].free
         for count in (5, 9)
     )
     assert all("cannot have a p-value below 0.0625" in str(value) for value in few.values())
@@ -201,13 +201,13 @@ def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
         f"{name},{seed},{value}" for name in ("None", "A ", "nan") for seed, value in ((1, 0.1), (2, 0.3), (3, 0.2))
     ]
     (tmp_path / "s.csv").write_text("\n".join(["system, seed ,value", *rows]))
-    assert list(cube(read(tmp_path / "s.csv")).values) == ["None", "A", "nan"]
+    assert list(build_score_table(read_score_file(tmp_path / "s.csv")).values) == ["None", "A", "nan"]
 
 
 def test_a_baseline_named_twice_is_one_and_less_may_be_better() -> None:
     once, twice = (compare(made(), names).comparisons for names in (["BERT"], ["BERT", "BERT"]))
     assert once == twice
-    turned = compare(made(), ["BERT"], Settings(less_is_better=True)).comparisons
+    turned = compare(made(), ["BERT"], ComparisonSettings(less_is_better=True)).comparisons
     assert [c.verdict for c in once] == ["undecided", "better"]
     assert [c.verdict for c in turned] == ["undecided", "worse"]
 
@@ -216,7 +216,7 @@ def test_what_has_no_spread_at_all_ends(tmp_path: Path) -> None:
     """Few units and a constant difference: no permutation reaches the level, and nothing is looked for in vain."""
     frame = made(seeds=4, queries=1)
     frame.loc[frame["system"] == "LS", "value"] = frame.loc[frame["system"] == "BERT", "value"].to_numpy() + 0.25
-    for c in compare(frame, settings=Settings(correction="maxt", tests=("sign-flip",))).comparisons:
+    for c in compare(frame, settings=ComparisonSettings(correction="maxt", tests=("sign-flip",))).comparisons:
         assert c.verdict == "undecided"
         assert c.interval is None
         assert c.detectable is None

@@ -15,26 +15,26 @@ from scipy import stats
 
 from analysis import figures
 from analysis.data.results import per_query
-from analysis.readers.results import read, read_records
-from analysis.readers.source import load
+from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.source import load_results
 from analysis.rendering import pages
-from analysis.rendering.latex import latex
-from analysis.rendering.pages import markdown
+from analysis.rendering.latex import render_latex
+from analysis.rendering.pages import render_markdown
 from analysis.report import Report, main, write_report
-from analysis.tables.main import Analysis, analyse
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import DATA, Made, plan_of, scores, study_runs, write_records
 from tests.analysis.similarity import encoder_plan, encoder_runs
-from trainables.metrics import RERANKING
+from trainables.metrics import RERANKING_NOTE
 from trainables.utils.errors import UserError
 
 
-def _analyse(folder: Path, runs: list[Made], **changes: object) -> Analysis:
+def _analyse(folder: Path, runs: list[Made], **changes: object) -> ReportData:
     write_records(folder, plan_of(runs, **changes), runs)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 def test_report_from_wandb_equals_report_from_records(study: Path, tmp_path: Path) -> None:
-    first = write_report(read(study), tmp_path / "wandb")
+    first = write_report(read_wandb_files(study), tmp_path / "wandb")
     second = write_report(read_records(study), tmp_path / "records")
     assert first.files == second.files
     assert first.text == second.text
@@ -103,7 +103,7 @@ def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
     for text in _texts(report):
-        assert RERANKING in text
+        assert RERANKING_NOTE in text
         assert text.count(cut) >= 2  # the caption and the note
         assert _SHORT in text
     captions = re.findall(r"\\caption\{(.*)\}\\label\{tab:(.*)\}", (tmp_path / "report" / "table.tex").read_text())
@@ -125,7 +125,7 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     write_records(tmp_path / "study", encoder_plan(runs), runs)
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     for text in _texts(report):
-        assert RERANKING not in text
+        assert RERANKING_NOTE not in text
         assert _SHORT not in text
         assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
 
@@ -233,8 +233,8 @@ def test_an_incomplete_variant_is_named_and_never_averaged(tmp_path: Path, fault
         (None, None, "undecided", 5)
     ] * 2
     assert "Not compared, because incomplete: T-WSLS." in analysis.conclusion
-    assert f"- T-WSLS is incomplete: {note}" in markdown(analysis)
-    assert f"% T-WSLS is incomplete: {note}" in latex(analysis)
+    assert f"- T-WSLS is incomplete: {note}" in render_markdown(analysis)
+    assert f"% T-WSLS is incomplete: {note}" in render_latex(analysis)
 
 
 def test_an_incomplete_searched_configuration_is_named(tmp_path: Path) -> None:
@@ -290,20 +290,23 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
         assert "Configurations, on dev" in text
     tested = study_runs(seeds=(1, 2), grid=False)
     analysis = _analyse(tmp_path / "tested", tested, seeds=[1, 2])
-    assert "Configurations, on dev" not in pages.text(analysis)
+    assert "Configurations, on dev" not in pages.render_text(analysis)
 
 
 def test_what_offline_files_lack_is_taken_from_the_records(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("wandb")
-    monkeypatch.setattr(figures, "draw", lambda *_: [])
-    expected, (first, second, *_) = read_records(study), [run for run in read(study).runs if run.config["seed"]]
+    monkeypatch.setattr(figures, "draw_figures", lambda *_: [])
+    expected, (first, second, *_) = (
+        read_records(study),
+        [run for run in read_wandb_files(study).runs if run.config["seed"]],
+    )
     for part in (study / "wandb").glob(f"offline-run-*-{first.id}*"):
         shutil.rmtree(part)
     shutil.rmtree(sorted((study / "wandb").glob(f"offline-run-*-{second.id}*"))[-1])  # its test scores
     lines: list[str] = []
-    assert load(study, say=lines.append) == expected
+    assert load_results(study, log=lines.append) == expected
     why = "1 not in W&B, 0 unfinished there, 1 without scores there"
     assert lines == [f"2 runs taken from the records in {study}: {why}"]
     assert main([str(study / "wandb"), "--records", str(study), "--output", str(study / "report")]) == 0
@@ -343,8 +346,8 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
-    analysis = analyse(load(tmp_path / "study"))
-    assert latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6
+    analysis = build_report_data(load_results(tmp_path / "study"))
+    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6
 
 
 @pytest.mark.parametrize("make", [False, True])

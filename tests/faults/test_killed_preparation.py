@@ -17,35 +17,35 @@ import pytest
 
 from tests.damages import flip
 from tests.study.command import environment
-from trainables.data.ranking_dataset import prepare
-from trainables.specs.ranker import TaskSettings
-from trainables.utils.system import cores, gone, machine
+from trainables.data.ranking_dataset import prepare_data
+from trainables.specs.ranker import RankerTaskSettings
+from trainables.utils.system import count_cores, get_machine_id, has_exited
 
 WORDS = "red green blue small large old new fast slow warm cold dry wet loud calm"
 PREPARE = """
 import sys
 from pathlib import Path
-from trainables.data.tasks import preparation
-from trainables.data.ranking_dataset import prepare
-from trainables.specs.ranker import TaskSettings
+from trainables.data import ranking_sampling
+from trainables.data.ranking_dataset import prepare_data
+from trainables.specs.ranker import RankerTaskSettings
 
 if __name__ == "__main__":
     preparation.QUERIES_PER_PART = 40
-    prepare(TaskSettings.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
+    prepare_data(RankerTaskSettings.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def pairs(folder: Path, count: int = 3000) -> TaskSettings:
+def pairs(folder: Path, count: int = 3000) -> RankerTaskSettings:
     """That many duplicate questions."""
     lines = ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"]
     for i in range(count):
         words = " ".join(WORDS.split()[i * step % 15] for step in range(1, 8))
         lines.append(f"{i}\t{2 * i}\t{2 * i + 1}\twhat is {words} {i % 97}\t{words} thing {i}\t1")
     (folder / "quora_duplicate_questions.tsv").write_text("\n".join(lines) + "\n")
-    return TaskSettings(name="qqp", path=str(folder))
+    return RankerTaskSettings(name="qqp", path=str(folder))
 
 
-def start(settings: TaskSettings, cache: Path, script: Path) -> subprocess.Popen[bytes]:
+def start(settings: RankerTaskSettings, cache: Path, script: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(script), settings.model_dump_json(), str(cache)]
     return subprocess.Popen(command, env=environment(PYTHONPATH=str(Path(__file__).parents[2])))
 
@@ -71,7 +71,7 @@ def content(cache: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(cores() == 1, reason="on one core nothing is done in processes of its own")
+@pytest.mark.skipif(count_cores() == 1, reason="on one core nothing is done in processes of its own")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's children")
 def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     settings, cache, script = pairs(tmp_path), tmp_path / "cache", tmp_path / "script.py"
@@ -81,7 +81,7 @@ def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
     workers = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    until(lambda: all(gone(machine(), worker) for worker in workers), 20)
+    until(lambda: all(has_exited(get_machine_id(), worker) for worker in workers), 20)
     kept = {path: path.stat().st_mtime_ns for path in parts(cache)}
     assert 5 <= len(kept) < 60
     for damaged in (next(iter(kept)), *(cache / "preparing").glob("*/train-bm25-*/*/weights.npy")):
@@ -96,7 +96,7 @@ def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
                 assert path.stat().st_mtime_ns == kept[path]
         time.sleep(0.05)
     assert again.returncode == 0
-    whole = prepare(settings, tmp_path / "alone")
+    whole = prepare_data(settings, tmp_path / "alone")
     assert content(cache) == content(tmp_path / "alone")
     assert json.loads((whole.folder / "meta.json").read_text())["splits"]["train"]["queries"] == 2400
     assert not list((cache / "preparing").iterdir())

@@ -69,7 +69,7 @@ def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(
         found = trained(server)
         assert found.keys() == {path.parent.name for path in folder.glob("runs/*/record.json")}
         for run in found.values():
-            tested = record.read(folder, run.id, "test") is not None
+            tested = record.read_run_record(folder, run.id, "test") is not None
             whole(run, folder, ("dev", "test") if tested else ("dev",))
         kinds = [run.job_type for key, run in server.runs(PROJECT).items() if key not in found]
         assert sorted(kind or "" for kind in kinds) == ["plan", "queries", "report", "search"]

@@ -6,11 +6,11 @@ from typing import Any
 import optuna
 import pytest
 
-from search_spaces.curriculum import DEFAULTS, curriculum, defaults
-from search_spaces.ranker import KIND
-from search_spaces.search import Search
-from search_spaces.space import points
-from search_spaces.system_space import Family
+from search_spaces.curriculum import DEFAULTS, get_default_curriculum, suggest_curriculum
+from search_spaces.ranker import STUDY_TYPE
+from search_spaces.search import SeedAveragedSearch
+from search_spaces.space import enumerate_space
+from search_spaces.system_space import SystemSpace
 from trainables.smoothing.schedules import VARIANTS
 
 GRID: dict[str, Any] = {
@@ -21,13 +21,13 @@ GRID: dict[str, Any] = {
 }
 
 
-def family(variant: str = "BERT", grid: dict[str, Any] = GRID) -> Family:
+def family(variant: str = "BERT", grid: dict[str, Any] = GRID) -> SystemSpace:
     smoothing = {"epsilon": (0.1, 0.2), "schedule": ("two_stage",), "switch": (0.5,)}
-    return Family(f"{variant}-CL", VARIANTS[variant], KIND.untuned, smoothing, {}, {}, grid)
+    return SystemSpace(f"{variant}-CL", VARIANTS[variant], STUDY_TYPE.defaults, smoothing, {}, {}, grid)
 
 
 def test_every_point_is_there_once_and_step_has_no_delta() -> None:
-    found = [point.values for point in points(family())]
+    found = [point.values for point in enumerate_space(family())]
     gradual = [
         {"pacing": pacing, "score": score, "delta": delta, "duration": duration}
         for pacing, score, delta, duration in product(("linear", "root_2"), *list(GRID.values())[1:])
@@ -41,33 +41,33 @@ def test_every_point_is_there_once_and_step_has_no_delta() -> None:
 
 
 def test_with_a_variant_it_is_the_product_of_both_spaces() -> None:
-    alone, smoothed = list(points(family())), list(points(family("T-WSLS")))
+    alone, smoothed = list(enumerate_space(family())), list(enumerate_space(family("T-WSLS")))
     assert len(smoothed) == 2 * len(alone)
     assert {point.curriculum for point in smoothed} == {point.curriculum for point in alone}
 
 
 def test_the_published_values_come_first_where_the_grid_has_them() -> None:
-    assert dict(defaults(GRID)) == DEFAULTS
-    assert family().points()[0].values == DEFAULTS
+    assert dict(get_default_curriculum(GRID)) == DEFAULTS
+    assert family().list_configurations()[0].values == DEFAULTS
     own = {**GRID, "pacing": ("step",), "score": ("turns", "sigma_SM"), "duration": (0.3, 0.6)}
-    assert dict(defaults(own)) == {"pacing": "step", "score": "turns", "duration": 0.3}
-    assert defaults({}) == ()
-    assert family(grid={}).points()[0].curriculum == ()
+    assert dict(get_default_curriculum(own)) == {"pacing": "step", "score": "turns", "duration": 0.3}
+    assert get_default_curriculum({}) == ()
+    assert family(grid={}).list_configurations()[0].curriculum == ()
 
 
 def test_a_sampler_answers_the_same_questions() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    found = {curriculum(study.ask(), GRID) for _ in range(300)}
-    assert found == {point.curriculum for point in points(family())}
+    found = {suggest_curriculum(study.ask(), GRID) for _ in range(300)}
+    assert found == {point.curriculum for point in enumerate_space(family())}
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])
 def test_a_search_proposes_distinct_points_and_two_systems_different_ones(sampler: str) -> None:
     asked = []
     for name in ("CL", "T-LS-CL"):
-        own = Family(name, VARIANTS["BERT"], KIND.untuned, {}, {}, {}, GRID)
-        search, proposed = Search(own, 8, 2, sampler, 0), []
-        while found := search.round():
+        own = SystemSpace(name, VARIANTS["BERT"], STUDY_TYPE.defaults, {}, {}, {}, GRID)
+        search, proposed = SeedAveragedSearch(own, 8, 2, sampler, 0), []
+        while found := search.ask():
             proposed += found
             search.tell([[point.values["duration"]] for point in found])
         assert len(set(proposed)) == 8

@@ -9,13 +9,13 @@ import numpy as np
 import optuna
 import pytest
 
-from search_spaces.ranker import KIND
+from search_spaces.ranker import STUDY_TYPE
 from search_spaces.samplers import SAMPLERS
-from search_spaces.search import Search
-from search_spaces.space import Point, places
-from search_spaces.system_space import Family
+from search_spaces.search import SeedAveragedSearch
+from search_spaces.space import Params, to_suggestions
+from search_spaces.system_space import SystemSpace
 from trainables.smoothing.schedules import VARIANTS
-from trainables.utils.random import counter
+from trainables.utils.random import derive_seed
 
 GRID = {
     "epsilon": (0.1, 0.2, 0.3, 0.4),
@@ -32,8 +32,8 @@ UNTUNED = {"learning_rate": 3e-5, "negatives": 1}
 EVERY_SAMPLER = [*SAMPLERS, "grid"]
 
 
-def _family(name: str, smoothing: dict[str, Any], optimisation: dict[str, Any] | None = None) -> Family:
-    return Family(name, VARIANTS[name], KIND.untuned, smoothing, optimisation or {}, UNTUNED)
+def _family(name: str, smoothing: dict[str, Any], optimisation: dict[str, Any] | None = None) -> SystemSpace:
+    return SystemSpace(name, VARIANTS[name], STUDY_TYPE.defaults, smoothing, optimisation or {}, UNTUNED)
 
 
 FAMILIES = {
@@ -45,20 +45,22 @@ FAMILIES = {
 }
 
 
-def score(point: Point) -> float:
+def score(point: Params) -> float:
     values = point.values
     return -abs(values.get("epsilon", 0) - 0.3) - abs(values.get("switch", 0.75) - 0.75)
 
 
-def search(family: str = "T-LS", proposals: int = 8, sampler: str = "tpe", seed: int = 0, **changes: Any) -> Search:
-    return Search(FAMILIES[family], proposals, changes.pop("parallel", 2), sampler, seed, **changes)
+def search(
+    family: str = "T-LS", proposals: int = 8, sampler: str = "tpe", seed: int = 0, **changes: Any
+) -> SeedAveragedSearch:
+    return SeedAveragedSearch(FAMILIES[family], proposals, changes.pop("parallel", 2), sampler, seed, **changes)
 
 
-def run(made: Search, sign: float = 1.0, known: Sequence[Point] = ()) -> list[Point]:
+def run(made: SeedAveragedSearch, sign: float = 1.0, known: Sequence[Params] = ()) -> list[Params]:
     """All proposals, told a score that depends on the point alone."""
-    found: list[Point] = []
-    while batch := made.round(known[len(found) : len(found) + made.parallel]):
-        assert len(batch) <= made.parallel
+    found: list[Params] = []
+    while batch := made.ask(known[len(found) : len(found) + made.round_size]):
+        assert len(batch) <= made.round_size
         found += batch
         made.tell([[sign * score(point)] for point in batch])
     return found
@@ -69,11 +71,11 @@ def run(made: Search, sign: float = 1.0, known: Sequence[Point] = ()) -> list[Po
 def test_every_sampler_tries_the_untuned_values_first_and_nothing_twice(sampler: str, family: str) -> None:
     made = search(family, 10, sampler)
     found = run(made)
-    assert len(found) == len(set(found)) == min(10, made.size)
+    assert len(found) == len(set(found)) == min(10, made.space_size)
     first = found[0].values
-    if FAMILIES[family].cell.distribution != "none":
+    if FAMILIES[family].variant.distribution != "none":
         assert first["epsilon"] == 0.2
-    if FAMILIES[family].cell.schedule != "constant":
+    if FAMILIES[family].variant.schedule != "constant":
         assert (first["schedule"], first["switch"]) == ("two_stage", 0.5)
     if "optimisation" in family:
         assert {name: first[name] for name in UNTUNED} == UNTUNED
@@ -89,8 +91,8 @@ def test_of_several_schedules_each_has_its_default_proposed_before_the_sampler_i
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_grid_is_run_whole_and_in_its_order(family: str) -> None:
     made = search(family, 10_000, "grid")
-    assert run(made) == made.points
-    assert made.size == len(made.points)
+    assert run(made) == made.configurations
+    assert made.space_size == len(made.configurations)
 
 
 @pytest.mark.parametrize("sampler", EVERY_SAMPLER)
@@ -120,25 +122,25 @@ def test_a_sampler_that_learns_finds_better_points_than_one_that_does_not() -> N
     assert level["gp"] > level["qmc"]
 
 
-Judge = Callable[[Point], Sequence[float] | None]
+Judge = Callable[[Params], Sequence[float] | None]
 
 
-def go_on(made: Search, judge: Judge, known: Sequence[Point] = ()) -> list[Point]:
+def go_on(made: SeedAveragedSearch, judge: Judge, known: Sequence[Params] = ()) -> list[Params]:
     """All proposals, each told what the judge says, those known in advance taken as a study's log gives them."""
-    found: list[Point] = []
-    while batch := made.round(known[len(found) : len(found) + made.parallel]):
+    found: list[Params] = []
+    while batch := made.ask(known[len(found) : len(found) + made.round_size]):
         found += batch
         made.tell([judge(point) for point in batch])
     return found
 
 
-def moody(point: Point) -> list[float] | None:
+def moody(point: Params) -> list[float] | None:
     """Two objectives that any change of the point changes; of every seventh point or so, none: its seeds failed."""
-    drawn = counter(0, repr(point), 0)
+    drawn = derive_seed(0, repr(point), 0)
     return None if drawn % 7 == 0 else [drawn % 101 / 101, score(point)]
 
 
-def one_of_them(point: Point) -> list[float] | None:
+def one_of_them(point: Params) -> list[float] | None:
     """The first of these objectives alone."""
     return found[:1] if (found := moody(point)) else None
 
@@ -149,7 +151,7 @@ def one_of_them(point: Point) -> list[float] | None:
 def test_a_search_that_is_told_again_what_it_proposed_goes_on_as_if_it_had_been_asked(
     sampler: str, family: str, parallel: int
 ) -> None:
-    def made() -> Search:
+    def made() -> SeedAveragedSearch:
         return search(family, 10, sampler, parallel=parallel, directions=("maximize", "minimize"))
 
     whole = go_on(made(), moody)
@@ -164,44 +166,44 @@ def test_the_gaussian_process_goes_on_the_same_as_well(parallel: int, counts: Se
         assert go_on(search("T-LS", 7, "gp", parallel=parallel), one_of_them, known=whole[:count]) == whole
 
 
-def by_definition(family: Family, sampler: str, parallel: int, seed: int) -> list[Point]:
+def by_definition(family: SystemSpace, sampler: str, parallel: int, seed: int) -> list[Params]:
     """The oracle: every round asks a study of its own, which holds what was told before and nothing else."""
-    told: dict[Point, Sequence[float] | None] = {}
-    points = family.points()
+    told: dict[Params, Sequence[float] | None] = {}
+    points = family.list_configurations()
     count = min(20, len(points))
     while len(told) < count:
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
         for point, values in told.items():
-            study.enqueue_trial(places(point, family.grid))
+            study.enqueue_trial(to_suggestions(point, family.grid))
             trial = study.ask()
             assert family(trial) == point
             if values is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 study.tell(trial, values)
-        drawn_by = counter(seed, f"search/{family.system}", 1 + len(told) // parallel) % 2**32
+        drawn_by = derive_seed(seed, f"search/{family.system}", 1 + len(told) // parallel) % 2**32
         study.sampler = SAMPLERS[sampler](drawn_by, parallel)
-        asked: list[Point] = []
+        asked: list[Params] = []
         while len(asked) < min(parallel, count - len(told)):
             unseen = [point for point in points if point not in told and point not in asked]
-            untuned = [point for point in family.defaults() if point in unseen]
+            untuned = [point for point in family.list_default_configurations() if point in unseen]
             for _ in range(3):
                 if untuned:
-                    study.enqueue_trial(places(untuned[0], family.grid))
+                    study.enqueue_trial(to_suggestions(untuned[0], family.grid))
                 trial = study.ask()
                 if (point := family(trial)) in unseen:
                     break
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 point = nearest(point, unseen, family)
-                study.enqueue_trial(places(point, family.grid))
+                study.enqueue_trial(to_suggestions(point, family.grid))
                 assert family(study.ask()) == point
             asked.append(point)
         told |= {point: one_of_them(point) for point in asked}
     return list(told)
 
 
-def nearest(wanted: Point, unseen: Sequence[Point], family: Family) -> Point:
+def nearest(wanted: Params, unseen: Sequence[Params], family: SystemSpace) -> Params:
     """The first of those whose places, each a share of its range, are the least far from the wanted ones in all."""
 
     def apart(one: Any, other: Any, values: Sequence[Any]) -> Fraction:
@@ -209,8 +211,8 @@ def nearest(wanted: Point, unseen: Sequence[Point], family: Family) -> Point:
             return Fraction(one != other)
         return Fraction(abs(one - other), len(values) - 1)
 
-    def distance(point: Point) -> Fraction:
-        one, other = places(wanted, family.grid), places(point, family.grid)
+    def distance(point: Params) -> Fraction:
+        one, other = to_suggestions(wanted, family.grid), to_suggestions(point, family.grid)
         return sum((apart(one.get(k), other.get(k), family.grid[k]) for k in {*one, *other}), Fraction())
 
     return min(unseen, key=distance)
@@ -247,11 +249,11 @@ def test_of_points_that_are_equally_near_the_first_is_taken(
     """Distances are exact: of rounded ones the order of adding would decide, which no two processes share."""
     monkeypatch.setitem(SAMPLERS, "stubborn", lambda seed, startup: Stubborn(seed))
     values = {f"{'abcdef'[place]}{size}": tuple(range(size)) for place, size in enumerate(sizes)}
-    family = Family("BERT", VARIANTS["BERT"], KIND.untuned, {}, values, dict.fromkeys(values, 0))
-    found = go_on(Search(family, 90, 30, "stubborn", 0), lambda point: [0.0])
-    middle = Point(optimisation=tuple((name, (len(own) - 1) // 2) for name, own in values.items()))
+    family = SystemSpace("BERT", VARIANTS["BERT"], STUDY_TYPE.defaults, {}, values, dict.fromkeys(values, 0))
+    found = go_on(SeedAveragedSearch(family, 90, 30, "stubborn", 0), lambda point: [0.0])
+    middle = Params(optimisation=tuple((name, (len(own) - 1) // 2) for name, own in values.items()))
     assert found[1] == middle
-    unseen = [point for point in family.points() if point not in found[:2]]
+    unseen = [point for point in family.list_configurations() if point not in found[:2]]
     for point in found[2:]:
         assert point == nearest(middle, unseen, family)
         unseen.remove(point)
@@ -279,9 +281,9 @@ def test_what_is_known_is_not_asked_for_again(sampler: str, monkeypatch: pytest.
 def test_what_is_known_but_cannot_have_been_proposed_is_not_believed() -> None:
     """Any round may be told wrongly: points twice, points of earlier rounds, foreign points, too few, too many."""
     whole, rng = run(search("T-LS", 8)), np.random.default_rng(1)
-    foreign = Point((("epsilon", 0.9), ("schedule", "two_stage"), ("switch", 0.5)))
+    foreign = Params((("epsilon", 0.9), ("schedule", "two_stage"), ("switch", 0.5)))
     for _ in range(60):
-        made, found = search("T-LS", 8), list[Point]()
+        made, found = search("T-LS", 8), list[Params]()
         while len(found) < 8:
             right = whole[len(found) : len(found) + 2]
             seen = [found[place] for place in rng.integers(len(found), size=2)] if found else right
@@ -296,7 +298,7 @@ def test_what_is_known_but_cannot_have_been_proposed_is_not_believed() -> None:
                 right,
                 [],
             ][rng.integers(9)]
-            batch = made.round(wrong)
+            batch = made.ask(wrong)
             assert batch == right, wrong
             found += batch
             made.tell([[score(point)] for point in batch])
@@ -304,7 +306,7 @@ def test_what_is_known_but_cannot_have_been_proposed_is_not_believed() -> None:
 
 def test_a_failed_configuration_does_not_stop_the_search() -> None:
     made, count = search("T-WSLS", 5), 0
-    while batch := made.round():
+    while batch := made.ask():
         count += len(batch)
         made.tell([None] * len(batch))
     assert count == 5
@@ -312,25 +314,25 @@ def test_a_failed_configuration_does_not_stop_the_search() -> None:
 
 def test_a_round_taken_back_was_never_proposed() -> None:
     made = search("T-LS", 6)
-    made.tell([[score(point)] for point in made.round()])
-    assert made.round()
-    made.withdraw()
-    assert made.round() == []
-    assert made.remaining() == []
-    assert made.proposals == 2
+    made.tell([[score(point)] for point in made.ask()])
+    assert made.ask()
+    made.cancel_last_ask()
+    assert made.ask() == []
+    assert made.list_remaining() == []
+    assert made.n_configurations == 2
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "qmc", "grid"])
 def test_several_objectives_are_searched(sampler: str) -> None:
     made = search("T-LS", 6, sampler, directions=("maximize", "minimize"))
-    found: list[Point] = []
-    while batch := made.round():
+    found: list[Params] = []
+    while batch := made.ask():
         found += batch
         made.tell([[score(point), point.values["epsilon"]] for point in batch])
     assert len(set(found)) == 6
 
 
 def test_only_what_has_several_values_is_varied() -> None:
-    assert search("T-LS").varied == {"epsilon": [0.1, 0.2, 0.3, 0.4], "switch": [0.25, 0.5, 0.75]}
-    assert set(search("T-WSLS").varied) == {"epsilon", "schedule", "switch", "end"}
-    assert set(search("BERT, optimisation").varied) == set(OPTIMISATION)
+    assert search("T-LS").searched_values == {"epsilon": [0.1, 0.2, 0.3, 0.4], "switch": [0.25, 0.5, 0.75]}
+    assert set(search("T-WSLS").searched_values) == {"epsilon", "schedule", "switch", "end"}
+    assert set(search("BERT, optimisation").searched_values) == set(OPTIMISATION)

@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.sentence_encoder import KIND
-from search_spaces.space import points
-from study.config.loader import load
-from study.config.spaces import family, searched, size
-from study.plan.shared_training import shared, unshared
+from search_spaces.sentence_encoder import STUDY_TYPE
+from search_spaces.space import enumerate_space
+from study.config.loader import load_study
+from study.config.spaces import count_configurations, count_proposals, make_system_space
+from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from trainables.contrastive.loss import info_nce
-from trainables.specs.sentence_encoder import NoiseSettings
+from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.utils.errors import UserError
 
 BASE = ["training.instances=640", "training.batch_size=64", "training.evaluations=2"]
@@ -23,17 +23,17 @@ BASE = ["training.instances=640", "training.batch_size=64", "training.evaluation
 
 def mistake(*overrides: str) -> str:
     with pytest.raises(UserError) as caught:
-        load("gs-infonce", overrides)
+        load_study("gs-infonce", overrides)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 @given(mean=st.floats(-3, 3), deviation=st.floats(0.1, 10))
 def test_noise_of_one_name_gives_one_loss(mean: float, deviation: float) -> None:
-    asked = NoiseSettings(distribution="gaussian", multiple=2.0, weight=1.0, mean=mean, deviation=deviation)
-    named = asked.normalised()
+    asked = NoiseSmoothing(distribution="gaussian", multiple=2.0, weight=1.0, mean=mean, deviation=deviation)
+    named = asked.canonicalize()
     assert (named.mean, named.deviation) == (pytest.approx(mean / deviation, abs=1e-12), 1.0)
-    assert named.normalised() == named
+    assert named.canonicalize() == named
     drawn = np.random.default_rng(1).normal(size=(16, 4))
     views = torch.from_numpy(np.random.default_rng(2).normal(size=(2, 8, 4)))
     losses = [
@@ -45,35 +45,44 @@ def test_noise_of_one_name_gives_one_loss(mean: float, deviation: float) -> None
 @pytest.mark.parametrize("nothing", [{"multiple": 0.0}, {"weight": 0.0}, {"schedule": "two_stage", "switch": 0.0}])
 def test_no_noise_is_the_baseline(nothing: dict[str, Any]) -> None:
     asked = {"distribution": "gaussian", "multiple": 3.0, "weight": 1.0, "mean": 0.5, "deviation": 2.0}
-    assert NoiseSettings.model_validate(asked | nothing).normalised() == NoiseSettings()
+    assert NoiseSmoothing.model_validate(asked | nothing).canonicalize() == NoiseSmoothing()
 
 
 def test_the_sweep_over_m_is_the_papers() -> None:
-    study = load("gs-infonce-noise", BASE)
-    assert searched(study) == {"GS-InfoNCE": 7}
-    found = [point.values["multiple"] for point in points(family(study, "GS-InfoNCE"))]
+    study = load_study("gs-infonce-noise", BASE)
+    assert count_proposals(study) == {"GS-InfoNCE": 7}
+    found = [point.values["multiple"] for point in enumerate_space(make_system_space(study, "GS-InfoNCE"))]
     assert found == [0.5, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0]
-    assert family(study, "GS-InfoNCE").defaults()[0].values == {
+    assert make_system_space(study, "GS-InfoNCE").list_default_configurations()[0].values == {
         "weight": 1.0, "multiple": 3.0, "mean": 0.0, "deviation": 1.0
     }  # fmt: skip
 
 
 def test_every_point_is_a_variant_of_its_own() -> None:
-    study = load(
+    study = load_study(
         "gs-infonce",
         [*BASE, 'variants=["SimCSE","GS-InfoNCE","T-GS-InfoNCE"]', "search.mean=[-0.5, 0.5]", "search.deviation=[1.0]"],
     )
     for name in ("GS-InfoNCE", "T-GS-InfoNCE"):
-        found = [KIND.smoothed(name, dict(point.smoothing)).normalised() for point in points(family(study, name))]
-        assert len(set(found)) == len(found) == size(study, name)
+        found = [
+            STUDY_TYPE.make_smoothing(name, dict(point.smoothing)).canonicalize()
+            for point in enumerate_space(make_system_space(study, name))
+        ]
+        assert len(set(found)) == len(found) == count_configurations(study, name)
 
 
 def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
-    study = load(
+    study = load_study(
         "gs-infonce", [*BASE, 'variants=["SimCSE","GS-InfoNCE","T-GS-InfoNCE"]', "search.switch=[0.25, 0.5, 0.75]"]
     )
-    assert unshared(study).low == 5 * 640 * 5  # SimCSE, GS-InfoNCE and three switch points, each with five seeds
-    assert shared(study).low == shared(study).high == 5 * (640 + 640 + (640 - 192) + (640 - 320) + (640 - 512))
+    assert (
+        bound_instances_without_sharing(study).low == 5 * 640 * 5
+    )  # SimCSE, GS-InfoNCE and three switch points, each with five seeds
+    assert (
+        bound_instances_with_sharing(study).low
+        == bound_instances_with_sharing(study).high
+        == 5 * (640 + 640 + (640 - 192) + (640 - 320) + (640 - 512))
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,4 +119,4 @@ def test_the_metric_is_one_that_the_test_set_has_too() -> None:
 def test_rankers_are_not_judged_by_similarity(metric: str) -> None:
     for key in ("analysis.metric", "training.checkpoint"):
         with pytest.raises(UserError, match=key):
-            load("quick", [f"{key}={metric}"])
+            load_study("quick", [f"{key}={metric}"])

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.ranker import KIND
-from search_spaces.smoothing import smoothing
-from search_spaces.space import Grid, Point, Trial, branches, choose, places, points, values
+from search_spaces.ranker import STUDY_TYPE
+from search_spaces.smoothing import suggest_smoothing
+from search_spaces.space import (
+    Grid,
+    Params,
+    Suggester,
+    collect_values,
+    enumerate_space,
+    split_into_branches,
+    suggest_value,
+    to_suggestions,
+)
 from tests.search_spaces.test_search import EVERY_SCHEDULE, FAMILIES
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS
 
@@ -20,10 +29,10 @@ from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS
 def test_a_space_without_conditions_is_the_product_of_its_values(sizes: list[int]) -> None:
     grid = {f"h{i}": tuple(range(10, 10 + size)) for i, size in enumerate(sizes)}
 
-    def space(trial: Trial) -> Point:
-        return Point(tuple((name, choose(trial, name, values)) for name, values in grid.items()))
+    def space(trial: Suggester) -> Params:
+        return Params(tuple((name, suggest_value(trial, name, values)) for name, values in grid.items()))
 
-    assert [tuple(point.values.values()) for point in points(space)] == list(product(*grid.values()))
+    assert [tuple(point.values.values()) for point in enumerate_space(space)] == list(product(*grid.values()))
 
 
 def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
@@ -37,15 +46,23 @@ def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
 
 
 def test_a_schedule_has_its_own_settings_and_no_others() -> None:
-    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS["T-LS"], KIND.untuned, EVERY_SCHEDULE))))
+    found = list(
+        enumerate_space(
+            lambda trial: Params(suggest_smoothing(trial, VARIANTS["T-LS"], STUDY_TYPE.defaults, EVERY_SCHEDULE))
+        )
+    )
     assert {point.smoothing for point in found} == by_hand(EVERY_SCHEDULE)
     assert len(found) == len(set(found)) == 4 * (3 + 2 + 1 + 1 + 1)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_point_is_a_variant_and_no_two_are_the_same(name: str) -> None:
-    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS[name], KIND.untuned, EVERY_SCHEDULE))))
-    made = {KIND.smoothed(name, dict(point.smoothing)).normalised() for point in found}
+    found = list(
+        enumerate_space(
+            lambda trial: Params(suggest_smoothing(trial, VARIANTS[name], STUDY_TYPE.defaults, EVERY_SCHEDULE))
+        )
+    )
+    made = {STUDY_TYPE.make_smoothing(name, dict(point.smoothing)).canonicalize() for point in found}
     assert len(made) == len(found)
     assert {variant.distribution for variant in made} == {VARIANTS[name].distribution}
 
@@ -53,20 +70,22 @@ def test_every_point_is_a_variant_and_no_two_are_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_trial_that_answers_with_a_points_places_arrives_at_it(name: str) -> None:
     family = FAMILIES[name]
-    for point in family.points():
-        answers = places(point, {**family.smoothing, **family.optimisation})
+    for point in family.list_configurations():
+        answers = to_suggestions(point, {**family.smoothing_grid, **family.optimisation_grid})
         assert family(optuna.trial.FixedTrial(answers)) == point
 
 
 def test_points_part_by_what_they_have_and_each_branch_is_a_product() -> None:
     grid = {"epsilon": (0.1, 0.2), "schedule": ("two_stage", "cosine", "beta"), "switch": (0.25, 0.5, 0.75)}
     grid |= {"a": (1.0, 2.0), "b": (1.0, 2.0)}
-    found = list(points(lambda trial: Point(smoothing(trial, VARIANTS["T-LS"], KIND.untuned, grid))))
-    parted = branches(found)
+    found = list(
+        enumerate_space(lambda trial: Params(suggest_smoothing(trial, VARIANTS["T-LS"], STUDY_TYPE.defaults, grid)))
+    )
+    parted = split_into_branches(found)
     assert sorted(point for branch in parted for point in branch) == sorted(found)
     names = [("epsilon", "schedule", "switch"), ("epsilon", "schedule"), ("epsilon", "schedule", "a", "b")]
-    assert [tuple(values(branch)) for branch in parted] == names
+    assert [tuple(collect_values(branch)) for branch in parted] == names
     for branch in parted:
-        assert len(branch) == prod(len(own) for own in values(branch).values())
-    assert values(found) == {name: list(own) for name, own in grid.items()}
-    assert branches([]) == []
+        assert len(branch) == prod(len(own) for own in collect_values(branch).values())
+    assert collect_values(found) == {name: list(own) for name, own in grid.items()}
+    assert split_into_branches([]) == []

@@ -10,7 +10,7 @@ from study.tracking import Tracking
 from tests.study.mirrors import PLAN
 from tests.wandb_server import Server
 from trainables.utils.files import write_json
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,6 @@ def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name, value in server.environment().items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "study"
-    write_json(folder / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
+    write_json(folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     yield Tracking(mode="online", project=tmp_path.name, folder=folder)
     server.heal()

@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from study.config.loader import Study
-from study.config.study_type import study_type
+from study.config.study_class import get_study_class
 from study.records import run_record as record
-from study.records.run_store import Ledger
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Configuration, Errand, Resolved
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest
 from trainables.specs.base import Environment
 
 Labels = dict[str, Any]
 Metric = Callable[[Labels], float | None]
 SEEDS = (1, 2)
 TRIALS = {"LS": 3, "WSLS": 2, "T-LS": 5, "T-WSLS": 3}
-RESOLVED = Resolved(
+RESOLVED = ResolvedInputs(
     fingerprint="fingerprint",
     model_digest="sha256:0",
     model_path=Path("/nowhere"),
     environment=Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1"),
 )
-STUDY = study_type().model_validate(
+STUDY = get_study_class().model_validate(
     {
         "name": "small",
         "seeds": SEEDS,
@@ -45,8 +45,8 @@ def quality(labels: Labels) -> float:
     return hashlib.sha256(name.encode()).digest()[0] % 11 / 10
 
 
-def campaign(folder: Path, study: Study = STUDY) -> Campaign:
-    return Campaign(study, RESOLVED, Ledger(folder), "plan-hash")
+def campaign(folder: Path, study: Study = STUDY) -> StudyScheduler:
+    return StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash")
 
 
 @contextmanager
@@ -56,51 +56,51 @@ def empty_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def record_end(folder: Path, errand: Errand, metric: Metric) -> None:
+def record_end(folder: Path, errand: TrialRequest, metric: Metric) -> None:
     """What a trial would record, `metric` being None where it fails."""
     value = metric(errand.labels)
     summary = {"error": "boom"} if value is None else {f"{errand.split}/R10@1": value}
-    run_id, state = errand.job.specification.id, "failed" if value is None else "finished"
-    record.write(folder, errand.split, {"id": run_id, "state": state, "summary": summary}, None)
+    run_id, state = errand.trial.specification.id, "failed" if value is None else "finished"
+    record.write_run_record(folder, errand.split, {"id": run_id, "state": state, "summary": summary}, None)
 
 
 def drive(
-    campaign: Campaign,
+    campaign: StudyScheduler,
     metric: Metric = quality,
     order: random.Random | None = None,
     concurrent: int = 3,
     stop_after: int | None = None,
-    watch: Callable[[list[Errand]], None] = lambda _: None,
-) -> list[Errand]:
+    watch: Callable[[list[TrialRequest]], None] = lambda _: None,
+) -> list[TrialRequest]:
     """Runs a campaign as Tune would, errands ending in a random order; returns them in the order they started."""
     order, started, running = order or random.Random(0), [], []
-    while not campaign.finished and (stop_after is None or len(started) < stop_after):
-        while len(running) < concurrent and (errand := campaign.next()) is not None:
+    while not campaign.is_finished and (stop_after is None or len(started) < stop_after):
+        while len(running) < concurrent and (errand := campaign.pop_request()) is not None:
             started.append(errand)
             running.append(errand)
         watch(running)
         assert running, "nothing runs, nothing can start, and the study is not finished"
         ended = running.pop(order.randrange(len(running)))
         record_end(campaign.folder, ended, metric)
-        campaign.done(ended)
+        campaign.mark_ended(ended)
     return started
 
 
-def names(errands: list[Errand]) -> list[tuple[str, str]]:
-    return sorted((errand.job.specification.id, errand.job.action) for errand in errands)
+def names(errands: list[TrialRequest]) -> list[tuple[str, str]]:
+    return sorted((errand.trial.specification.id, errand.trial.action) for errand in errands)
 
 
-def decisions(campaign: Campaign) -> list[tuple[str, str]]:
+def decisions(campaign: StudyScheduler) -> list[tuple[str, str]]:
     """Configurations by system, in the order of proposal within each."""
     found = [(item.name, item.id) for item in campaign.configurations]
     return sorted(found, key=lambda pair: pair[0])
 
 
-def by_hand(campaign: Campaign, metric: Metric = quality) -> dict[str, Configuration]:
+def by_hand(campaign: StudyScheduler, metric: Metric = quality) -> dict[str, Configuration]:
     """The oracle: of each system the complete configuration with the best mean, the first of several."""
     best: dict[str, tuple[float, Configuration]] = {}
     for item in campaign.configurations:
-        values = [metric(campaign.labels(item, run)) for run in item.runs]
+        values = [metric(campaign.make_labels(item, run)) for run in item.runs]
         if None in values:
             continue
         mean = sum(values) / len(values)  # type: ignore[arg-type]

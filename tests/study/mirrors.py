@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.readers.wandb_offline import PROVENANCE
 from study.records import run_record as record
-from study.tracking import Scribe, Tracking
+from study.tracking import Tracking, WandbLogger
 from tests.wandb_server import ServerRun
 
 LABELS: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2} | {
@@ -27,29 +27,29 @@ def recorded(folder: Path, split: record.Split, state: str = "finished", run_id:
     history = {"history": CURVE if state == "finished" else []} if split == "dev" else {}
     row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
     scores = pd.DataFrame([row]) if state == "finished" else None
-    record.write(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
+    record.write_run_record(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 
-def scribed(tracking: Tracking, *evaluations: tuple[str, record.Split]) -> Scribe:
+def scribed(tracking: Tracking, *evaluations: tuple[str, record.Split]) -> WandbLogger:
     """A scribe that has written these evaluations, as far as it could."""
-    scribe = Scribe(tracking, print)
+    scribe = WandbLogger(tracking, print)
     for run_id, split in evaluations:
-        scribe.evaluation(run_id, split)
-    scribe.settle()
+        scribe.log_evaluation(run_id, split)
+    scribe.flush()
     scribe.close()
     return scribe
 
 
 def whole(run: ServerRun, folder: Path, splits: tuple[record.Split, ...] = SPLITS) -> None:
     """Asserts that the server has exactly what the records say."""
-    entries = [entry for split in splits if (entry := record.read(folder, run.id, split))]
+    entries = [entry for split in splits if (entry := record.read_run_record(folder, run.id, split))]
     assert run.state == ("failed" if entries[-1]["state"] == "failed" else "finished")
-    assert run.history == record.history(folder, run.id)
+    assert run.history == record.read_history(folder, run.id)
     assert run.steps == list(range(len(run.history)))
     wanted = {key: value for entry in entries for key, value in entry["summary"].items()}
     assert {key: run.summary.get(key) for key in wanted} == wanted
     assert run.config == entries[0]["config"] | {key: entries[0][key] for key in PROVENANCE if key in entries[0]}
-    files = {f"scores-{split}-{run.id}": record.scores_file(folder, run.id, split) for split in splits}
+    files = {f"scores-{split}-{run.id}": record.get_scores_path(folder, run.id, split) for split in splits}
     expected = {name: {"scores.parquet": path.read_bytes()} for name, path in files.items() if path.is_file()}
     assert run.artifacts == expected
     assert set(run.versions.values()) <= {1}

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from study.config.schema import Study
-from study.config.study_type import study_type
-from study.execution.trainable import Trial
+from study.config.study_class import get_study_class
+from study.execution.trainable import StudyTrainable
 from study.records import run_record as record
-from study.records.run_store import Ledger
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Configuration, Resolved
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import Configuration, ResolvedInputs
 from study.tracking import Tracking
-from study.workflows.cleanup import Budget
+from study.workflows.cleanup import CheckpointEvictor
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
 from trainables.models import pretrained as weights
 from trainables.specs import environment
@@ -37,52 +37,54 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
         "output": {"folder": str(place)},
         **changes,
     }
-    return study_type().model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
+    return get_study_class().model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
 
 
-def campaign(world: World, made: Study) -> Campaign:
+def campaign(world: World, made: Study) -> StudyScheduler:
     """Its campaign."""
-    digest, there = weights.files_digest(world.bert), environment.current()
-    resolved = Resolved(world.prepared.fingerprint, digest, world.bert, there, world.prepared.domains)
-    return Campaign(made, resolved, Ledger(made.folder), "plan-hash")
+    digest, there = weights.hash_model_files(world.bert), environment.detect_environment()
+    resolved = ResolvedInputs(world.prepared.fingerprint, digest, world.bert, there, world.prepared.domains)
+    return StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
 
 
-def conduct(begun: Campaign, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
+def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
     """Runs a campaign's errands in one process, in the campaign's order or in one drawn; returns what was said."""
     tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
     said: list[str] = []
-    budget, started, running = Budget(begun, said.append), 0, []
-    while not begun.finished and (stop_after is None or started < stop_after):
-        while len(running) < (3 if order else 1) and (errand := begun.next()) is not None:
+    budget, started, running = CheckpointEvictor(begun, said.append), 0, []
+    while not begun.is_finished and (stop_after is None or started < stop_after):
+        while len(running) < (3 if order else 1) and (errand := begun.pop_request()) is not None:
             running.append(errand)
         errand = running.pop(order.randrange(len(running)) if order else 0)
         started += 1
         labels, job = errand.labels, errand.job.model_dump_json()
-        trial = Trial(config={"job": job, "labels": json.dumps(labels), "tracking": tracking.model_dump_json()})
+        trial = StudyTrainable(
+            config={"job": job, "labels": json.dumps(labels), "tracking": tracking.model_dump_json()}
+        )
         while not trial.step()["done"]:
             pass
-        begun.done(errand)
-        budget.after(errand)
-    budget.keep()
+        begun.mark_ended(errand)
+        budget.on_trial_end(errand)
+    budget.evict_unneeded()
     return said
 
 
-def table(begun: Campaign) -> dict[str, Any]:
+def table(begun: StudyScheduler) -> dict[str, Any]:
     """What a study found: of every run its weights and metric, of the chosen their test metric."""
     found = {}
     for item in begun.configurations:
         for run in item.runs:
             for split in ("dev", "test"):
-                entry = record.read(begun.folder, run.id, split)  # type: ignore[arg-type]
+                entry = record.read_run_record(begun.folder, run.id, split)  # type: ignore[arg-type]
                 if entry is not None:
                     summary = entry["summary"]
                     found[item.name, run.id, split] = (summary.get("weights"), summary.get(f"{split}/R5@1"))
     return found
 
 
-def totals(begun: Campaign, configurations: list[Configuration] | None = None) -> tuple[int, int]:
+def totals(begun: StudyScheduler, configurations: list[Configuration] | None = None) -> tuple[int, int]:
     """Instances trained, and instances that would have been without sharing."""
     runs = [run for item in configurations or begun.configurations for run in item.runs]
-    summaries = [entry["summary"] for run in runs if (entry := record.read(begun.folder, run.id))]
+    summaries = [entry["summary"] for run in runs if (entry := record.read_run_record(begun.folder, run.id))]
     trained = sum(summary["instances_trained"] for summary in summaries)
     return trained, trained + sum(summary["instances_reused"] for summary in summaries)

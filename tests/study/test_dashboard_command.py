@@ -14,9 +14,9 @@ from wandb.errors import AuthenticationError
 from wandb.proto.wandb_api_pb2 import ApiErrorResponse
 from wandb.sdk.lib.service.service_connection import WandbApiFailedError
 
-from study.config.loader import load
+from study.config.loader import load_study
 from study.dashboard import main
-from study.wandb_workspace.workspace import as_json, save, workspace
+from study.wandb_workspace.workspace import as_json, build_workspace, save_workspace
 from tests.study.command import environment
 from trainables.utils.errors import UserError
 
@@ -119,22 +119,22 @@ def server(monkeypatch: pytest.MonkeyPatch) -> _Server:
 
 
 def test_saved_again_it_replaces_what_was_saved_before(server: _Server) -> None:
-    first = save(load("quick"))
-    again = save(load("quick", ['variants=["BERT", "LS"]']))
+    first = save_workspace(load_study("quick"))
+    again = save_workspace(load_study("quick", ['variants=["BERT", "LS"]']))
     assert first == again
     assert first.startswith("http://127.0.0.1/team/quick?nw=")
     (view,) = server.views.values()
     assert "T-WSLS" not in view["spec"]
-    assert save(load("quick", ["name=other", "tracking.project=quick"])) != first
+    assert save_workspace(load_study("quick", ["name=other", "tracking.project=quick"])) != first
     assert len(server.views) == 2
 
 
 def test_what_is_saved_is_what_the_json_says(server: _Server) -> None:
-    url = save(load("quick"), "team")
+    url = save_workspace(load_study("quick"), "team")
     (view,) = server.views.values()
-    assert json.loads(view["spec"]) == as_json(workspace(load("quick"), "team"))["spec"]
+    assert json.loads(view["spec"]) == as_json(build_workspace(load_study("quick"), "team"))["spec"]
     loaded = as_json(ws.Workspace.from_url(url))
-    assert loaded == as_json(workspace(load("quick"), "team")) | {"id": view["id"]}
+    assert loaded == as_json(build_workspace(load_study("quick"), "team")) | {"id": view["id"]}
 
 
 @pytest.mark.parametrize(("status", "expected"), [(401, UserError), (403, UserError), (0, AuthenticationError)])
@@ -147,10 +147,10 @@ def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(
 
     monkeypatch.setattr(wandb, "Api", refuse)
     with pytest.raises(expected, match="not verified"):
-        save(load("quick"))
+        save_workspace(load_study("quick"))
 
 
 def test_a_project_that_is_not_there_is_a_mistake(server: _Server) -> None:
     with pytest.raises(UserError, match="W&B project someone/quick: not found; expected a project that runs"):
-        save(load("quick"), "someone")
+        save_workspace(load_study("quick"), "someone")
     assert not server.views

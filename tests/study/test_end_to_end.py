@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from study.config.loader import load
-from study.plan.shared_training import shared, unshared
+from study.config.loader import load_study
+from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from tests.study.command import SMALL, comparisons, environment, records, run, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,12 +45,12 @@ def test_two_stage_runs_start_from_the_constant_runs_checkpoints(finished_study)
 
 def test_no_more_is_trained_than_was_planned(finished_study):
     place, printed = finished_study
-    study = load("quick", [*SMALL, f"cache.folder={place / 'cache'}"])
+    study = load_study("quick", [*SMALL, f"cache.folder={place / 'cache'}"])
     found = re.search(r"([\d,]+) instances were trained, ([\d,]+) \(\d+ %\) were shared", printed)
     assert found
     trained, reused = (int(number.replace(",", "")) for number in found.groups())
-    assert shared(study).low <= trained <= shared(study).high
-    assert trained + reused == unshared(study).high
+    assert bound_instances_with_sharing(study).low <= trained <= bound_instances_with_sharing(study).high
+    assert trained + reused == bound_instances_without_sharing(study).high
 
 
 def test_again_trains_nothing_and_prints_the_same_table(finished_study):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from study.sync import main as sync
-from study.tracking import Scribe, Tracking
-from study.tracking.payload import project_of
+from study.tracking import Tracking, WandbLogger
+from study.tracking.payload import read_project
 from tests.study.mirrors import PLAN, SPLITS, recorded
 from tests.wandb_server import Server
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 pytestmark = pytest.mark.slow
 
@@ -42,12 +42,12 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
     ours, theirs = (f"{tracking.project[:30]}-{how}" for how in ("ours", "wandb"))
     offline = tracking.model_copy(update={"mode": "offline", "project": theirs})
     for made in (offline, tracking):
-        scribe = Scribe(made, print)
-        scribe.document("plan")
-        scribe.document("queries")
+        scribe = WandbLogger(made, print)
+        scribe.log_document("plan")
+        scribe.log_document("queries")
         for run_id, split in evaluations:
-            scribe.evaluation(run_id, split)
-        assert scribe.settle(), scribe.reason
+            scribe.log_evaluation(run_id, split)
+        assert scribe.flush(), scribe.failure_reason
         scribe.close()
 
     def same(project: str) -> bool:
@@ -58,14 +58,14 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
             getattr(run, name) == getattr(expected[key], name) for key, run in found.items() for name in about
         )
 
-    shown = server.runs(tracking.project)[f"queries-{digest(PLAN)}"]
+    shown = server.runs(tracking.project)[f"queries-{hash_json(PLAN)}"]
     assert shown.artifacts == {shown.id: {"queries.parquet": (tracking.folder / "queries.parquet").read_bytes()}}
 
     for expected in ("7 evaluations of them new", "0 evaluations of them new"):
         assert sync([str(tracking.folder), "--project", ours]) == 0
         assert expected in capsys.readouterr().out
         assert same(ours)
-    assert project_of(tracking.folder) == (tracking.project, None)
+    assert read_project(tracking.folder) == (tracking.project, None)
     assert "No runs to sync" in command(tracking, "sync", "wandb")
     for synced in (tracking.folder / "wandb").glob("offline-run-*/*.synced"):
         synced.unlink()

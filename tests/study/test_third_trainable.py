@@ -15,20 +15,20 @@ import pytest
 import yaml
 from ray.tune.experiment import Trial
 
-import search_spaces.kind
+import search_spaces.registry
 from analysis.export import wandb_summary as findings
 from analysis.readers.results import read_records
-from analysis.readers.source import load as load_results
-from analysis.rendering.cells import table_cells
-from analysis.tables.main import analyse
-from study.config.loader import load
+from analysis.readers.source import load_results as load_results
+from analysis.rendering.cells import format_main_table
+from analysis.tables.main import build_report_data
+from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution import tuner as execute
 from study.records import run_record as record
-from study.wandb_sweeps.export import Source, export
-from study.wandb_workspace.workspace import as_json, workspace
-from study.workflows.dry_run import preview
-from study.workflows.run_study import conduct
+from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_workspace.workspace import as_json, build_workspace
+from study.workflows.dry_run import build_preview
+from study.workflows.run_study import run_study
 from tests.study.command import comparisons, records, table
 from tests.study.dashboards import missing
 from trainables.utils.errors import UserError
@@ -84,9 +84,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
             patch.delenv(name)
         paths = [str(ROOT / "tests" / "toy" / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        patch.setitem(search_spaces.kind.KINDS, *LINE)
+        patch.setitem(search_spaces.registry.KINDS, *LINE)
         places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
-        study, trials = load(str(place / "points.toml"), places), list[int]()
+        study, trials = load_study(str(place / "points.toml"), places), list[int]()
         forget = execute._forget_ended
 
         def counted(tune_controller: Any) -> None:
@@ -94,14 +94,14 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
             trials.append(sum(isinstance(found, Trial) for found in gc.get_objects()))
 
         patch.setattr(execute, "_forget_ended", counted)
-        conduct(study, time.monotonic())
+        run_study(study, time.monotonic())
         yield Done(study, place, place / "points.toml", trials)
 
 
 def entries(done: Done) -> list[dict[str, Any]]:
     """All records, training and test."""
     runs = [path.name for path in (done.study.folder / "runs").iterdir()]
-    found = [record.read(done.study.folder, run, split) for run in runs for split in record.SPLITS]
+    found = [record.read_run_record(done.study.folder, run, split) for run in runs for split in record.SPLITS]
     return [entry for entry in found if entry is not None]
 
 
@@ -133,7 +133,7 @@ def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:
 
 
 def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
-    header, rows = table_cells(analyse(read_records(done.study.folder)).table)
+    header, rows = format_main_table(build_report_data(read_records(done.study.folder)).table)
     assert header[:4] == ["system", "softness", "switch", "further settings"]
     told = {row[0]: row[1:4] for row in rows}
     assert told["FEATURE"] == ["-", "-", "-"]
@@ -146,18 +146,18 @@ def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done: Done, t
     shutil.copytree(done.study.folder / "wandb", tmp_path / "elsewhere" / "wandb")
     offline, recorded = load_results(tmp_path / "elsewhere"), read_records(done.study.folder)
     assert offline == recorded
-    assert analyse(offline).comparisons == analyse(recorded).comparisons
+    assert build_report_data(offline).comparisons == build_report_data(recorded).comparisons
 
 
 def test_again_trains_nothing(done: Done) -> None:
     before, found = records(done.place), table(done.place)
-    conduct(done.study, time.monotonic())
+    run_study(done.study, time.monotonic())
     assert records(done.place) == before
     assert table(done.place) == found
 
 
 def test_its_plan_is_shown(done: Done) -> None:
-    found = preview(done.study)
+    found = build_preview(done.study)
     rows = {row["system"]: row["runs"] for row in found["systems"]}
     assert rows == {"FEATURE order": 1, "untrained": 4, "HARD": 8, "SOFT": 8, "T-SOFT": 8}
     assert found["queries"] == {"train": 40, "dev": 40, "test": 40}
@@ -166,7 +166,7 @@ def test_its_plan_is_shown(done: Done) -> None:
 
 
 def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
-    paths = export(done.study, Source(str(done.file), ()), tmp_path)
+    paths = export_sweeps(done.study, StudyReference(str(done.file), ()), tmp_path)
     sweeps = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in paths}
     assert {*sweeps} == {"hard.yaml", "soft.yaml", "t-soft.yaml"}
     assert sweeps["soft.yaml"]["parameters"] == {
@@ -188,18 +188,18 @@ def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
 )
 def test_a_mistake_is_one_line(done: Done, override: str, told: str) -> None:
     with pytest.raises(UserError, match=told) as raised:
-        load(str(done.file), [override])
+        load_study(str(done.file), [override])
     assert "\n" not in str(raised.value)
 
 
 def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Done) -> None:
-    view = as_json(workspace(done.study))
+    view = as_json(build_workspace(done.study))
     assert "R10@1 against softness" in json.dumps(view)
     assert "epsilon" not in json.dumps(view)
-    found, kept = findings.findings(analyse(read_records(done.study.folder))), entries(done)
+    found, kept = findings.build_wandb_summary(build_report_data(read_records(done.study.folder))), entries(done)
     runs = {entry["id"] for entry in kept}
     logged = {
-        "history": {key for run in runs for row in record.history(done.study.folder, run) for key in row},
+        "history": {key for run in runs for row in record.read_history(done.study.folder, run) for key in row},
         "summary": {key for entry in kept for key in entry["summary"]} | found.keys() | {"error"},
         "config": {key for entry in kept for key in entry["config"]},
     }

@@ -5,60 +5,60 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.registry import Disagreement, Kind, Sections
+from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.settings import (
-    Above0,
     AnalysisSettings,
+    BaseHyperparameters,
+    PositiveNumber,
     SearchSettings,
     Shares,
-    Values,
-    described,
-    increasing,
+    check_increasing,
+    expect,
 )
 from tests.toy.trainable import ToySmoothing, ToySpecification, ToyTask, ToyTraining
 from trainables.smoothing.schedules import Variant
-from trainables.specs.base import CommonModel
+from trainables.specs.base import BaseModelSettings
 
 
-class ToySearch(SearchSettings):
+class ToySearchSettings(SearchSettings):
     """What is searched of it."""
 
-    strengths: ClassVar[tuple[str, ...]] = ("softness",)
-    optimised: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "ridge")
+    smoothing_params: ClassVar[tuple[str, ...]] = ("softness",)
+    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "ridge")
 
     softness: Shares = (0.1, 0.2, 0.4)
     ridge: Annotated[
-        tuple[Above0, ...],
-        AfterValidator(increasing),
-        described("a list of increasing numbers above 0, e.g. [0.01, 0.1]"),
+        tuple[PositiveNumber, ...],
+        AfterValidator(check_increasing),
+        expect("a list of increasing numbers above 0, e.g. [0.01, 0.1]"),
     ] = ()
 
 
-class ToyValues(Values):
+class ToyHyperparameters(BaseHyperparameters):
     """Its hyperparameters."""
 
     softness: Annotated[float, Field(gt=0, le=1)] | None = None
-    ridge: Above0 | None = None
+    ridge: PositiveNumber | None = None
 
 
-def _misfits(training: ToyTraining, task: Any) -> Iterator[Disagreement]:
+def _check_training(training: ToyTraining, task: Any) -> Iterator[ConfigError]:
     if training.checkpoint != "last":
         yield "training.checkpoint", training.checkpoint, "last: no other weights are kept", ()
 
 
-KIND = Kind(
+STUDY_TYPE = StudyType(
     specification=ToySpecification,
     smoothing=ToySmoothing,
-    sections=Sections(ToyTask, CommonModel, ToyTraining, ToySearch, AnalysisSettings),
-    values=ToyValues,
+    sections=ConfigSections(ToyTask, BaseModelSettings, ToyTraining, ToySearchSettings, AnalysisSettings),
+    hyperparameter_schema=ToyHyperparameters,
     variants={
         "HARD": Variant("none", "constant"),
         "SOFT": Variant("share", "constant"),
         "T-SOFT": Variant("share", "two_stage"),
     },
-    proposals={"HARD": 2, "SOFT": 2, "T-SOFT": 2},
-    untuned={"softness": 0.2},
-    orders={"FEATURE": "feature"},
+    default_n_configurations={"HARD": 2, "SOFT": 2, "T-SOFT": 2},
+    defaults={"softness": 0.2},
+    reference_rankings={"FEATURE": "feature"},
     comparisons=(("T-SOFT", "SOFT"),),
-    misfits=_misfits,
+    check_training=_check_training,
 )

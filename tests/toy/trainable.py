@@ -14,41 +14,41 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from trainables.specs.base import CommonModel, CommonTask, CommonTraining, Smoothing, Specification
-from trainables.specs.plugin import Parts, Running, Trainable
+from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
+from trainables.specs.plugin import ActiveRun, PrecomputeProgress, TrainablePlugin
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
-from trainables.utils.random import generator
-from trainables.utils.settings import Positive, Share
+from trainables.utils.hashing import hash_json
+from trainables.utils.random import make_generator
+from trainables.utils.settings import PositiveInt, Proportion
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainables.specs.job import Job, Outcome
-    from trainables.specs.stages import Stage
+    from trainables.specs.checkpoints import Checkpoint
+    from trainables.specs.trial import TrialResult, TrialSpec
 
 SPLITS = ("train", "dev", "test")
 
 
-class ToyTask(CommonTask):
+class ToyTask(BaseTaskSettings):
     """Queries with one relevant candidate each: the first along a hidden direction, but for noise."""
 
     name: Literal["points"] = "points"
-    queries: Positive = 40
+    queries: PositiveInt = 40
     """Of each split."""
     candidates: Annotated[int, Field(ge=2)] = 10
-    features: Positive = 4
+    features: PositiveInt = 4
     noise: Annotated[float, Field(ge=0)] = 0.5
     """Standard deviation of what is added before one is called relevant."""
-    wrong: Share = 0.2
+    wrong: Proportion = 0.2
     """Share of the training queries in which a candidate at random is called relevant."""
 
-    def per_unit(self, split: str) -> int:
+    def scores_per_query(self, split: str) -> int:
         """One a candidate."""
         return self.candidates
 
 
-class ToyTraining(CommonTraining):
+class ToyTraining(BaseTrainingSettings):
     """Stochastic gradient descent. An instance is a query with its candidates."""
 
     instances: Annotated[int, Field(ge=0)] = 160
@@ -58,20 +58,20 @@ class ToyTraining(CommonTraining):
     """Weight of the squared norm in the loss."""
 
 
-class ToySmoothing(Smoothing):
+class ToySmoothing(BaseSmoothing):
     """Targets that are moved towards the share of relevant candidates."""
 
     distribution: Literal["none", "share"] = "none"
-    softness: Share = 0.0
+    softness: Proportion = 0.0
     """How far; a schedule moves it over training."""
 
     @property
-    def amount(self) -> float:
+    def initial_strength(self) -> float:
         """Softness."""
         return self.softness
 
 
-class ToySpecification(Specification):
+class ToySpecification(RunSpec):
     """One run."""
 
     trainable: ClassVar[str] = "tests.toy.trainable"
@@ -79,12 +79,12 @@ class ToySpecification(Specification):
     system: Literal["toy", "feature"] = "toy"
     """feature: candidates in the order of their first number, which nobody trains."""
     task: ToyTask
-    model: CommonModel | None = None
+    model: BaseModelSettings | None = None
     training: ToyTraining | None = None
     variant: ToySmoothing = ToySmoothing()
 
 
-TRAINABLE = Trainable(ToySpecification, runs_module=__name__, data_module=__name__)
+TRAINABLE = TrainablePlugin(ToySpecification, training_module=__name__, data_module=__name__)
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,17 @@ class Points:
     @property
     def fingerprint(self) -> str:
         """The settings say everything."""
-        return digest(["toy", self.settings.model_dump(mode="json")])
+        return hash_json(["toy", self.settings.model_dump(mode="json")])
 
-    def meta(self) -> dict[str, Any]:
+    def read_metadata(self) -> dict[str, Any]:
         """Counts."""
         splits = {split: {"queries": self.settings.queries} for split in SPLITS}
         return {"fingerprint": self.fingerprint, "settings": self.settings.model_dump(), "splits": splits}
 
     def drawn(self, split: str) -> tuple[np.ndarray, np.ndarray]:
         """(queries, candidates, features), and (queries, candidates) 1 or 0."""
-        settings, draw = self.settings, generator(0, f"toy/{split}", 0)
-        direction = generator(0, "toy", 0).normal(size=settings.features)
+        settings, draw = self.settings, make_generator(0, f"toy/{split}", 0)
+        direction = make_generator(0, "toy", 0).normal(size=settings.features)
         points = draw.normal(size=(settings.queries, settings.candidates, settings.features))
         first = (points @ direction + draw.normal(scale=settings.noise, size=points.shape[:2])).argmax(axis=1)
         if split == "train":
@@ -116,33 +116,33 @@ class Points:
         return points, (np.arange(settings.candidates) == first[:, None]).astype(np.int64)
 
 
-def prepare(task: ToyTask, cache: Path, progress: Callable[[str], None]) -> Points:
+def prepare_data(task: ToyTask, cache: Path, progress: Callable[[str], None]) -> Points:
     """The data; nothing of it has to be made."""
     return Points(task.model_copy(update={"path": None}))
 
 
-def find(task: ToyTask, cache: Path) -> Points | None:
+def find_prepared_data(task: ToyTask, cache: Path) -> Points | None:
     """The same: it is always there."""
-    return prepare(task, cache, lambda line: None)
+    return prepare_data(task, cache, lambda line: None)
 
 
-def check(study: Any, prepared: Points) -> None:
+def check_data(study: Any, prepared: Points) -> None:
     """UserError where a batch would hold a query twice."""
     if study.training.batch_size > prepared.settings.queries:
         raise UserError("training.batch_size", study.training.batch_size, f"at most {prepared.settings.queries}")
 
 
-def described(prepared: Points) -> dict[str, Any]:
+def describe_data(prepared: Points) -> dict[str, Any]:
     """For a report."""
-    return {key: prepared.meta()[key] for key in ("fingerprint", "splits")}
+    return {key: prepared.read_metadata()[key] for key in ("fingerprint", "splits")}
 
 
-def summary(study: Any, prepared: Points) -> Iterator[str]:
+def summarize_data(study: Any, prepared: Points) -> Iterator[str]:
     """For people."""
     yield f"task {study.task.name}, {prepared.settings.queries} queries a split"
 
 
-def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
+def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
     """Nothing is known of the queries."""
     import pandas as pd
 
@@ -150,17 +150,17 @@ def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["split", "query_id"])
 
 
-def groundwork(job: "Job", waited: Callable[[], None]) -> Iterator[Parts]:
+def precompute(job: "TrialSpec", on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
     """Runs share nothing that has to be computed first."""
     return iter(())
 
 
-def begin(job: "Job", waited: Callable[[], None]) -> Running:
+def start_run(job: "TrialSpec", on_wait: Callable[[], None]) -> ActiveRun:
     """Takes up a run."""
-    return _Run(job, waited)
+    return _Run(job, on_wait)
 
 
-def scored(job: "Job", split: str) -> "pd.DataFrame":
+def load_scored_pairs(job: "TrialSpec", split: str) -> "pd.DataFrame":
     """query_id, document_id, relevant."""
     import pandas as pd
 
@@ -170,7 +170,7 @@ def scored(job: "Job", split: str) -> "pd.DataFrame":
     return pd.DataFrame({"query_id": queries, "document_id": documents, "relevant": relevant.ravel()})
 
 
-def measured(job: "Job", scores: np.ndarray, frame: "pd.DataFrame") -> dict[str, float]:
+def compute_extra_metrics(job: "TrialSpec", scores: np.ndarray, frame: "pd.DataFrame") -> dict[str, float]:
     """Nothing beside the study's metric."""
     return {}
 
@@ -180,37 +180,40 @@ class _Scorer:
 
     def __init__(self, specification: ToySpecification, metric: str) -> None:
         self.specification, self.metric, self.data = specification, metric, Points(specification.task)
-        self.seen, self.history = 0, list[dict[str, float]]()
-        self.weights = generator(specification.seed, "toy/start", 0).normal(size=specification.task.features)
+        self.instances_seen, self.history = 0, list[dict[str, float]]()
+        self.weights = make_generator(specification.seed, "toy/start", 0).normal(size=specification.task.features)
 
     def train(self, until: int, after_step: Callable[[], None]) -> None:
         """Trains from the instances seen to `until`."""
-        from trainables.specs.stages import run_segments
+        from trainables.specs.checkpoints import get_run_segments
 
         settings, (points, relevant) = self.specification.training, self.data.drawn("train")
-        for part in run_segments(self.specification):
-            while part.start <= self.seen < min(until, part.stop):
-                softness = part.smoothing.strength(self.seen, settings.instances, settings.batch_size)
+        for part in get_run_segments(self.specification):
+            while part.start <= self.instances_seen < min(until, part.stop):
+                softness = part.smoothing.compute_strength(self.instances_seen, settings.instances, settings.batch_size)
                 self._step(settings, softness, points, relevant)
-                if self.seen < until:
+                if self.instances_seen < until:
                     after_step()
 
     def _step(self, settings: ToyTraining, softness: float, points: np.ndarray, relevant: np.ndarray) -> None:
-        began, before = time.perf_counter(), self.seen
-        draw = generator(self.specification.seed, "toy/batch", self.seen // settings.batch_size)
+        began, before = time.perf_counter(), self.instances_seen
+        draw = make_generator(self.specification.seed, "toy/batch", self.instances_seen // settings.batch_size)
         rows = draw.choice(len(points), settings.batch_size, replace=False)
         target = (1 - softness) * relevant[rows] + softness / relevant.shape[1]
         logits = points[rows] @ self.weights
         error = 1 / (1 + np.exp(-logits)) - target
         gradient = (error[..., None] * points[rows]).mean(axis=(0, 1)) + 2 * settings.ridge * self.weights
         self.weights = self.weights - settings.learning_rate * gradient
-        self.seen += settings.batch_size
+        self.instances_seen += settings.batch_size
         row = {"train/loss": float(np.mean(np.logaddexp(0, logits) - target * logits)), "train/softness": softness}
-        self.history.append({"instances": self.seen, **row, "train/learning_rate": settings.learning_rate})
-        if self.seen * settings.evaluations // settings.instances > before * settings.evaluations // settings.instances:
+        self.history.append({"instances": self.instances_seen, **row, "train/learning_rate": settings.learning_rate})
+        if (
+            self.instances_seen * settings.evaluations // settings.instances
+            > before * settings.evaluations // settings.instances
+        ):
             speed = round(settings.batch_size / (time.perf_counter() - began), 1)
             found = {f"dev/{self.metric}": self.judged("dev"), "train/instances_per_second": speed}
-            self.history.append({"instances": self.seen, **found})
+            self.history.append({"instances": self.instances_seen, **found})
 
     def scores(self, split: str) -> np.ndarray:
         """(queries x candidates,) logits, or the first feature of all."""
@@ -219,76 +222,76 @@ class _Scorer:
 
     def judged(self, split: str) -> float:
         """The metric on a split."""
-        from trainables.metrics import measure
+        from trainables.metrics import get_measure
 
         relevant = self.data.drawn(split)[1]
-        return measure(self.metric).overall(self.scores(split), relevant.ravel(), np.full(*relevant.shape))
+        return get_measure(self.metric).compute_overall(self.scores(split), relevant.ravel(), np.full(*relevant.shape))
 
-    def stage(self, final: bool) -> "Stage":
+    def make_checkpoint(self, final: bool) -> "Checkpoint":
         """The state to remember."""
         import torch
 
-        from trainables.specs.stages import Stage
+        from trainables.specs.checkpoints import Checkpoint
 
-        return Stage(self.seen, {"weights": torch.from_numpy(self.weights.copy())}, list(self.history))
+        return Checkpoint(self.instances_seen, {"weights": torch.from_numpy(self.weights.copy())}, list(self.history))
 
-    def restore(self, stage: "Stage") -> None:
+    def restore(self, checkpoint: "Checkpoint") -> None:
         """Takes up a remembered state."""
-        self.seen, self.history = stage.instances, list(stage.history)
-        self.weights = stage.tensors["weights"].numpy().copy()
+        self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
+        self.weights = checkpoint.tensors["weights"].numpy().copy()
 
-    def conclude(self) -> None:
+    def load_best_weights(self) -> None:
         """It ends with its last weights."""
 
 
 class _Run:
     """A run in progress; what `trainables.specs.plugin.Running` asks for."""
 
-    def __init__(self, job: "Job", waited: Callable[[], None]) -> None:
-        from trainables.training.resume import Chain
+    def __init__(self, job: "TrialSpec", on_wait: Callable[[], None]) -> None:
+        from trainables.training.resume import ResumableTraining
 
         self._job, self._started = job, time.monotonic()
         self._scorer = _Scorer(job.specification, job.metric)
-        self._chain = Chain(job, self._scorer, waited) if job.specification.training else None
-        self._work = self._stretches()
+        self._chain = ResumableTraining(job, self._scorer, on_wait) if job.specification.training else None
+        self._work = self._train_and_evaluate()
 
     @property
-    def seen(self) -> int:
-        return self._scorer.seen
+    def instances_seen(self) -> int:
+        return self._scorer.instances_seen
 
     @property
     def history(self) -> list[dict[str, float]]:
         return self._scorer.history
 
-    def advance(self) -> "Outcome | None":
+    def advance(self) -> "TrialResult | None":
         return next(self._work)
 
     def close(self) -> None:
         self._work.close()
 
-    def _stretches(self) -> Iterator["Outcome | None"]:
-        while self._chain and not self._chain.done:
-            with self._chain.stretch() as stop:
-                self._scorer.train(stop, self._chain.stepped)
+    def _train_and_evaluate(self) -> Iterator["TrialResult | None"]:
+        while self._chain and not self._chain.is_finished:
+            with self._chain.lease_to_next_checkpoint() as stop:
+                self._scorer.train(stop, self._chain.on_step_end)
             yield None
-        yield self._outcome()
+        yield self._make_result()
 
-    def _outcome(self) -> "Outcome":
-        from trainables.specs.job import Outcome
+    def _make_result(self) -> "TrialResult":
+        from trainables.specs.trial import TrialResult
 
         split, chain, scorer = "dev" if self._job.action == "train" else "test", self._chain, self._scorer
-        trained, reused = (chain.trained, chain.instances_reused) if chain else (0, 0)
-        return Outcome(
+        trained, reused = (chain.instances_trained, chain.instances_reused) if chain else (0, 0)
+        return TrialResult(
             split=split,
             metric=scorer.judged(split),
             scores=scorer.scores(split),
             history=scorer.history,
-            weights=hashlib.sha256(scorer.weights.tobytes()).hexdigest() if chain else None,
-            checkpoint=None,
+            weights_hash=hashlib.sha256(scorer.weights.tobytes()).hexdigest() if chain else None,
+            best_evaluation=None,
             instances_trained=trained,
-            instances_resumed=scorer.seen - trained - reused,
+            instances_resumed=scorer.instances_seen - trained - reused,
             instances_reused=reused,
-            stages_reused=chain.reused if chain else [],
-            damaged=chain.damaged if chain else [],
+            checkpoints_reused=chain.reused_keys if chain else [],
+            damaged=chain.damage_messages if chain else [],
             seconds=round(time.monotonic() - self._started, 3),
         )

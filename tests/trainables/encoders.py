@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from tests.sts import write_settings
 from tests.trainables.small import write_bert, write_roberta
-from trainables.data.sentence_dataset import PreparedSentences, prepare
-from trainables.models.pretrained import files_digest
-from trainables.specs.environment import current
-from trainables.specs.job import Job
-from trainables.specs.plugin import of
-from trainables.specs.sentence_encoder import EncoderSpecification, NoiseSettings
+from trainables.data.sentence_dataset import SentenceDataset, prepare_data
+from trainables.models.pretrained import hash_model_files
+from trainables.specs.environment import detect_environment
+from trainables.specs.plugin import get_trainable
+from trainables.specs.sentence_encoder import EncoderRunSpec, NoiseSmoothing
+from trainables.specs.trial import TrialSpec
 
 BATCH_SIZE, BATCHES = 8, 4
 TOTAL = BATCHES * BATCH_SIZE
@@ -24,8 +24,8 @@ TRAINING = {
     "precision": "fp32",
 }
 
-SIMCSE = NoiseSettings()
-GS = NoiseSettings(distribution="gaussian", multiple=3.0, weight=1.0)
+SIMCSE = NoiseSmoothing()
+GS = NoiseSmoothing(distribution="gaussian", multiple=3.0, weight=1.0)
 T_GS = GS.model_copy(update={"schedule": "two_stage", "switch": 0.5})
 FROZEN = {"frozen_layers": 1}
 
@@ -37,7 +37,7 @@ class Encoders(NamedTuple):
 
     bert: Path
     roberta: Path
-    prepared: PreparedSentences
+    prepared: SentenceDataset
 
     def path(self, family: str) -> Path:
         """The model of a family."""
@@ -56,38 +56,38 @@ class Encoders(NamedTuple):
 
 def write_encoders(place: Path) -> Encoders:
     """Writes models and data; takes some seconds."""
-    prepared = prepare(write_settings(place), place / "shared")
-    table = prepared.pairs()
-    texts = [*prepared.sentences(), *table["first"], *table["second"]]
+    prepared = prepare_data(write_settings(place), place / "shared")
+    table = prepared.read_pairs()
+    texts = [*prepared.read_sentences(), *table["first"], *table["second"]]
     return Encoders(write_bert(place / "bert"), write_roberta(place / "roberta", texts), prepared)
 
 
 def job(
     encoders: Encoders,
     cache: Path,
-    variant: NoiseSettings = SIMCSE,
+    variant: NoiseSmoothing = SIMCSE,
     model: dict[str, Any] | None = None,
     path: Path | None = None,
     cuts: tuple[int, ...] = CUTS,
     action: str = "train",
     seed: int = 1,
     **training: Any,
-) -> Job:
+) -> TrialSpec:
     """A run of the tiny world as a job; its groundwork is done."""
     path = path or encoders.bert
-    specification = EncoderSpecification.model_validate(
+    specification = EncoderRunSpec.model_validate(
         {
             "task": encoders.prepared.settings,
             "data": encoders.prepared.fingerprint,
-            "model": {"name": files_digest(path), **(model or {})},
+            "model": {"name": hash_model_files(path), **(model or {})},
             "training": TRAINING | training,
-            "variant": variant.normalised(),
+            "variant": variant.canonicalize(),
             "seed": seed,
-            "environment": current(),
+            "environment": detect_environment(),
         }
     )
     settings = {"action": action, "metric": "STS", "cache": cache, "model_path": path, "cuts": cuts}
-    made = Job.model_validate({"specification": specification, **settings})
-    for _ in of(specification).runs.groundwork(made, lambda: None):
+    made = TrialSpec.model_validate({"specification": specification, **settings})
+    for _ in get_trainable(specification).training_backend.precompute(made, lambda: None):
         pass
     return made

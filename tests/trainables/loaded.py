@@ -4,8 +4,8 @@ import torch
 import torch._dynamo  # by the first optimizer
 from transformers import AutoModel, BertModel, PreTrainedTokenizerFast
 
-import trainables.encoding
-import trainables.ranking
+import trainables.rankers.plugin
+import trainables.sentence_encoders.plugin
 
 torch.set_num_threads(1)
-LOADED = (AutoModel, BertModel, PreTrainedTokenizerFast, trainables.encoding, trainables.ranking)
+LOADED = (AutoModel, BertModel, PreTrainedTokenizerFast, trainables.sentence_encoders.plugin, trainables.rankers.plugin)

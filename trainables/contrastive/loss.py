@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 
 def info_nce(
@@ -34,7 +34,7 @@ def info_nce(
     return nn.functional.cross_entropy(logits, torch.arange(len(first), device=first.device))
 
 
-def noise(seed: int, step: int, count: int, hidden: int, mean: float, deviation: float) -> Tensor:
+def draw_noise(seed: int, step: int, count: int, hidden: int, mean: float, deviation: float) -> Tensor:
     """(count, hidden) float32, each component from N(mean, deviation^2): the noise of batch `step` of a run."""
-    drawn = generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32)
+    drawn = make_generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32)
     return torch.from_numpy(mean + deviation * drawn)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-Pacing = Callable[..., float]
+PacingFunction = Callable[..., float]
 """(step, T, delta) -> share in (0, 1]: `step` the 0-based step, `T` the step at which all data is in, above 0, `delta`
 the share at step 0, in (0, 1]."""
 
@@ -19,25 +19,25 @@ _ALIASES = {"root": "root_2", "baseline": "standard", "geom_progression": "geome
 
 def standard(step: float, T: float, delta: float = 0.33) -> float:
     """All data from the beginning: no curriculum."""
-    _check(step, T, delta)
+    _check_arguments(step, T, delta)
     return 1.0
 
 
 def stepwise(step: float, T: float, delta: float = 0.33) -> float:
     """A third, two thirds, all; the thirds are .33 and .66 as in the paper, whatever delta."""
-    _check(step, T, delta)
+    _check_arguments(step, T, delta)
     return 0.33 if step <= 0.33 * T else 0.66 if step <= 0.66 * T else 1.0
 
 
 def linear(step: float, T: float, delta: float = 0.33) -> float:
     """t (1 - delta) / T + delta."""
-    _check(step, T, delta)
+    _check_arguments(step, T, delta)
     return 1.0 if step >= T else min(1.0, step * (1 - delta) / T + delta)
 
 
 def root(n: int, step: float, T: float, delta: float = 0.33) -> float:
     """(t (1 - delta^n) / T + delta^n)^(1/n): the slope falls as the data grows, the more so the larger n."""
-    _check(step, T, delta)
+    _check_arguments(step, T, delta)
     if step == 0:
         return delta  # delta^n is 0 in floating point where n is large
     return 1.0 if step >= T else min(1.0, (step * (1 - delta**n) / T + delta**n) ** (1 / n))
@@ -45,23 +45,23 @@ def root(n: int, step: float, T: float, delta: float = 0.33) -> float:
 
 def geometric_progression(step: float, T: float, delta: float = 0.33) -> float:
     """2^(t (log2 1 - log2 delta) / T + log2 delta), which is delta^(1 - t/T): easy instances stay alone for longer."""
-    _check(step, T, delta)
+    _check_arguments(step, T, delta)
     return 1.0 if step >= T else min(1.0, delta ** (1 - step / T))
 
 
-class _Registry(dict[str, Pacing]):
+class _PacingRegistry(dict[str, PacingFunction]):
     """Finds root_n for every n, and the other names by which the paper calls a function."""
 
-    def __missing__(self, name: str) -> Pacing:
+    def __missing__(self, name: str) -> PacingFunction:
         try:
-            known = canonical(name)
+            known = canonicalize_pacing(name)
         except ValueError as error:
             raise KeyError(str(error)) from None
         found = self.get(known)
         return partial(root, int(known.removeprefix("root_"))) if found is None else found
 
 
-PACING: dict[str, Pacing] = _Registry(
+PACING: dict[str, PacingFunction] = _PacingRegistry(
     {
         "standard": standard,
         "step": stepwise,
@@ -73,7 +73,7 @@ PACING: dict[str, Pacing] = _Registry(
 """Name -> function; root_n is there for every n, the paper's are listed."""
 
 
-def canonical(name: str) -> str:
+def canonicalize_pacing(name: str) -> str:
     """The one name of a pacing function.
 
     Raises:
@@ -85,6 +85,6 @@ def canonical(name: str) -> str:
     return "linear" if known == "root_1" else known
 
 
-def _check(step: float, T: float, delta: float) -> None:
+def _check_arguments(step: float, T: float, delta: float) -> None:
     if step < 0 or T <= 0 or not 0 < delta <= 1:
         raise ValueError(f"expected step >= 0, T > 0 and delta in (0, 1], but got {step}, {T} and {delta}")

@@ -13,7 +13,7 @@ import numpy as np
 from trainables.curriculum.pacing import PACING as PACING
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.utils.arrays import Floats, Ints
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 
 class Curriculum(NamedTuple):
@@ -24,7 +24,7 @@ class Curriculum(NamedTuple):
     """(queries,) of each training query, low is easy; equal ones are shuffled."""
 
 
-class PacedQueries:
+class CurriculumSampler:
     """The queries of a run's batches.
 
     Args:
@@ -36,29 +36,29 @@ class PacedQueries:
     def __init__(self, curriculum: Curriculum, seed: int, steps: int) -> None:
         self._settings, self._seed = curriculum.settings, seed
         self._full = curriculum.settings.duration * steps
-        self._order = easiest_first(curriculum.difficulty, seed)
+        self._order = order_by_difficulty(curriculum.difficulty, seed)
 
-    def available(self, step: int) -> int:
+    def count_available(self, step: int) -> int:
         """How many of the easiest queries may be in batch `step`."""
         settings = self._settings
         share = PACING[settings.pacing](step, self._full, settings.delta)
         return max(1, int(round(share * len(self._order), 6)))
 
-    def batch(self, step: int, count: int) -> Ints:
+    def sample_batch(self, step: int, count: int) -> Ints:
         """(count,) queries of batch `step`."""
-        chosen: Ints = self._order[uniform(self._seed, step, self.available(step), count)]
+        chosen: Ints = self._order[sample_uniform(self._seed, step, self.count_available(step), count)]
         return chosen
 
 
-def easiest_first(difficulty: Floats, seed: int) -> Ints:
+def order_by_difficulty(difficulty: Floats, seed: int) -> Ints:
     """(queries,) places in the order of difficulty; equally difficult ones in an order that the seed draws."""
-    drawn = generator(seed, "curriculum order", 0).permutation(len(difficulty))
+    drawn = make_generator(seed, "curriculum order", 0).permutation(len(difficulty))
     order: Ints = np.lexsort((drawn, difficulty))
     return order
 
 
-def uniform(seed: int, step: int, available: int, count: int) -> Ints:
+def sample_uniform(seed: int, step: int, available: int, count: int) -> Ints:
     """(count,) places below `available`, each equally likely, distinct if there are enough; drawn anew each step."""
-    draw = generator(seed, "curriculum", step)
+    draw = make_generator(seed, "curriculum", step)
     chosen: Ints = draw.choice(available, count, replace=count > available)
     return chosen

@@ -2,12 +2,12 @@
 
 from typing import Literal, NamedTuple
 
-ScoreName = Literal[
+DifficultyScoreName = Literal[
     "random", "turns", "words_context", "words_responses", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss"
 ]
 
 
-class Score(NamedTuple):
+class DifficultyScore(NamedTuple):
     """A score of difficulty."""
 
     needs: Literal["nothing", "text", "vectors", "scorer"]
@@ -17,14 +17,20 @@ class Score(NamedTuple):
     """In a line."""
 
 
-SCORES: dict[ScoreName, Score] = {
-    "random": Score("nothing", "no difficulty: the order is shuffled"),
-    "turns": Score("text", "utterances of the context"),
-    "words_context": Score("text", "mean words an utterance of the context"),
-    "words_responses": Score("text", "mean words a candidate"),
-    "sigma_SM": Score("vectors", "std over the candidates of the mean cosine of their words with the context's"),
-    "sigma_BM25": Score("text", "std over the candidates of their BM25 score"),
-    "BERT_pred": Score("scorer", "minus how much more probable a trained model finds the relevant than the others"),
-    "BERT_loss": Score("scorer", "cross-entropy of a trained model, half on the relevant, half on the others"),
+DIFFICULTY_SCORES: dict[DifficultyScoreName, DifficultyScore] = {
+    "random": DifficultyScore("nothing", "no difficulty: the order is shuffled"),
+    "turns": DifficultyScore("text", "utterances of the context"),
+    "words_context": DifficultyScore("text", "mean words an utterance of the context"),
+    "words_responses": DifficultyScore("text", "mean words a candidate"),
+    "sigma_SM": DifficultyScore(
+        "vectors", "std over the candidates of the mean cosine of their words with the context's"
+    ),
+    "sigma_BM25": DifficultyScore("text", "std over the candidates of their BM25 score"),
+    "BERT_pred": DifficultyScore(
+        "scorer", "minus how much more probable a trained model finds the relevant than the others"
+    ),
+    "BERT_loss": DifficultyScore(
+        "scorer", "cross-entropy of a trained model, half on the relevant, half on the others"
+    ),
 }
 """Name -> score."""

@@ -4,17 +4,17 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from trainables.curriculum.pacing import canonical
-from trainables.curriculum.scores import SCORES, ScoreName
+from trainables.curriculum.pacing import canonicalize_pacing
+from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.utils.settings import Settings
 
 
 class CurriculumSettings(Settings):
     """The order of the training data: easy queries first, at a pace. Penha and Hauff (2020), section 3."""
 
-    pacing: Annotated[str, AfterValidator(canonical)] = "root_2"
+    pacing: Annotated[str, AfterValidator(canonicalize_pacing)] = "root_2"
     """A key of `trainables.curriculum.pacing.PACING`."""
-    score: ScoreName = "BERT_loss"
+    score: DifficultyScoreName = "BERT_loss"
     """What makes a query difficult."""
     delta: Annotated[float, Field(gt=0, le=1)] = 0.33
     """Share of the training queries at the beginning."""
@@ -25,13 +25,13 @@ class CurriculumSettings(Settings):
     scorer: str | None = None
     """Id of the run whose weights BERT_pred and BERT_loss are made with."""
 
-    def normalised(self) -> "CurriculumSettings | None":
+    def canonicalize(self) -> "CurriculumSettings | None":
         """The one name of this behaviour: all data from the beginning is no curriculum, and what the score or the
         pacing does not look at stands at its default."""
         unmoved = self.delta == 1 and self.pacing != "step"
         if self.pacing == "standard" or unmoved:
             return None
         idle = {"vectors"} if self.score != "sigma_SM" else set()
-        idle |= {"scorer"} if SCORES[self.score].needs != "scorer" else set()
+        idle |= {"scorer"} if DIFFICULTY_SCORES[self.score].needs != "scorer" else set()
         idle |= {"delta"} if self.pacing == "step" else set()
         return CurriculumSettings(**self.model_dump(exclude=idle))

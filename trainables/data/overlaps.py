@@ -10,30 +10,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from trainables.utils.checksums import DamagedError, checked_file, verified
+from trainables.utils.checksums import DamagedError, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import Overlap, describe_overlap, largest_count
+from trainables.utils.text_overlap import Overlap, describe_overlap, get_overlap_size
 
 _FORMAT = 1
 """Part of what is kept: raised when the same tables would give other counts."""
-def load_overlaps(folder: Path, count: Callable[[], list[Overlap]]) -> list[Overlap]:
+
+
+def load_overlaps(folder: Path, compute: Callable[[], list[Overlap]]) -> list[Overlap]:
     """Return the counts kept in the folder of some data; where they are missing or damaged, count and keep them.
 
     A folder that cannot be written keeps nothing: the counts are then made every time.
     """
     path = folder / "overlaps.json"
     with suppress(OSError, DamagedError):
-        stored = json.loads(verified(path).read_bytes())
+        stored = json.loads(verify_file(path).read_bytes())
         if stored["format"] == _FORMAT:
             found: list[Overlap] = stored["overlaps"]
             return found
-    made = count()
-    with suppress(OSError), checked_file(path) as draft:
-        draft.write_text(json.dumps({"format": _FORMAT, "overlaps": made}), encoding="utf-8")
-    return made
+    overlaps = compute()
+    with suppress(OSError), write_with_checksum(path) as draft:
+        draft.write_text(json.dumps({"format": _FORMAT, "overlaps": overlaps}), encoding="utf-8")
+    return overlaps
 
 
-def refuse_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> None:
+def check_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> None:
     """Refuse data whose development or test set shares too much with another split.
 
     Args:
@@ -43,9 +45,9 @@ def refuse_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> No
     Raises:
         UserError: an overlap is larger.
     """
-    beyond = [row for row in overlaps if largest_count(row) / row["of"] > allowed]
+    beyond = [row for row in overlaps if get_overlap_size(row) / row["of"] > allowed]
     if beyond:
-        enough = math.ceil(1000 * max(largest_count(row) / row["of"] for row in beyond)) / 1000
+        enough = math.ceil(1000 * max(get_overlap_size(row) / row["of"] for row in beyond)) / 1000
         found = f"{allowed:g}, but {'; '.join(map(describe_overlap, beyond))}"
         expected = f"splits that share no {beyond[0]['unit']}, or task.allowed_overlap={enough:g} to go on all the same"
         raise UserError("task.allowed_overlap", found, expected)

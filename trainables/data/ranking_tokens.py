@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from trainables.data.ranking_dataset import Prepared
-from trainables.data.tasks import SPLITS, task
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.tasks import SPLITS, get_task
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import checked_folder, loaded, verified_folder
+from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,7 +31,7 @@ Positions = Ints
 
 
 @dataclass(frozen=True)
-class Tokens:
+class PairTokens:
     """Token ids of every candidate row, in the order of `Prepared.candidates()`."""
 
     ids: Ids
@@ -45,7 +45,7 @@ class Tokens:
     The query's own tokens are `[specials[0], start - specials[1])`, the document's `[start, length - specials[2])`."""
     splits: dict[str, tuple[int, int]]
     """Split -> its first row and the one after its last."""
-    truncated: int
+    n_truncated: int
     """Rows of which something was cut."""
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Tokens:
         """(tokens,) all rows one after another."""
         return self.ids
 
-    def pair(self, row: int) -> tuple[Ids, int]:
+    def get_pair(self, row: int) -> tuple[Ids, int]:
         """Token ids of a row, and where its document's segment starts: token types are 0 before it and 1 from there,
         for a model that has types."""
         return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
@@ -67,14 +67,14 @@ class Tokens:
         lengths: Positions = np.diff(self.offsets)
         return lengths
 
-    def rows(self, split: str) -> slice:
+    def get_rows(self, split: str) -> slice:
         """The rows of a split."""
         return slice(*self.splits[split])
 
 
-def tokens(
-    prepared: Prepared, tokenizer: "PreTrainedTokenizerBase", model_digest: str, max_length: int, cache: Path
-) -> Tokens:
+def tokenize_pairs(
+    prepared: RankingDataset, tokenizer: "PreTrainedTokenizerBase", model_digest: str, max_length: int, cache: Path
+) -> PairTokens:
     """Tokenises prepared data, every text once, or maps what was tokenised before.
 
     The query is cut to what the document leaves, at least a third of `max_length`, then the document to what is left
@@ -91,21 +91,23 @@ def tokens(
     Raises:
         UserError: `max_length` leaves no room for a document, or the tokenizer is a slow one.
     """
-    folder = tokens_folder(prepared, model_digest, max_length, cache)
-    return loaded(lambda: load(folder), lambda: _write(folder, prepared, tokenizer, max_length))
+    folder = get_pair_tokens_folder(prepared, model_digest, max_length, cache)
+    return load_or_rebuild(
+        lambda: load_pair_tokens(folder), lambda: _write_tokens(folder, prepared, tokenizer, max_length)
+    )
 
 
-def tokens_folder(prepared: Prepared, model_digest: str, max_length: int, cache: Path) -> Path:
+def get_pair_tokens_folder(prepared: RankingDataset, model_digest: str, max_length: int, cache: Path) -> Path:
     """Where the token arrays lie, once they are made; everything that they depend on is in the name."""
-    return cache / "tokens" / digest([FORMAT, prepared.fingerprint, model_digest, max_length])
+    return cache / "tokens" / hash_json([FORMAT, prepared.fingerprint, model_digest, max_length])
 
 
-def load(folder: Path) -> Tokens:
+def load_pair_tokens(folder: Path) -> PairTokens:
     """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
-    folder = verified_folder(folder)
+    folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     before, between, after = meta["specials"]
-    return Tokens(
+    return PairTokens(
         np.load(folder / "ids.npy", mmap_mode="r"),
         np.load(folder / "offsets.npy", mmap_mode="r"),
         np.load(folder / "starts.npy", mmap_mode="r"),
@@ -115,7 +117,7 @@ def load(folder: Path) -> Tokens:
     )
 
 
-def special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]:
+def get_pair_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]:
     """The special tokens that this tokenizer puts before, between and after a pair of texts, read off an example."""
     if not tokenizer.is_fast:
         raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
@@ -126,23 +128,27 @@ def special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]
     return ids[:first], ids[first_end:second], ids[second_end:]
 
 
-def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase", max_length: int) -> None:
-    before, between, after = special_tokens(tokenizer)
+def _write_tokens(
+    folder: Path, prepared: RankingDataset, tokenizer: "PreTrainedTokenizerBase", max_length: int
+) -> None:
+    before, between, after = get_pair_special_tokens(tokenizer)
     third, room = max_length // 3, max_length - len(before) - len(between) - len(after)
     if room <= third:
         raise UserError("model.max_length", max_length, "a length that leaves room for a document")
-    candidates, queries, documents = prepared.candidates(), prepared.queries(), prepared.documents()
-    dialogue = task(prepared.settings.name).dialogue
+    candidates, queries, documents = prepared.read_candidates(), prepared.read_queries(), prepared.read_documents()
+    dialogue = get_task(prepared.settings.name).is_dialogue
     side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
-    longest = room + 1  # one more than can be kept, so that a cut shows
-    heads = dict(zip(queries["query_id"], encode(tokenizer, list(queries["text"]), longest, side), strict=True))
-    bodies = dict(zip(documents["document_id"], encode(tokenizer, list(documents["text"]), longest), strict=True))
+    max_kept = room + 1  # one more than can be kept, so that a cut shows
+    heads = dict(zip(queries["query_id"], encode_texts(tokenizer, list(queries["text"]), max_kept, side), strict=True))
+    bodies = dict(
+        zip(documents["document_id"], encode_texts(tokenizer, list(documents["text"]), max_kept), strict=True)
+    )
 
     pieces, truncated = list[Ids](), 0
     starts = np.empty(len(candidates), dtype=np.int32)
     lengths = np.empty(len(candidates), dtype=np.int64)
     for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
-        head, body = _fit(heads[query], bodies[document], room, third, side if dialogue else None)
+        head, body = _truncate_pair(heads[query], bodies[document], room, third, side if dialogue else None)
         truncated += len(head) < len(heads[query]) or len(body) < len(bodies[document])
         pieces += [before, head, between, body, after]
         starts[row] = len(before) + len(head) + len(between)
@@ -156,14 +162,14 @@ def _write(folder: Path, prepared: Prepared, tokenizer: "PreTrainedTokenizerBase
         "truncated": truncated,
         "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
-    with checked_folder(folder) as draft:
+    with write_folder_with_checksums(folder) as draft:
         np.save(draft / "ids.npy", np.concatenate(pieces))
         np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
         np.save(draft / "starts.npy", starts)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
+def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
     """What of a pair has room; `side`: where a dialogue's context is cut; none: the query is cut first, at its end."""
     if side is None:
         query = query[: max(third, room - len(document))]
@@ -173,7 +179,7 @@ def _fit(query: Ids, document: Ids, room: int, third: int, side: str | None) -> 
     return query[-left:] if side == "left" else query[:left], document
 
 
-def encode(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
+def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
     """Token ids of texts without special tokens, cut to `length` at a side; by the tokenizer, which warns of longer
     ones otherwise."""
     tokenizer.truncation_side = side

@@ -11,72 +11,82 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainables.data.overlaps import load_overlaps
-from trainables.data.store import PreparedFolder, once, place, pointer, remember, remembered, rows_digest
+from trainables.data.store import (
+    PreparedDataset,
+    create_once,
+    get_pointer_path,
+    get_prepared_folder,
+    hash_rows,
+    read_pointer,
+    write_pointer,
+)
 from trainables.data.tasks import readers as reading
 from trainables.data.tasks import sts
-from trainables.specs.sentence_encoder import SentencesSettings
-from trainables.utils.checksums import checked_folder, intact
+from trainables.specs.sentence_encoder import EncoderTaskSettings
+from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
-from trainables.utils.text_overlap import Overlap, Texts, count_overlaps
+from trainables.utils.hashing import hash_json
+from trainables.utils.text_overlap import Overlap, SplitTexts, count_overlaps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainables.data.ranking_sampling import Progress
+    from trainables.data.ranking_sampling import ProgressCallback
 
 FORMAT = 2
 """Part of every fingerprint: raised when the same text would give other files."""
-EVALUATED = ("dev", "test")
+EVALUATION_SPLITS = ("dev", "test")
 """The splits of pairs."""
 
 
 @dataclass(frozen=True)
-class PreparedSentences(PreparedFolder):
+class SentenceDataset(PreparedDataset):
     """Prepared sentences and pairs. `meta`: fingerprint, settings, skipped (reason -> count), splits (of train the
     number of sentences, of the others that of distinct pairs, under "queries"), sets (split -> query_id -> pairs)."""
 
-    settings: SentencesSettings
+    settings: EncoderTaskSettings
     """`public`: without paths."""
     domains: None = None
     """Sentences have none."""
 
-    def sentences(self) -> list[str]:
+    def read_sentences(self) -> list[str]:
         """The training sentences, each once, in the order of the file."""
-        return self._table("sentences")["text"].tolist()
+        return self._read_table("sentences")["text"].tolist()
 
-    def overlaps(self) -> list[Overlap]:
+    def find_overlaps(self) -> list[Overlap]:
         """Sentences that several splits contain, as `trainables.data.overlaps` counts them."""
-        return load_overlaps(self.folder, lambda: count_overlaps(self._sentences_by_split(), "sentences"))
+        return load_overlaps(self.folder, lambda: count_overlaps(self._group_sentences_by_split(), "sentences"))
 
-    def _sentences_by_split(self) -> dict[str, Texts]:
-        found, pairs = {"train": Texts(self.sentences())}, self.pairs()
+    def _group_sentences_by_split(self) -> dict[str, SplitTexts]:
+        groups, pairs = {"train": SplitTexts(self.read_sentences())}, self.read_pairs()
         for split, own in pairs.groupby("split"):
-            found[str(split)] = Texts(list(dict.fromkeys((*own["first"], *own["second"]))))
-        return found
+            groups[str(split)] = SplitTexts(list(dict.fromkeys((*own["first"], *own["second"]))))
+        return groups
 
-    def pairs(self, split: str | None = None) -> "pd.DataFrame":
+    def read_pairs(self, split: str | None = None) -> "pd.DataFrame":
         """split, query_id, document_id, first, second, relevant, pair_id, as in `sts.Pair`; of one split or both, dev
         first."""
-        table = self._table("pairs")
+        table = self._read_table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
 
 
-def public(settings: SentencesSettings) -> SentencesSettings:
+def to_portable_settings(settings: EncoderTaskSettings) -> EncoderTaskSettings:
     """The settings as they identify data and runs: no path, no permission."""
     return settings.model_copy(update={"path": None, "evaluation_path": None, "allowed_overlap": None})
 
 
-def find(settings: SentencesSettings, cache: Path) -> PreparedSentences | None:
+def find_prepared_data(settings: EncoderTaskSettings, cache: Path) -> SentenceDataset | None:
     """What is prepared already for these settings and the files as they are, without reading them.
 
     Raises:
         UserError: a file is missing.
     """
-    return _remembered(_pointer(settings, cache), settings, cache)
+    return _resolve_pointer(_get_pointer_path(settings, cache), settings, cache)
 
 
-def prepare(settings: SentencesSettings, cache: Path, progress: "Progress | None" = None) -> PreparedSentences:
+def prepare_data(
+    settings: EncoderTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
+) -> SentenceDataset:
     """Reads sentences and pairs and writes them, or finds that this was done.
 
     A sentence is a line without the white space around it.
@@ -90,73 +100,79 @@ def prepare(settings: SentencesSettings, cache: Path, progress: "Progress | None
         UserError: a file is missing or not in its format, or holds no sentence; see `sts.read`.
     """
     report = progress or (lambda _: None)
-    pointed = _pointer(settings, cache)  # before reading: files that change meanwhile are read next time
-    found = _remembered(pointed, settings, cache)
+    pointed = _get_pointer_path(settings, cache)  # before reading: files that change meanwhile are read next time
+    found = _resolve_pointer(pointed, settings, cache)
     if found is not None:
         return found
     report(f"reading {settings.path}")
     skipped = Counter[str]()
-    sentences = _read(_text(settings), settings.sentences, skipped)
+    sentences = _read_sentences(_get_text_path(settings), settings.sentences, skipped)
     report(f"reading {', '.join(settings.sets)}")
-    pairs = sts.read(_evaluation(settings), settings.sets, skipped)
-    known = public(settings)
-    text = rows_digest((sentences, pairs, sorted(skipped.items())))
-    fingerprint = digest([FORMAT, known.model_dump(mode="json"), text])
-    prepared = PreparedSentences(fingerprint, place(fingerprint, cache), known)
-    once(prepared.folder, lambda: _write(prepared, sentences, pairs, skipped), report)
-    remember(pointed, {"fingerprint": fingerprint})
+    pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
+    known = to_portable_settings(settings)
+    text = hash_rows((sentences, pairs, sorted(skipped.items())))
+    fingerprint = hash_json([FORMAT, known.model_dump(mode="json"), text])
+    prepared = SentenceDataset(fingerprint, get_prepared_folder(fingerprint, cache), known)
+    create_once(prepared.folder, lambda: _write_dataset(prepared, sentences, pairs, skipped), report)
+    write_pointer(pointed, {"fingerprint": fingerprint})
     return prepared
 
 
-def _text(settings: SentencesSettings) -> Path:
-    path = reading.existing(settings.path, "task.path", "a file of sentences, one a line")
+def _get_text_path(settings: EncoderTaskSettings) -> Path:
+    path = reading.require_path(settings.path, "task.path", "a file of sentences, one a line")
     if not path.is_file():
         raise UserError("task.path", f"{path} is a folder", "a file of sentences, one a line")
     return path
 
 
-def _evaluation(settings: SentencesSettings) -> Path:
-    return reading.existing(settings.evaluation_path, "task.evaluation_path", sts.EXPECTED)
+def _get_evaluation_folder(settings: EncoderTaskSettings) -> Path:
+    return reading.require_path(settings.evaluation_path, "task.evaluation_path", sts.EXPECTED_LAYOUT)
 
 
-def _pointer(settings: SentencesSettings, cache: Path) -> Path:
-    sources = [_text(settings), *sts.files(_evaluation(settings), settings.sets)]
-    return pointer([FORMAT, public(settings).model_dump(mode="json"), reading.state(sources)], cache)
+def _get_pointer_path(settings: EncoderTaskSettings, cache: Path) -> Path:
+    sources = [_get_text_path(settings), *sts.find_pair_files(_get_evaluation_folder(settings), settings.sets)]
+    return get_pointer_path(
+        [FORMAT, to_portable_settings(settings).model_dump(mode="json"), reading.hash_file_stats(sources)], cache
+    )
 
 
-def _remembered(pointed: Path, settings: SentencesSettings, cache: Path) -> PreparedSentences | None:
-    found = remembered(pointed)
-    if found is None:
+def _resolve_pointer(pointer: Path, settings: EncoderTaskSettings, cache: Path) -> SentenceDataset | None:
+    entry = read_pointer(pointer)
+    if entry is None:
         return None
-    prepared = PreparedSentences(found["fingerprint"], place(found["fingerprint"], cache), public(settings))
-    return prepared if intact(prepared.folder) else None
+    prepared = SentenceDataset(
+        entry["fingerprint"], get_prepared_folder(entry["fingerprint"], cache), to_portable_settings(settings)
+    )
+    return prepared if is_intact(prepared.folder) else None
 
 
-def _read(path: Path, most: int | None, skipped: Counter[str]) -> list[str]:
+def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]) -> list[str]:
     """Each sentence once, in the order of the file; the first `most` by SHA-256."""
-    found: dict[str, None] = {}
-    for _, line in reading.lines(path):
+    sentences: dict[str, None] = {}
+    for _, line in reading.read_lines(path):
         text = line.strip()
         if not text:
             skipped["blank sentence"] += 1
-        elif text in found:
+        elif text in sentences:
             skipped["sentence that was there before"] += 1
         else:
-            found[text] = None
-    if not found:
+            sentences[text] = None
+    if not sentences:
         raise UserError(str(path), "no sentence", "sentences, one a line")
-    if most is None or most >= len(found):
-        return list(found)
-    chosen = set(sorted(found, key=lambda text: hashlib.sha256(text.encode()).digest())[:most])
-    return [text for text in found if text in chosen]
+    if max_sentences is None or max_sentences >= len(sentences):
+        return list(sentences)
+    chosen = set(sorted(sentences, key=lambda text: hashlib.sha256(text.encode()).digest())[:max_sentences])
+    return [text for text in sentences if text in chosen]
 
 
-def _write(prepared: PreparedSentences, sentences: list[str], pairs: list[sts.Pair], skipped: Counter[str]) -> None:
+def _write_dataset(
+    prepared: SentenceDataset, sentences: list[str], pairs: list[sts.SentencePair], skipped: Counter[str]
+) -> None:
     import pandas as pd
 
-    sets = {split: Counter(pair.query_id for pair in pairs if pair.split == split) for split in EVALUATED}
-    frame = pd.DataFrame(pairs, columns=sts.Pair._fields).assign(pair_id=[pair.pair_id for pair in pairs])
-    distinct = {split: frame.loc[frame["split"] == split, "pair_id"].nunique() for split in EVALUATED}
+    sets = {split: Counter(pair.query_id for pair in pairs if pair.split == split) for split in EVALUATION_SPLITS}
+    frame = pd.DataFrame(pairs, columns=sts.SentencePair._fields).assign(pair_id=[pair.pair_id for pair in pairs])
+    distinct = {split: frame.loc[frame["split"] == split, "pair_id"].nunique() for split in EVALUATION_SPLITS}
     counts = {"train": len(sentences), **distinct}
     meta: dict[str, Any] = {
         "format": FORMAT,
@@ -166,7 +182,7 @@ def _write(prepared: PreparedSentences, sentences: list[str], pairs: list[sts.Pa
         "splits": {split: {"queries": count} for split, count in counts.items()},
         "sets": sets,
     }
-    with checked_folder(prepared.folder) as draft:
+    with write_folder_with_checksums(prepared.folder) as draft:
         pd.DataFrame({"text": sentences}, dtype="str").to_parquet(draft / "sentences.parquet", index=False)
         frame.to_parquet(draft / "pairs.parquet", index=False)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")

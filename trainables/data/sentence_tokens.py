@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.data.ranking_tokens import Ids, Positions, encode
-from trainables.data.sentence_dataset import EVALUATED, PreparedSentences
-from trainables.utils.checksums import checked_folder, loaded, verified_folder
+from trainables.data.ranking_tokens import Ids, Positions, encode_texts
+from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
+from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FORMAT = 1
 """Part of every key: raised when the same input would give other files."""
-_AT_ONCE = 10_000
+_BLOCK_SIZE = 10_000
 """Sentences that the tokenizer takes at once: what it returns is far larger than the ids."""
 
 
 @dataclass(frozen=True)
-class Sentences:
+class SentenceTokens:
     """Token ids of every sentence: those of training in the order of `PreparedSentences.sentences()`, then those of the
     pairs, each once. The first are cut for training, the others are whole."""
 
-    tokens: Ids
+    ids: Ids
     """(tokens,) all sentences one after another."""
     offsets: Positions
     """(n + 1,) sentence r is `tokens[offsets[r]:offsets[r + 1]]`."""
@@ -40,9 +40,9 @@ class Sentences:
     """(2, pairs) the rows of a pair's sentences, in the order of `PreparedSentences.pairs()`."""
     splits: dict[str, tuple[int, int]]
     """Split -> its first pair and the one after its last."""
-    training: int
+    n_training: int
     """Training sentences: rows 0 to `training` - 1."""
-    truncated: int
+    n_truncated: int
     """Sentences of which something was cut."""
 
     def __len__(self) -> int:
@@ -57,34 +57,34 @@ class Sentences:
     @property
     def flat(self) -> Ids:
         """(tokens,) all sentences one after another."""
-        return self.tokens
+        return self.ids
 
     @property
     def starts(self) -> Positions:
         """(n,) where a second part would begin: there is none."""
         return self.lengths
 
-    def ids(self, row: int) -> Ids:
+    def get_ids(self, row: int) -> Ids:
         """(lengths[row],) token ids of a sentence."""
-        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
-    def first(self, split: str) -> Positions:
+    def get_first_rows(self, split: str) -> Positions:
         """(pairs of the split,) row of each pair's first sentence."""
         return self.pairs[0, slice(*self.splits[split])]
 
-    def second(self, split: str) -> Positions:
+    def get_second_rows(self, split: str) -> Positions:
         """The same of the second."""
         return self.pairs[1, slice(*self.splits[split])]
 
 
-def encoded(
-    prepared: PreparedSentences,
+def tokenize_sentences(
+    prepared: SentenceDataset,
     tokenizer: "PreTrainedTokenizerBase",
     model_name: str,
     max_length: int,
-    longest: int,
+    max_evaluation_length: int,
     cache: Path,
-) -> Sentences:
+) -> SentenceTokens:
     """Tokenises prepared sentences, or maps what was tokenised before. A long one loses its end: in training, since an
     evaluation takes sentences as long as the model can (as that of Gao et al. 2021 does).
 
@@ -99,20 +99,23 @@ def encoded(
     Raises:
         UserError: `max_length` leaves no room for a word, or the tokenizer is a slow one.
     """
-    folder = encoded_folder(prepared, model_name, max_length, cache)
-    return loaded(lambda: load(folder), lambda: _write(folder, prepared, tokenizer, max_length, longest))
+    folder = get_sentence_tokens_folder(prepared, model_name, max_length, cache)
+    return load_or_rebuild(
+        lambda: load_sentence_tokens(folder),
+        lambda: _write_tokens(folder, prepared, tokenizer, max_length, max_evaluation_length),
+    )
 
 
-def encoded_folder(prepared: PreparedSentences, model_name: str, max_length: int, cache: Path) -> Path:
+def get_sentence_tokens_folder(prepared: SentenceDataset, model_name: str, max_length: int, cache: Path) -> Path:
     """Where the token arrays lie, once they are made; everything that they depend on is in the name."""
-    return cache / "tokens" / digest(["sentences", FORMAT, prepared.fingerprint, model_name, max_length])
+    return cache / "tokens" / hash_json(["sentences", FORMAT, prepared.fingerprint, model_name, max_length])
 
 
-def load(folder: Path) -> Sentences:
+def load_sentence_tokens(folder: Path) -> SentenceTokens:
     """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
-    folder = verified_folder(folder)
+    folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    return Sentences(
+    return SentenceTokens(
         np.load(folder / "ids.npy", mmap_mode="r"),
         np.load(folder / "offsets.npy", mmap_mode="r"),
         np.load(folder / "pairs.npy", mmap_mode="r"),
@@ -122,7 +125,7 @@ def load(folder: Path) -> Sentences:
     )
 
 
-def around(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids]:
+def get_sentence_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids]:
     """The special tokens that this tokenizer puts before and after a text, read off an example."""
     if not tokenizer.is_fast:
         raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
@@ -131,43 +134,47 @@ def around(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids]:
     return ids[: parts.index(0)], ids[len(parts) - parts[::-1].index(0) :]
 
 
-def _write(
-    folder: Path, prepared: PreparedSentences, tokenizer: "PreTrainedTokenizerBase", max_length: int, longest: int
+def _write_tokens(
+    folder: Path,
+    prepared: SentenceDataset,
+    tokenizer: "PreTrainedTokenizerBase",
+    max_length: int,
+    max_evaluation_length: int,
 ) -> None:
-    before, after = around(tokenizer)
+    before, after = get_sentence_special_tokens(tokenizer)
     special = len(before) + len(after)
     if max_length <= special:
         raise UserError("model.max_length", max_length, "a length that leaves room for a word")
-    table = prepared.pairs()
-    sentences, whole = prepared.sentences(), list(dict.fromkeys((*table["first"], *table["second"])))
+    table = prepared.read_pairs()
+    sentences, whole = prepared.read_sentences(), list(dict.fromkeys((*table["first"], *table["second"])))
     training = len(sentences)
     rows = {text: training + place for place, text in enumerate(whole)}
     blocks = [
-        _joined(tokenizer, texts[start : start + _AT_ONCE], before, after, length - special)
-        for texts, length in ((sentences, max_length), (whole, longest))
-        for start in range(0, len(texts), _AT_ONCE)
+        _tokenize_block(tokenizer, texts[start : start + _BLOCK_SIZE], before, after, length - special)
+        for texts, length in ((sentences, max_length), (whole, max_evaluation_length))
+        for start in range(0, len(texts), _BLOCK_SIZE)
     ]
     ids, lengths, cuts = zip(*blocks, strict=True)
-    ends = np.cumsum([(table["split"] == split).sum() for split in EVALUATED]).tolist()
+    ends = np.cumsum([(table["split"] == split).sum() for split in EVALUATION_SPLITS]).tolist()
     meta: dict[str, Any] = {
         "fingerprint": prepared.fingerprint,
         "max_length": max_length,
         "training": training,
         "truncated": sum(cuts),
-        "splits": dict(zip(EVALUATED, zip([0, *ends], ends, strict=False), strict=True)),
+        "splits": dict(zip(EVALUATION_SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
-    with checked_folder(folder) as draft:
+    with write_folder_with_checksums(folder) as draft:
         np.save(draft / "ids.npy", np.concatenate(ids))
         np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
         np.save(draft / "pairs.npy", np.array([[rows[text] for text in table[name]] for name in ("first", "second")]))
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _joined(
+def _tokenize_block(
     tokenizer: "PreTrainedTokenizerBase", texts: list[str], before: Ids, after: Ids, room: int
 ) -> tuple[Ids, Positions, int]:
     """Ids of the texts one after another, tokens of each, and how many texts were cut."""
-    bodies = encode(tokenizer, texts, room + 1)  # one more than can be kept, so that a cut shows
+    bodies = encode_texts(tokenizer, texts, room + 1)  # one more than can be kept, so that a cut shows
     ids = [part for body in bodies for part in (before, body[:room], after)]
     lengths = np.array([len(before) + min(len(body), room) + len(after) for body in bodies], dtype=np.int64)
     return np.concatenate(ids), lengths, sum(len(body) > room for body in bodies)

@@ -12,28 +12,35 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from trainables.curriculum.scores import SCORES, ScoreName
+from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.ranking_dataset import Prepared
-from trainables.difficulty.compute import of_text
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.difficulty.compute import compute_text_difficulties
 from trainables.difficulty.model_scores import bert_loss, bert_pred
-from trainables.difficulty.word_vectors import KEY, digest_of, of_file, of_model
-from trainables.specs.job import Job
+from trainables.difficulty.word_vectors import (
+    VECTORS_KEY,
+    hash_vectors_file,
+    load_vectors_from_file,
+    load_vectors_from_model,
+)
+from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
-from trainables.storage.locks import Claims
+from trainables.storage.leases import Leases
 from trainables.utils.arrays import Floats
-from trainables.utils.checksums import checked_file, present, verified
-from trainables.utils.errors import NoDifficultiesError, UserError
-from trainables.utils.hashing import digest
+from trainables.utils.checksums import has_checksum, verify_file, write_with_checksum
+from trainables.utils.errors import MissingDifficultyScoresError, UserError
+from trainables.utils.hashing import hash_json
 
 Action = Literal["train", "test"]
-MODEL_SCORES: dict[ScoreName, Callable[..., Floats]] = {"BERT_pred": bert_pred, "BERT_loss": bert_loss}
+MODEL_SCORES: dict[DifficultyScoreName, Callable[..., Floats]] = {"BERT_pred": bert_pred, "BERT_loss": bert_loss}
 FORMAT = 1
 """Part of every key: raised when the same input would give other difficulties, and `ARITHMETIC` with it, since runs are
 not named by it."""
 
 
-def file(prepared: Path, curriculum: CurriculumSettings, model: str, action: Action = "train") -> Path:
+def get_difficulty_path(
+    folder: Path, curriculum: CurriculumSettings, model_digest: str, action: Action = "train"
+) -> Path:
     """Where a score's table lies, once it is made.
 
     Args:
@@ -42,32 +49,32 @@ def file(prepared: Path, curriculum: CurriculumSettings, model: str, action: Act
         model: digest of the model, whose embeddings are the word vectors where no others are named.
         action: "test": the table of the test split alone, of scores that a trained model makes.
     """
-    return score_file(prepared, curriculum.score, _made_with(curriculum, model), action)
+    return get_score_path(folder, curriculum.score, _get_score_input(curriculum, model_digest), action)
 
 
-def read(prepared: Path, curriculum: CurriculumSettings, model: str) -> pd.DataFrame | None:
+def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest: str) -> pd.DataFrame | None:
     """What is kept of a score: split, query_id, difficulty; None where there is nothing."""
-    places = [file(prepared, curriculum, model)]
+    paths = [get_difficulty_path(folder, curriculum, model_digest)]
     if curriculum.score in MODEL_SCORES:
-        places.append(file(prepared, curriculum, model, "test"))
-    found = [pd.read_parquet(verified(place, unit=place)) for place in places if place.is_file()]
-    return pd.concat(found, ignore_index=True) if found else None
+        paths.append(get_difficulty_path(folder, curriculum, model_digest, "test"))
+    tables = [pd.read_parquet(verify_file(path, unit=path)) for path in paths if path.is_file()]
+    return pd.concat(tables, ignore_index=True) if tables else None
 
 
-def of_training(job: Job, prepared: Prepared, waited: Callable[[], None]) -> Floats:
+def load_training_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Callable[[], None]) -> Floats:
     """(training queries,) difficulties in the order of the candidates; all equal where the order is to be random."""
-    queries = prepared.candidates("train")["query_id"].drop_duplicates()
-    assert job.specification.curriculum is not None
-    if SCORES[job.specification.curriculum.score].needs == "nothing":
+    queries = prepared.read_candidates("train")["query_id"].drop_duplicates()
+    assert trial.specification.curriculum is not None
+    if DIFFICULTY_SCORES[trial.specification.curriculum.score].needs == "nothing":
         return np.zeros(len(queries))
-    ensure(job, prepared, waited)
-    place = _of_job(job, prepared)
-    kept = pd.read_parquet(verified(place, unit=place))
-    own = kept[kept["split"] == "train"].set_index("query_id")["difficulty"]
+    ensure_difficulties(trial, prepared, on_wait)
+    path = _get_job_path(trial, prepared)
+    table = pd.read_parquet(verify_file(path, unit=path))
+    own = table[table["split"] == "train"].set_index("query_id")["difficulty"]
     return own.loc[queries].to_numpy(dtype=np.float64)
 
 
-def ensure(job: Job, prepared: Prepared, waited: Callable[[], None]) -> None:
+def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Callable[[], None]) -> None:
     """Makes the difficulties that a run's curriculum needs, unless they are there or somebody else is at it.
 
     Args:
@@ -78,46 +85,50 @@ def ensure(job: Job, prepared: Prepared, waited: Callable[[], None]) -> None:
     Raises:
         NoDifficultiesError: a trained model makes them, and has not.
     """
-    settings = job.specification.curriculum
-    if settings is None or SCORES[settings.score].needs == "nothing":
+    settings = trial.specification.curriculum
+    if settings is None or DIFFICULTY_SCORES[settings.score].needs == "nothing":
         return
-    place = _of_job(job, prepared)
+    path = _get_job_path(trial, prepared)
     if settings.score in MODEL_SCORES:
-        if not place.is_file():
-            raise NoDifficultiesError(f"no difficulties by {settings.score} of the run that makes them")
+        if not path.is_file():
+            raise MissingDifficultyScoresError(f"no difficulties by {settings.score} of the run that makes them")
         return
-    claims = Claims(open_storage(str(job.cache / "claims")))
-    name = f"difficulty-{prepared.fingerprint}-{place.stem}"
-    claims.once(name, lambda: present(place), lambda: _make(job, settings, prepared, place), waited)
+    claims = Leases(open_storage(str(trial.cache / "claims")))
+    name = f"difficulty-{prepared.fingerprint}-{path.stem}"
+    claims.run_once(
+        name, lambda: has_checksum(path), lambda: _compute_and_write(trial, settings, prepared, path), on_wait
+    )
 
 
-def _make(job: Job, settings: CurriculumSettings, prepared: Prepared, place: Path) -> None:
+def _compute_and_write(trial: TrialSpec, settings: CurriculumSettings, prepared: RankingDataset, path: Path) -> None:
     vectors = None
-    if SCORES[settings.score].needs == "vectors":
-        if job.vectors is not None and (found := digest_of(job.vectors)) != settings.vectors:
-            raise UserError(KEY, f"{job.vectors.name} with {found}", f"the file of the study, {settings.vectors}")
-        assert job.model_path is not None
-        vectors = of_file(job.vectors) if job.vectors else of_model(job.model_path)
-    write_table(place, of_text(settings.score, prepared, vectors))
+    if DIFFICULTY_SCORES[settings.score].needs == "vectors":
+        if trial.vectors is not None and (found := hash_vectors_file(trial.vectors)) != settings.vectors:
+            raise UserError(
+                VECTORS_KEY, f"{trial.vectors.name} with {found}", f"the file of the study, {settings.vectors}"
+            )
+        assert trial.model_path is not None
+        vectors = load_vectors_from_file(trial.vectors) if trial.vectors else load_vectors_from_model(trial.model_path)
+    write_difficulties(path, compute_text_difficulties(settings.score, prepared, vectors))
 
 
-def write_table(place: Path, made: pd.DataFrame) -> None:
-    with checked_file(place) as draft:
-        made.to_parquet(draft, index=False)
+def write_difficulties(path: Path, table: pd.DataFrame) -> None:
+    with write_with_checksum(path) as draft:
+        table.to_parquet(draft, index=False)
 
 
-def _of_job(job: Job, prepared: Prepared) -> Path:
-    specification = job.specification
+def _get_job_path(trial: TrialSpec, prepared: RankingDataset) -> Path:
+    specification = trial.specification
     assert specification.curriculum is not None
     assert specification.model is not None
-    return file(prepared.folder, specification.curriculum, specification.model.name)
+    return get_difficulty_path(prepared.folder, specification.curriculum, specification.model.name)
 
 
-def _made_with(curriculum: CurriculumSettings, model: str) -> str | None:
-    needs = SCORES[curriculum.score].needs
-    return {"vectors": curriculum.vectors or model, "scorer": curriculum.scorer}.get(needs)
+def _get_score_input(curriculum: CurriculumSettings, model_digest: str) -> str | None:
+    needs = DIFFICULTY_SCORES[curriculum.score].needs
+    return {"vectors": curriculum.vectors or model_digest, "scorer": curriculum.scorer}.get(needs)
 
 
-def score_file(prepared: Path, score: ScoreName, made_with: str | None, action: Action) -> Path:
-    apart = "-test" if action == "test" else ""
-    return prepared / "difficulty" / f"{score}-{digest([FORMAT, score, made_with])}{apart}.parquet"
+def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | None, action: Action) -> Path:
+    suffix = "-test" if action == "test" else ""
+    return folder / "difficulty" / f"{score}-{hash_json([FORMAT, score, score_input])}{suffix}.parquet"

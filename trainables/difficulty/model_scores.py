@@ -24,9 +24,9 @@ def bert_pred(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
         ValueError: a NaN, shapes that differ, a label other than 0 and 1, a query all or none of whose candidates are
             relevant.
     """
-    margins, is_relevant = _checked(scores, relevant)
+    margins, is_relevant = _compute_margins(scores, relevant)
     wrong = expit(-margins)  # probability of what is not so: 1 - p of the relevant, p of the others
-    return _mean(wrong, is_relevant) + _mean(wrong, ~is_relevant) - 1
+    return _masked_mean(wrong, is_relevant) + _masked_mean(wrong, ~is_relevant) - 1
 
 
 def bert_loss(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
@@ -42,12 +42,12 @@ def bert_loss(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
     Raises:
         ValueError: as for bert_pred.
     """
-    margins, is_relevant = _checked(scores, relevant)
+    margins, is_relevant = _compute_margins(scores, relevant)
     losses = np.logaddexp(0.0, -margins)
-    return 0.5 * _mean(losses, is_relevant) + 0.5 * _mean(losses, ~is_relevant)
+    return 0.5 * _masked_mean(losses, is_relevant) + 0.5 * _masked_mean(losses, ~is_relevant)
 
 
-def _checked(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Floats, Bools]:
+def _compute_margins(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Floats, Bools]:
     """(queries, candidates) how far the logits speak for what is so; and which candidates are relevant."""
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if values.ndim != 2 or values.shape != labels.shape:
@@ -62,6 +62,6 @@ def _checked(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Floats, Bo
     return np.where(is_relevant, values, -values), is_relevant
 
 
-def _mean(values: Floats, which: Bools) -> Floats:
+def _masked_mean(values: Floats, which: Bools) -> Floats:
     mean: Floats = np.mean(values, axis=1, where=which)
     return mean

@@ -1,7 +1,7 @@
 """Metrics of scored candidates: of ranked lists and of probabilities, and all of them by name. Needs only numpy."""
 
 from trainables.metrics.calibration import (
-    Reliability,
+    ReliabilityCurve,
     brier_score,
     expected_calibration_error,
     negative_log_likelihood,
@@ -10,35 +10,35 @@ from trainables.metrics.calibration import (
 from trainables.metrics.correlation import spearman
 from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.ranking import (
-    RERANKING,
+    RERANKING_NOTE,
     average_precision,
-    metric,
     ndcg_at,
-    position,
+    parse_recall_name,
+    rank_of_first_relevant,
     recall_at,
     reciprocal_rank,
 )
-from trainables.metrics.registry import MINIMISED, Measure, measure
-from trainables.metrics.sts import PERCENT, set_of
+from trainables.metrics.registry import LOWER_IS_BETTER, Measure, get_measure
+from trainables.metrics.sts import PERCENT, get_set_name
 
 __all__ = [
-    "MINIMISED",
+    "LOWER_IS_BETTER",
     "PERCENT",
-    "RERANKING",
+    "RERANKING_NOTE",
     "Measure",
-    "Reliability",
+    "ReliabilityCurve",
     "average_precision",
     "brier_score",
     "expected_calibration_error",
-    "measure",
-    "metric",
+    "get_measure",
+    "get_set_name",
     "ndcg_at",
     "negative_log_likelihood",
-    "position",
+    "parse_recall_name",
+    "rank_of_first_relevant",
     "recall_at",
     "reciprocal_rank",
     "reliability_curve",
-    "set_of",
     "spearman",
     "spearman_pseudo_values",
 ]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from trainables.utils.arrays import Floats, Ints
 
-BINS = 15
+N_BINS = 15
 """Of equal width, as in Guo et al. (2017), "On calibration of modern neural networks"."""
 
 
-class Reliability(NamedTuple):
+class ReliabilityCurve(NamedTuple):
     """A reliability diagram's data, (bins,) each: NaN, NaN and 0 where a bin is empty."""
 
     probability: Floats  # mean over the bin
@@ -36,7 +36,7 @@ def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Raises:
         ValueError: for no scores, a NaN among them, shapes that differ, or a label other than 0 and 1.
     """
-    values, labels = _checked(scores, relevant)
+    values, labels = _validate_inputs(scores, relevant)
     score: Floats = np.mean((_sigmoid(values) - labels) ** 2, axis=-1)
     return score
 
@@ -56,12 +56,12 @@ def negative_log_likelihood(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Raises:
         ValueError: as for brier_score.
     """
-    values, labels = _checked(scores, relevant)
+    values, labels = _validate_inputs(scores, relevant)
     loss: Floats = np.mean(np.logaddexp(0.0, np.where(labels == 1, -values, values)), axis=-1)
     return loss
 
 
-def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int = BINS) -> float:
+def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int = N_BINS) -> float:
     """How far the probability of relevance is from the share that is relevant, averaged over bins of probability.
 
     Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning". Less is
@@ -78,13 +78,13 @@ def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int
     Raises:
         ValueError: as for brier_score.
     """
-    values, labels = _checked(scores, relevant)
-    probabilities, places = _binned(values.ravel(), bins)
+    values, labels = _validate_inputs(scores, relevant)
+    probabilities, places = _assign_bins(values.ravel(), bins)
     gaps = np.bincount(places, weights=probabilities - labels.ravel(), minlength=bins)
     return float(np.abs(gaps).sum() / values.size)
 
 
-def reliability_curve(scores: ArrayLike, relevant: ArrayLike, bins: int = BINS) -> Reliability:
+def reliability_curve(scores: ArrayLike, relevant: ArrayLike, bins: int = N_BINS) -> ReliabilityCurve:
     """What a reliability diagram shows, over the bins of the expected calibration error.
 
     That error is the mean of |probability - relevant|, each bin counting as often as it has candidates.
@@ -97,15 +97,15 @@ def reliability_curve(scores: ArrayLike, relevant: ArrayLike, bins: int = BINS) 
     Raises:
         ValueError: as for brier_score.
     """
-    values, labels = _checked(scores, relevant)
-    probabilities, places = _binned(values.ravel(), bins)
+    values, labels = _validate_inputs(scores, relevant)
+    probabilities, places = _assign_bins(values.ravel(), bins)
     count = np.bincount(places, minlength=bins)
     sums = (np.bincount(places, weights=one, minlength=bins) for one in (probabilities, labels.ravel()))
     probability, share = (np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in sums)
-    return Reliability(probability, share, count)
+    return ReliabilityCurve(probability, share, count)
 
 
-def _checked(scores: ArrayLike, relevant: ArrayLike) -> tuple[Floats, Floats]:
+def _validate_inputs(scores: ArrayLike, relevant: ArrayLike) -> tuple[Floats, Floats]:
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant, dtype=np.float64)
     if not values.size or values.shape != labels.shape or np.isnan(values).any():
         raise ValueError(f"expected as many scores as labels and no NaN, but got {values.shape} and {labels.shape}")
@@ -120,7 +120,7 @@ def _sigmoid(values: Floats) -> Floats:
     return probabilities
 
 
-def _binned(values: Floats, bins: int) -> tuple[Floats, Ints]:
+def _assign_bins(values: Floats, bins: int) -> tuple[Floats, Ints]:
     """(n,) probabilities, and the bin of each."""
     probabilities = _sigmoid(values)
     return probabilities, np.minimum((probabilities * bins).astype(int), bins - 1)

@@ -36,12 +36,12 @@ def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Floats:
     value = spearman(scores, grades)
     x, y = np.ravel(np.asarray(scores, dtype=np.float64)), np.ravel(np.asarray(grades, dtype=np.float64))
     count = len(x)
-    pseudo = count * value - (count - 1) * _without_each(x, y)
+    pseudo = count * value - (count - 1) * _leave_one_out_correlations(x, y)
     shifted: Floats = pseudo + (value - pseudo.mean())
     return shifted
 
 
-def _without_each(scores: Floats, grades: Floats) -> Floats:
+def _leave_one_out_correlations(scores: Floats, grades: Floats) -> Floats:
     """(n,) the correlation of the others.
 
     Without pair k the rank of another pair i is less by c(x_i, x_k): 1 where its score is higher, .5 where they tie. So
@@ -49,17 +49,17 @@ def _without_each(scores: Floats, grades: Floats) -> Floats:
     sum over i of c(x_i, x_k) c(y_i, y_k). Spreads follow from the ties alone.
     """
     n = len(scores)
-    (x, x_ties), (y, y_ties) = _coded(scores), _coded(grades)
+    (x, x_ties), (y, y_ties) = _encode_values(scores), _encode_values(grades)
     first, second = _ranks(x, x_ties), _ranks(y, y_ties)
-    products = first @ second - _above(y, first) - _above(x, second) + _both_above(x, x_ties, y)
+    products = first @ second - _sum_above(y, first) - _sum_above(x, second) + _sum_both_above(x, x_ties, y)
     products -= (first - 0.5) * (second - 0.5)
     covered = products - (n - 1) * (n / 2) ** 2
-    spread = np.sqrt(_squares(x, x_ties) * _squares(y, y_ties))
+    spread = np.sqrt(_leave_one_out_squares(x, x_ties) * _leave_one_out_squares(y, y_ties))
     found: Floats = np.divide(covered, spread, out=np.zeros(n), where=spread > 0)
     return found
 
 
-def _coded(values: Floats) -> tuple[_Codes, _Codes]:
+def _encode_values(values: Floats) -> tuple[_Codes, _Codes]:
     """(n,) the place of each among the distinct values, and how many have each of these."""
     _, codes, ties = np.unique(values, return_inverse=True, return_counts=True)
     return codes, ties
@@ -71,7 +71,7 @@ def _ranks(codes: _Codes, ties: _Codes) -> Floats:
     return ranks
 
 
-def _squares(codes: _Codes, ties: _Codes) -> Floats:
+def _leave_one_out_squares(codes: _Codes, ties: _Codes) -> Floats:
     """(n,) 12 x the sum of squares of the others' ranks about their mean, which is n / 2."""
     left, n = ties[codes].astype(np.float64), float(len(codes))
     sizes = ties.astype(np.float64)
@@ -80,25 +80,25 @@ def _squares(codes: _Codes, ties: _Codes) -> Floats:
     return squares / 12
 
 
-def _above(codes: _Codes, weights: Floats) -> Floats:
+def _sum_above(codes: _Codes, weights: Floats) -> Floats:
     """(n,) the sum over i of weight_i c(i, k)."""
     own = np.bincount(codes, weights)
     above: Floats = (weights.sum() - np.cumsum(own) + own / 2)[codes]
     return above
 
 
-def _both_above(x: _Codes, x_ties: _Codes, y: _Codes) -> Floats:
+def _sum_both_above(x: _Codes, x_ties: _Codes, y: _Codes) -> Floats:
     """(n,) the sum over i of c(x_i, x_k) c(y_i, y_k): each c is the mean of "above" and "not below"."""
     n, levels = len(x), y[np.argsort(x, kind="stable")]
     start = (np.cumsum(x_ties) - x_ties)[x]
     ends = np.concatenate([start, start, start + x_ties[x], start + x_ties[x]])
     bounds = np.concatenate([y, y + 1, y, y + 1])
     under = np.concatenate([[0], np.cumsum(np.bincount(y))])[bounds]
-    found: Floats = (n - ends - under + _below(levels, ends, bounds)).reshape(4, n).sum(axis=0) / 4
+    found: Floats = (n - ends - under + _count_below(levels, ends, bounds)).reshape(4, n).sum(axis=0) / 4
     return found
 
 
-def _below(levels: _Codes, ends: _Codes, bounds: _Codes) -> _Codes:
+def _count_below(levels: _Codes, ends: _Codes, bounds: _Codes) -> _Codes:
     """(queries,) how many of the first `ends` levels are below `bounds`: a wavelet matrix (Claude and Navarro 2012)."""
     count, left, right = np.zeros_like(ends), np.zeros_like(ends), ends
     for bit in reversed(range(int(bounds.max()).bit_length())):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from trainables.utils.arrays import Floats, Ints
 
-RERANKING = (
+RERANKING_NOTE = (
     "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
     "and cannot be compared with figures of retrieval from a whole collection."
 )
@@ -46,7 +46,7 @@ def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
         ValueError: for k below 1, and as the module says.
     """
     _check_cutoff(k)
-    lists = _ranked(scores, relevant)
+    lists = _rank_candidates(scores, relevant)
     found = np.clip((k - lists.above) / lists.tied, 0.0, 1.0)
     hits: Floats = np.sum(lists.labels * found, axis=1)
     recall: Floats = np.minimum(hits / lists.labels.sum(axis=1), 1.0)
@@ -62,10 +62,10 @@ def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Returns:
         (queries,) in (0, 1].
     """
-    lists = _ranked(scores, relevant)
-    within, inside = lists.within, lists.places - lists.above - 1  # of the same score, before this place
-    found = lists.before + 1 + inside * (within - 1) / np.maximum(lists.tied - 1, 1)
-    precision = within / lists.tied * found / lists.places
+    lists = _rank_candidates(scores, relevant)
+    within, inside = lists.labels_in_tie, lists.ranks - lists.above - 1  # of the same score, before this place
+    found = lists.labels_above + 1 + inside * (within - 1) / np.maximum(lists.tied - 1, 1)
+    precision = within / lists.tied * found / lists.ranks
     average: Floats = precision.sum(axis=1) / lists.labels.sum(axis=1)
     return average
 
@@ -80,16 +80,16 @@ def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Returns:
         (queries,) in (0, 1].
     """
-    lists = _ranked(scores, relevant)
-    above, tied, within = (values[:, None] for values in lists.first())
+    lists = _rank_candidates(scores, relevant)
+    above, tied, within = (values[:, None] for values in lists.find_first_relevant_tie())
     place = np.arange(1, lists.labels.shape[1])
     factors = np.maximum(tied - place - within + 1, 0) / np.maximum(tied - place, 1)
     chances = np.cumprod(np.concatenate([within / tied, factors], axis=1), axis=1)
-    expected: Floats = (chances / (above + lists.places)).sum(axis=1)
+    expected: Floats = (chances / (above + lists.ranks)).sum(axis=1)
     return expected
 
 
-def position(scores: ArrayLike, relevant: ArrayLike) -> Floats:
+def rank_of_first_relevant(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Rank of the first relevant document, 1 being the best: less is better.
 
     The first of r relevant ones among t tied candidates stands at (t + 1) / (r + 1). The slides on WSLS with hard
@@ -98,7 +98,7 @@ def position(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Returns:
         (queries,) from 1 to the number of candidates.
     """
-    above, tied, within = _ranked(scores, relevant).first()
+    above, tied, within = _rank_candidates(scores, relevant).find_first_relevant_tie()
     expected: Floats = above + (tied + 1) / (within + 1)
     return expected
 
@@ -121,14 +121,14 @@ def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
         ValueError: for k below 1, a grade that is negative or not finite, and as the module says.
     """
     _check_cutoff(k)
-    lists = _ranked(scores, gains, graded=True)
-    discounts = np.where(lists.places <= k, 1 / np.log2(1 + lists.places), 0.0)
+    lists = _rank_candidates(scores, gains, graded=True)
+    discounts = np.where(lists.ranks <= k, 1 / np.log2(1 + lists.ranks), 0.0)
     best = np.sort(lists.labels, axis=1)[:, ::-1]
-    share: Floats = np.sum(lists.within / lists.tied * discounts, axis=1) / np.sum(best * discounts, axis=1)
+    share: Floats = np.sum(lists.labels_in_tie / lists.tied * discounts, axis=1) / np.sum(best * discounts, axis=1)
     return np.minimum(share, 1.0)
 
 
-def metric(name: str) -> tuple[int, int]:
+def parse_recall_name(name: str) -> tuple[int, int]:
     """(n, k) of a metric's name: "R10@1" is (10, 1), recall at 1 among 10 candidates.
 
     Raises:
@@ -140,7 +140,7 @@ def metric(name: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-class _Ranked(NamedTuple):
+class _RankedLists(NamedTuple):
     """Lists in descending order of score, (queries, candidates) each; the order within a tie is of no account."""
 
     labels: Floats
@@ -148,29 +148,29 @@ class _Ranked(NamedTuple):
     tied: Ints  # candidates of the same score, itself included
 
     @property
-    def places(self) -> Ints:
+    def ranks(self) -> Ints:
         """(candidates,) from 1."""
         return np.arange(1, self.labels.shape[1] + 1)
 
     @property
-    def within(self) -> Floats:
+    def labels_in_tie(self) -> Floats:
         """(queries, candidates) sum of the labels in each candidate's tie."""
-        ties: Floats = np.take_along_axis(self._sums, self.above + self.tied, 1) - self.before
+        ties: Floats = np.take_along_axis(self._cumulative_labels, self.above + self.tied, 1) - self.labels_above
         return ties
 
     @property
-    def before(self) -> Floats:
+    def labels_above(self) -> Floats:
         """(queries, candidates) sum of the labels above each candidate's tie."""
-        return np.take_along_axis(self._sums, self.above, 1)
+        return np.take_along_axis(self._cumulative_labels, self.above, 1)
 
     @property
-    def _sums(self) -> Floats:
+    def _cumulative_labels(self) -> Floats:
         """(queries, candidates + 1) of the labels so far, beginning with 0."""
         return np.concatenate([np.zeros((len(self.labels), 1)), np.cumsum(self.labels, axis=1)], axis=1)
 
-    def first(self) -> tuple[Ints, Ints, Floats]:
+    def find_first_relevant_tie(self) -> tuple[Ints, Ints, Floats]:
         """(queries,) each, of the best-scored tie with a relevant candidate: above, tied and relevant in it."""
-        within = self.within
+        within = self.labels_in_tie
         place = np.argmax(within > 0, axis=1)[:, None]
         above, tied = (np.take_along_axis(counts, place, 1)[:, 0] for counts in (self.above, self.tied))
         return above, tied, np.take_along_axis(within, place, 1)[:, 0]
@@ -181,7 +181,7 @@ def _check_cutoff(k: int) -> None:
         raise ValueError(f"k must be at least 1 but is {k}")
 
 
-def _ranked(scores: ArrayLike, relevant: ArrayLike, graded: bool = False) -> _Ranked:
+def _rank_candidates(scores: ArrayLike, relevant: ArrayLike, graded: bool = False) -> _RankedLists:
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant, dtype=np.float64)
     if values.ndim != 2 or values.shape != labels.shape:
         raise ValueError(
@@ -196,11 +196,11 @@ def _ranked(scores: ArrayLike, relevant: ArrayLike, graded: bool = False) -> _Ra
     if (labels.sum(axis=1) == 0).any():
         raise ValueError(f"{(labels.sum(axis=1) == 0).sum()} queries have no relevant document")
     order = np.argsort(-values, axis=1, kind="stable")
-    above, tied = _ties(np.take_along_axis(values, order, axis=1))
-    return _Ranked(np.take_along_axis(labels, order, axis=1), above, tied)
+    above, tied = _count_ties(np.take_along_axis(values, order, axis=1))
+    return _RankedLists(np.take_along_axis(labels, order, axis=1), above, tied)
 
 
-def _ties(ranked: Floats) -> tuple[Ints, Ints]:
+def _count_ties(ranked: Floats) -> tuple[Ints, Ints]:
     """(queries, candidates) how many score higher, and how many the same, given scores in descending order."""
     candidates = ranked.shape[1]
     position = np.arange(candidates)

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from trainables.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 from trainables.metrics.correlation import spearman
-from trainables.metrics.ranking import average_precision, metric, ndcg_at, position, recall_at, reciprocal_rank
-from trainables.metrics.sts import PERCENT, Similarity
+from trainables.metrics.ranking import (
+    average_precision,
+    ndcg_at,
+    parse_recall_name,
+    rank_of_first_relevant,
+    recall_at,
+    reciprocal_rank,
+)
+from trainables.metrics.sts import PERCENT, STSCorrelation
 from trainables.utils.arrays import Floats, Ints
 
 
@@ -34,33 +41,33 @@ class Measure:
     name: str
     function: Callable[[Floats, Floats], Any]
     per_query: bool = True
-    minimised: bool = False
-    logits: bool = False
-    candidates: int | None = None
-    similarity: Similarity | None = None
+    lower_is_better: bool = False
+    needs_logits: bool = False
+    required_candidates: int | None = None
+    sts_correlation: STSCorrelation | None = None
 
     @property
-    def largest(self) -> float:
+    def max_value(self) -> float:
         """What its values are at most, where more is better."""
-        return PERCENT if self.similarity else 1.0
+        return PERCENT if self.sts_correlation else 1.0
 
     @property
     def unit(self) -> str:
         """What its values are of."""
-        return "sentence pair" if self.similarity else "query"
+        return "sentence pair" if self.sts_correlation else "query"
 
     @property
-    def ranks(self) -> bool:
+    def is_rank_based(self) -> bool:
         """Whether it judges every system, query by query, by the order of its candidates alone."""
-        return self.per_query and not self.logits
+        return self.per_query and not self.needs_logits
 
-    def values(
+    def compute_values(
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
         lengths: Ints,
         names: Sequence[str] | None = None,
-        units: NDArray[np.intp] | None = None,
+        pair_ids: NDArray[np.intp] | None = None,
     ) -> Floats:
         """The metric of each query.
 
@@ -79,13 +86,13 @@ class Measure:
         Raises:
             ValueError: where the function does, a query has other than `candidates`, or it is no metric of queries.
         """
-        if self.similarity:
-            own = np.arange(len(scores)) if units is None else units
-            return self.similarity.values(*self._named(scores, relevant, lengths, names), own)
+        if self.sts_correlation:
+            own = np.arange(len(scores)) if pair_ids is None else pair_ids
+            return self.sts_correlation.compute_values(*self._check_names(scores, relevant, lengths, names), own)
         if not self.per_query:
             raise ValueError(f"{self.name} has no value for a single query")
-        if self.candidates is not None and (lengths != self.candidates).any():
-            raise ValueError(f"queries with other than {self.candidates} candidates")
+        if self.required_candidates is not None and (lengths != self.required_candidates).any():
+            raise ValueError(f"queries with other than {self.required_candidates} candidates")
         starts = np.cumsum(lengths) - lengths
         values = np.empty(len(lengths))
         for length in np.unique(lengths):
@@ -94,7 +101,7 @@ class Measure:
             values[own] = self.function(scores[rows], relevant[rows])
         return values
 
-    def overall(
+    def compute_overall(
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
@@ -112,13 +119,13 @@ class Measure:
         Raises:
             ValueError: as for `values`.
         """
-        if self.similarity:
-            return self.similarity.overall(*self._named(scores, relevant, lengths, names))
+        if self.sts_correlation:
+            return self.sts_correlation.compute_overall(*self._check_names(scores, relevant, lengths, names))
         if self.per_query:
-            return float(self.values(scores, relevant, lengths).mean())
+            return float(self.compute_values(scores, relevant, lengths).mean())
         return float(self.function(scores, relevant))
 
-    def _named(
+    def _check_names(
         self,
         scores: NDArray[Any],
         relevant: NDArray[Any],
@@ -130,38 +137,38 @@ class Measure:
         return np.asarray(scores, np.float64), np.asarray(relevant, np.float64), lengths, names
 
 
-_NAMED = {
+_MEASURES = {
     one.name: one
     for one in (
         Measure("MAP", average_precision),
         Measure("MRR", reciprocal_rank),
-        Measure("position", position, minimised=True),
-        Measure("Brier", brier_score, minimised=True, logits=True),
-        Measure("NLL", negative_log_likelihood, minimised=True, logits=True),
-        Measure("ECE", expected_calibration_error, per_query=False, minimised=True, logits=True),
+        Measure("position", rank_of_first_relevant, lower_is_better=True),
+        Measure("Brier", brier_score, lower_is_better=True, needs_logits=True),
+        Measure("NLL", negative_log_likelihood, lower_is_better=True, needs_logits=True),
+        Measure("ECE", expected_calibration_error, per_query=False, lower_is_better=True, needs_logits=True),
         Measure("Spearman", spearman, per_query=False),
     )
 }
-MINIMISED = tuple(name for name, one in _NAMED.items() if one.minimised)
+LOWER_IS_BETTER = tuple(name for name, one in _MEASURES.items() if one.lower_is_better)
 """Metrics of which less is better."""
 
 
 @cache
-def measure(name: str) -> Measure:
+def get_measure(name: str) -> Measure:
     """The metric of this name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE", "Spearman",
     "STS" (100 x Spearman, the mean over sets), "STS/STS12" (of a set) or "STS/STS12/MSRpar" (of a subset).
 
     Raises:
         ValueError: there is none.
     """
-    if name in _NAMED:
-        return _NAMED[name]
+    if name in _MEASURES:
+        return _MEASURES[name]
     if found := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
         return Measure(name, partial(ndcg_at, int(found[1])))
     if found := re.fullmatch(r"STS(?:/(\S*[^\s/]))?", name):
-        return Measure(name, spearman, similarity=Similarity(found[1] or ""))
+        return Measure(name, spearman, sts_correlation=STSCorrelation(found[1] or ""))
     try:
-        candidates, cutoff = metric(name)
+        candidates, cutoff = parse_recall_name(name)
     except ValueError as error:
-        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_NAMED)}, STS or STS/<set>") from None
-    return Measure(name, partial(recall_at, cutoff), candidates=candidates)
+        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_MEASURES)}, STS or STS/<set>") from None
+    return Measure(name, partial(recall_at, cutoff), required_candidates=candidates)

@@ -16,13 +16,13 @@ PERCENT = 100.0
 """Correlations of sentence encoders are reported times 100."""
 
 
-def set_of(name: str) -> str:
+def get_set_name(name: str) -> str:
     """The set of a query: "STS12" of "STS12/MSRpar"."""
     return name.partition("/")[0]
 
 
 @dataclass(frozen=True)
-class Similarity:
+class STSCorrelation:
     """100 x Spearman of a set, all pairs of its subsets as one list, or the mean of it over sets.
 
     This is the "all" aggregation and the average of Gao et al. (2021) and Wu et al. (2021, Table 2).
@@ -31,20 +31,20 @@ class Similarity:
         place: "" for the mean over the sets that are there, else a set, or "<set>/<subset>".
     """
 
-    place: str = ""
+    scope: str = ""
 
     def covers(self, names: Sequence[str]) -> Bools:
         """(queries,) whether it is about the pairs of a query."""
-        return np.array([self.place in ("", name, set_of(name)) for name in names], dtype=bool)
+        return np.array([self.scope in ("", name, get_set_name(name)) for name in names], dtype=bool)
 
-    def overall(self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str]) -> float:
+    def compute_overall(self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str]) -> float:
         """The metric; see `values`."""
-        rows = self._rows(lengths, names)
-        found = [_of(spearman, name, scores[own], grades[own]) for name, own in rows.items()]
+        rows = self._group_rows(lengths, names)
+        found = [_apply_to_set(spearman, name, scores[own], grades[own]) for name, own in rows.items()]
         return PERCENT * float(np.mean(found))
 
-    def values(
-        self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str], units: NDArray[np.intp]
+    def compute_values(
+        self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str], pair_ids: NDArray[np.intp]
     ) -> Floats:
         """Pseudo-values of the distinct pairs that it is about; their mean is the metric.
 
@@ -67,28 +67,28 @@ class Similarity:
         Raises:
             ValueError: it is about none of the pairs, or a set has a NaN, fewer than two pairs, or equal grades only.
         """
-        rows = self._rows(lengths, names)
-        found = [_of(spearman_pseudo_values, name, scores[own], grades[own]) for name, own in rows.items()]
+        rows = self._group_rows(lengths, names)
+        found = [_apply_to_set(spearman_pseudo_values, name, scores[own], grades[own]) for name, own in rows.items()]
         shares = [(pseudo - pseudo.mean()) / (len(found) * len(pseudo)) for pseudo in found]
-        known, places = np.unique(units[np.concatenate(list(rows.values()))], return_inverse=True)
+        known, places = np.unique(pair_ids[np.concatenate(list(rows.values()))], return_inverse=True)
         summed = len(known) * np.bincount(places, np.concatenate(shares))
         mean = float(np.mean([pseudo.mean() for pseudo in found]))
         values: Floats = PERCENT * (summed - summed.mean() + mean)
         return values
 
-    def _rows(self, lengths: Ints, names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
+    def _group_rows(self, lengths: Ints, names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
         """The rows of the pairs that are one list, by its name."""
-        lists = [self.place or set_of(name) for name in names]
+        lists = [self.scope or get_set_name(name) for name in names]
         covered = self.covers(names)
         by_pair = np.repeat(np.array(lists, dtype=object), lengths)
         by_pair[~np.repeat(covered, lengths)] = None
         found = {name: np.flatnonzero(by_pair == name) for name in dict.fromkeys(lists)}
         if not covered.any():
-            raise ValueError(f"no pairs of {self.place or 'any set'}")
+            raise ValueError(f"no pairs of {self.scope or 'any set'}")
         return found
 
 
-def _of(function: Callable[[Floats, Floats], _T], name: str, scores: Floats, grades: Floats) -> _T:
+def _apply_to_set(function: Callable[[Floats, Floats], _T], name: str, scores: Floats, grades: Floats) -> _T:
     try:
         return function(scores, grades)
     except ValueError as error:

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from trainables.models.dropout import NONE, Dropout
-from trainables.models.packing import Batch
-from trainables.models.transformer import Transformer, fresh_layer, pretrained
-from trainables.specs.ranker import ModelSettings
+from trainables.models.dropout import NO_DROPOUT, Dropout
+from trainables.models.packing import PackedBatch
+from trainables.models.transformer import Transformer, load_pretrained, make_linear
+from trainables.specs.ranker import RankerModelSettings
 
 
 class CrossEncoder(Transformer):
@@ -25,37 +25,37 @@ class CrossEncoder(Transformer):
             seed, since frozen layers are shared.
     """
 
-    def __init__(self, path: Path, settings: ModelSettings, seed: int, vocabulary: int = 0) -> None:
-        base = pretrained(path, seed, vocabulary)
+    def __init__(self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0) -> None:
+        base = load_pretrained(path, seed, vocabulary_size)
         super().__init__(base, settings)
         self.pooling = settings.pooling
         self.pooler = base.pooler if settings.pooling == "cls" else None
-        self.head = fresh_layer(base, 1 if settings.pooling == "cosine" else self.hidden, 2)
-        self.centre, self.spread = 0.0, 1.0
+        self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, 2)
+        self.cosine_mean, self.cosine_std = 0.0, 1.0
         if settings.pooling == "cosine":
             with torch.no_grad():
                 self.head.weight += torch.tensor([[-0.5], [0.5]])
 
-    def calibrate(self, batch: Batch) -> None:
+    def standardize_cosine(self, batch: PackedBatch) -> None:
         """Puts the cosines of these pairs, as they are before training, at mean 0 and standard deviation 1.
 
         Cosines of whole texts differ by hundredths; a head of ordinary size can use them only in units of their spread.
         Data-dependent initialisation as in Salimans and Kingma (2016), section 3. The head starts by ranking by cosine.
         """
         with torch.inference_mode():
-            cosines = self._pooled(batch, NONE)
-        self.centre, self.spread = cosines.mean().item(), max(cosines.std().item(), 1e-6)
+            cosines = self._pool(batch, NO_DROPOUT)
+        self.cosine_mean, self.cosine_std = cosines.mean().item(), max(cosines.std().item(), 1e-6)
 
-    def forward(self, batch: Batch, dropout: Dropout = NONE) -> Tensor:
+    def forward(self, batch: PackedBatch, dropout: Dropout = NO_DROPOUT) -> Tensor:
         """Logits: (pairs, 2). The frozen part has no dropout; the [CLS] and mean poolings' output has."""
-        logits: Tensor = self.head(self._pooled(batch, dropout))
+        logits: Tensor = self.head(self._pool(batch, dropout))
         return logits
 
-    def _pooled(self, batch: Batch, dropout: Dropout) -> Tensor:
-        hidden, layout = self.encoded(batch, dropout)
+    def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
+        hidden, layout = self.encode(batch, dropout)
         if self.pooler is not None:
-            return dropout(self.pooler(hidden[layout.first][:, None]))
+            return dropout(self.pooler(hidden[layout.first_tokens][:, None]))
         if self.pooling == "mean":
-            return dropout(layout.mean(hidden))
-        query, document = layout.means(hidden)
-        return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.centre) / self.spread
+            return dropout(layout.mean_pool(hidden))
+        query, document = layout.mean_pool_parts(hidden)
+        return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.cosine_mean) / self.cosine_std

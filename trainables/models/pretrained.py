@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from trainables.specs.base import CommonModel
+from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
-_FILES = (
+_COMMON_FILES = (
     "config.json",
     "model.safetensors",
     "tokenizer.json",
@@ -19,7 +19,7 @@ _FILES = (
     "vocab.txt",
     "merges.txt",
 )
-_OTHERS = (
+_OPTIONAL_FILES = (
     "*.model",
     "added_tokens.json",
     "bpe.codes",
@@ -30,7 +30,7 @@ _OTHERS = (
     "vocab.json",
 )
 """Patterns of the files that only some models have: other vocabularies, and weights in several files."""
-_VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
+_VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
 """Patterns of the files that hold a vocabulary: any of these groups."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
@@ -41,7 +41,9 @@ SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokeniz
 """Classes of tokenizers that models of these types come with, and of which there is no fast one."""
 
 
-def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES + _OTHERS) -> Path:
+def resolve_model_path(
+    name: str, key: str = "model.name", files: tuple[str, ...] = _COMMON_FILES + _OPTIONAL_FILES
+) -> Path:
     """The folder with the model's files.
 
     Args:
@@ -61,55 +63,55 @@ def folder(name: str, key: str = "model.name", files: tuple[str, ...] = _FILES +
             spec = None
         if spec is None or spec.origin is None:
             raise UserError(key, f"package {module!r} is not installed", f"`pip install` of it, for {name}")
-        return _checked(Path(spec.origin).parent / inside, name, key)
-    if not _of_the_hub(name):
-        return _checked(Path(os.path.expanduser(name)).resolve(), name, key)
-    return _from_hub(name, key, files)
+        return _require_model_folder(Path(spec.origin).parent / inside, name, key)
+    if not _is_hub_id(name):
+        return _require_model_folder(Path(os.path.expanduser(name)).resolve(), name, key)
+    return _fetch_from_hub(name, key, files)
 
 
-def encoder(name: str, key: str = "task.sampler.encoder") -> Path:
+def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
     """The folder with a sentence encoder's files, those that say how it pools among them.
 
     Raises:
         UserError: as `folder`.
     """
-    return folder(name, key, ENCODER_FILES)
+    return resolve_model_path(name, key, ENCODER_FILES)
 
 
-def _checked(path: Path, name: str, key: str) -> Path:
+def _require_model_folder(path: Path, name: str, key: str) -> Path:
     if not (path / "config.json").is_file():
         raise UserError(key, f"no model at {name!r}", "a folder with config.json and model.safetensors")
     return path
 
 
-def at_hand(name: str) -> Path | None:
+def find_local_model(name: str) -> Path | None:
     """The same folder, if its weights are on this machine; None: the hub would have to be asked.
 
     Raises:
         UserError: no such package or folder.
     """
-    if not _of_the_hub(name):
-        return folder(name)
+    if not _is_hub_id(name):
+        return resolve_model_path(name)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        found = Path(snapshot_download(name, allow_patterns=[*_FILES, *_OTHERS], local_files_only=True))
+        found = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
     except LocalEntryNotFoundError:
         return None
     return found if (found / "model.safetensors").is_file() else None
 
 
-def _of_the_hub(name: str) -> bool:
+def _is_hub_id(name: str) -> bool:
     return not (name.startswith(("package:", ".", "/", "~")) or Path(name).is_dir())
 
 
-def _from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
+def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from huggingface_hub import errors, snapshot_download
 
     try:
-        return _checked(Path(snapshot_download(name, allow_patterns=list(files))), name, key)
+        return _require_model_folder(Path(snapshot_download(name, allow_patterns=list(files))), name, key)
     except UserError:
         raise
     except errors.GatedRepoError as error:
@@ -124,53 +126,53 @@ def _from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         raise UserError(key, found, "the network, a model in the hub's own cache, or a local folder") from error
 
 
-def longest(path: Path) -> int:
+def read_max_tokens(path: Path) -> int:
     """Tokens of the longest text that the model takes."""
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    return int(config["max_position_embeddings"]) - _before_the_first(config)
+    return int(config["max_position_embeddings"]) - _count_reserved_positions(config)
 
 
-def _before_the_first(config: dict[str, Any]) -> int:
+def _count_reserved_positions(config: dict[str, Any]) -> int:
     """Position numbers that no token has."""
     return int(config.get("pad_token_id", 1)) + 1 if config.get("model_type") in _POSITIONS_AFTER_PADDING else 0
 
 
-def check(path: Path, model: CommonModel) -> None:
+def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     """Refuses, before anything is loaded, settings that the model cannot have.
 
     Raises:
         UserError: another architecture, more layers or tokens than the model has, or no layer left to train.
     """
-    config = _settings(path / "config.json")
+    config = _read_json_object(path / "config.json")
     check_architecture(config.get("model_type"))
     layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
     if length is not None:
-        length -= _before_the_first(config)
+        length -= _count_reserved_positions(config)
     if layers is not None and model.layers is not None and model.layers > layers:
         raise UserError("model.layers", model.layers, f"at most the model's {layers}")
     if layers is not None and model.frozen_layers >= (model.layers or layers):
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
     if length is not None and model.max_length > length:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
-    if not any(all(_found(path, name) for name in names) for names in _VOCABULARIES):
-        expected = ", ".join(" with ".join(names) for names in _VOCABULARIES[:-1])
-        expected = f"{expected} or {_VOCABULARIES[-1][0]} next to its weights"
+    if not any(all(_list_matching_files(path, name) for name in names) for names in _VOCABULARY_FILES):
+        expected = ", ".join(" with ".join(names) for names in _VOCABULARY_FILES[:-1])
+        expected = f"{expected} or {_VOCABULARY_FILES[-1][0]} next to its weights"
         raise UserError("model.name", f"no tokenizer in {path.name!r}", expected)
     if (path / "adapter_config.json").is_file():  # read only where another package is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
-    given = _settings(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
+    given = _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
     tokenizer = given.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
-    for name in _weights(path):
+    for name in _list_weight_files(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
-        if name.endswith(".safetensors") and not _whole(path / name):
+        if name.endswith(".safetensors") and not _is_complete(path / name):
             raise UserError("model.name", f"{name} in {path.name!r} is not whole", "the file that was published")
 
 
-def _settings(file: Path) -> dict[str, Any]:
+def _read_json_object(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
@@ -180,7 +182,7 @@ def _settings(file: Path) -> dict[str, Any]:
     return found
 
 
-def _whole(weights: Path) -> bool:
+def _is_complete(weights: Path) -> bool:
     """Whether the file is as long as its header says: 8 bytes with the header's length, the header, the tensors."""
     with weights.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
@@ -203,25 +205,31 @@ def check_architecture(model_type: str | None) -> None:
         raise UserError("model.name", f"a model of type {model_type!r}", f"an encoder of one of the types {known}")
 
 
-def files_digest(path: Path) -> str:
+def hash_model_files(path: Path) -> str:
     """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
-    others = {name for pattern in (*_OTHERS, *_weights(path)) for name in _found(path, pattern)}
-    return _digest(path, [name for name in _FILES if (path / name).is_file()] + sorted(others - set(_FILES)))
+    others = {
+        name
+        for pattern in (*_OPTIONAL_FILES, *_list_weight_files(path))
+        for name in _list_matching_files(path, pattern)
+    }
+    return _hash_files(
+        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(others - set(_COMMON_FILES))
+    )
 
 
-def encoder_digest(path: Path) -> str:
+def hash_encoder_files(path: Path) -> str:
     """The same over everything that a sentence encoder reads from its folder."""
     found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
     pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read where there are no safetensors
     found |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
-    return _digest(path, sorted(str(file.relative_to(path)) for file in found))
+    return _hash_files(path, sorted(str(file.relative_to(path)) for file in found))
 
 
-def _found(path: Path, pattern: str) -> list[str]:
+def _list_matching_files(path: Path, pattern: str) -> list[str]:
     return [file.name for file in path.glob(pattern) if file.is_file()]
 
 
-def _weights(path: Path) -> list[str]:
+def _list_weight_files(path: Path) -> list[str]:
     """Names of the files with the weights, as transformers chooses them: one, or an index and the files it names.
 
     Raises:
@@ -239,7 +247,7 @@ def _weights(path: Path) -> list[str]:
         raise UserError("model.name", reason, "an index that names the files of the weights") from error
 
 
-def _digest(path: Path, names: list[str]) -> str:
+def _hash_files(path: Path, names: list[str]) -> str:
     total = hashlib.sha256()
     for name in names:
         with (path / name).open("rb") as stream:

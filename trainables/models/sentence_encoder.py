@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from trainables.models.dropout import NONE, Dropout
-from trainables.models.packing import Batch, twice
-from trainables.models.transformer import Transformer, fresh_layer, pretrained, redraw
-from trainables.specs.sentence_encoder import EncoderSettings
+from trainables.models.dropout import NO_DROPOUT, Dropout
+from trainables.models.packing import PackedBatch, duplicate_pairs
+from trainables.models.transformer import Transformer, load_pretrained, make_linear, reinitialize
+from trainables.specs.sentence_encoder import EncoderModelSettings
 
 
 class SentenceEncoder(Transformer):
@@ -23,15 +23,15 @@ class SentenceEncoder(Transformer):
         seed: of the dense layer of [CLS] pooling, which is for training alone, and of fresh layers.
     """
 
-    def __init__(self, path: Path, settings: EncoderSettings, seed: int) -> None:
-        base = pretrained(path, seed)
+    def __init__(self, path: Path, settings: EncoderModelSettings, seed: int) -> None:
+        base = load_pretrained(path, seed)
         super().__init__(base, settings)
         self.pooling = settings.pooling
         if settings.fresh_layers:
-            redraw(self.upper[-settings.fresh_layers :], base.config.initializer_range, seed)
-        self.head = fresh_layer(base, self.hidden, self.hidden) if settings.pooling == "cls" else None
+            reinitialize(self.upper[-settings.fresh_layers :], base.config.initializer_range, seed)
+        self.head = make_linear(base, self.hidden_size, self.hidden_size) if settings.pooling == "cls" else None
 
-    def views(self, batch: Batch, dropout: Dropout) -> tuple[Tensor, Tensor]:
+    def encode_views(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, Tensor]:
         """Two embeddings of each sentence for the loss of training: (sentences, hidden) each.
 
         Both go through the trained layers in one pass, every element with a mask of its own; the frozen part has no
@@ -41,15 +41,15 @@ class SentenceEncoder(Transformer):
             batch: token ids, or the frozen part's output where there is one.
             dropout: of this step.
         """
-        pooled = self._pooled(twice(batch), dropout)
+        pooled = self._pool(duplicate_pairs(batch), dropout)
         if self.head is not None:
             pooled = torch.tanh(self.head(pooled))
         return pooled[0::2], pooled[1::2]
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: PackedBatch) -> Tensor:
         """The embeddings: (sentences, hidden)."""
-        return self._pooled(batch, NONE)
+        return self._pool(batch, NO_DROPOUT)
 
-    def _pooled(self, batch: Batch, dropout: Dropout) -> Tensor:
-        hidden, layout = self.encoded(batch, dropout)
-        return layout.mean(hidden) if self.pooling == "mean" else hidden[layout.first]
+    def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
+        hidden, layout = self.encode(batch, dropout)
+        return layout.mean_pool(hidden) if self.pooling == "mean" else hidden[layout.first_tokens]

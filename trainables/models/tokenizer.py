@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from trainables.utils.errors import UserError
 
 
-def tokenizer(path: Path, added: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
+def load_tokenizer(path: Path, added_tokens: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
     """The model's own tokenizer, which also knows the special tokens `added`.
 
     Raises:
@@ -17,5 +17,5 @@ def tokenizer(path: Path, added: tuple[str, ...] = ()) -> PreTrainedTokenizerBas
     if made.vocab_size <= len(made.all_special_ids):
         reason = f"the tokenizer in {path.name!r} finds no vocabulary"
         raise UserError("model.name", reason, f"the file that {type(made).__name__} reads")
-    made.add_tokens(list(added), special_tokens=True)
+    made.add_tokens(list(added_tokens), special_tokens=True)
     return made

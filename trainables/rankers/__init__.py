@@ -1,6 +1,8 @@
 """The cross-encoder trainable: its data, its training, its runs."""
 
-from trainables.specs.plugin import Trainable
-from trainables.specs.ranker import RunSpecification
+from trainables.specs.plugin import TrainablePlugin
+from trainables.specs.ranker import RankerRunSpec
 
-TRAINABLE = Trainable(RunSpecification, runs_module="trainables.rankers.plugin", data_module="trainables.rankers.data")
+TRAINABLE = TrainablePlugin(
+    RankerRunSpec, training_module="trainables.rankers.plugin", data_module="trainables.rankers.data"
+)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.overlaps import refuse_overlaps
-from trainables.data.ranking_dataset import Prepared, find, prepare
-from trainables.data.tasks import SPLITS, task
-from trainables.data.tasks.readers import quoted
-from trainables.metrics import RERANKING, measure
+from trainables.data.overlaps import check_overlaps
+from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
+from trainables.data.tasks import SPLITS, get_task
+from trainables.data.tasks.readers import quote_text
+from trainables.metrics import RERANKING_NOTE, get_measure
 from trainables.models import pretrained as weights
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
@@ -19,77 +19,84 @@ from trainables.utils.text_overlap import describe_overlap
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["attributes", "check", "described", "find", "prepare", "summary"]
+__all__ = [
+    "check_data",
+    "compute_query_attributes",
+    "describe_data",
+    "find_prepared_data",
+    "prepare_data",
+    "summarize_data",
+]
 
-_BINS = 20
+_N_BINS = 20
 """Of the distribution of weak labels over [0, 1]."""
-_EVALUATED = ("dev", "test")
+_EVALUATED_SPLITS = ("dev", "test")
 
 
-def check(study: Any, prepared: Prepared) -> None:
+def check_data(study: Any, prepared: RankingDataset) -> None:
     """Refuses, before anything is trained, data that this study cannot be run on.
 
     Raises:
         UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
             no turns to count; or the splits share more queries than the study allows.
     """
-    usual, allowed = task(study.task.name).allowed_overlap, study.task.allowed_overlap
-    refuse_overlaps(prepared.overlaps(), usual if allowed is None else allowed)
+    usual, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
+    check_overlaps(prepared.find_overlaps(), usual if allowed is None else allowed)
     _check_negatives(study, prepared)
     weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
-    train = prepared.candidates("train", ["relevant", "weak_label"]) if weak else None
+    train = prepared.read_candidates("train", ["relevant", "weak_label"]) if weak else None
     if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
         what = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
         raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
     asked = study.curriculum.score if study.curriculum.variants else ()
-    if "turns" in asked and not task(study.task.name).dialogue:
+    if "turns" in asked and not get_task(study.task.name).is_dialogue:
         expected = "another score, or a task of dialogues: these queries have one turn each"
         raise UserError("curriculum.score", "'turns'", expected)
 
 
-def _check_negatives(study: Any, prepared: Prepared) -> None:
+def _check_negatives(study: Any, prepared: RankingDataset) -> None:
     """Refuse more negatives a query, of training or of its search, than every training query has."""
     size = study.task.candidates_of("train")
-    relevant = prepared.candidates("train", ["relevant"])["relevant"].to_numpy()
+    relevant = prepared.read_candidates("train", ["relevant"])["relevant"].to_numpy()
     negatives = size - relevant.reshape(-1, size).sum(axis=1)
     fewest = int(negatives.min())
     asked = [("training.negatives", study.training.negatives)]
     asked += [("search.negatives", value) for value in study.search.negatives]
     for key, value in asked:
         if value > fewest:
-            query = prepared.candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
+            query = prepared.read_candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
             more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
             expected = (
-                f"at most {fewest}: query {quoted(query)} has that many among its {size} training candidates, the "
+                f"at most {fewest}: query {quote_text(query)} has that many among its {size} training candidates, the "
                 f"others are relevant; or a larger {more}"
             )
             raise UserError(key, value, expected)
 
 
-def described(prepared: Prepared) -> dict[str, Any]:
+def describe_data(prepared: RankingDataset) -> dict[str, Any]:
     """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
-    train = prepared.candidates("train", ["relevant", "weak_label"])
+    train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
-    meta, overlaps = prepared.meta(), prepared.overlaps()
+    meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
     kept = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
     kept |= {"overlaps": overlaps} if overlaps else {}  # so that the plans of data without any stand
     kept |= {"repeated": prepared.repeated} if prepared.repeated else {}
     if not len(labels):
         return kept
-    shares = np.histogram(labels, bins=_BINS, range=(0, 1))[0] / len(labels)
+    shares = np.histogram(labels, bins=_N_BINS, range=(0, 1))[0] / len(labels)
     spread = {"mean": round(float(labels.mean()), 6), "shares": shares.round(6).tolist()}
     return kept | {"weak_labels": spread}
 
 
-def summary(study: Any, prepared: Prepared) -> Iterator[str]:
+def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
     """What the data is, line by line, for people; makes the tokens."""
-    meta, queries, documents = prepared.meta(), prepared.queries(), prepared.documents()
+    meta, queries, documents = prepared.read_metadata(), prepared.read_queries(), prepared.read_documents()
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
     if prepared.repeated:
         yield f"merged: {prepared.repeated} x query that was there before"
-    yield from map(describe_overlap, prepared.overlaps())
+    yield from map(describe_overlap, prepared.find_overlaps())
     for split in SPLITS:
         if count := meta["splits"][split]["relevant_left_out"]:
             yield f"left out: {count} relevant documents in {split}, more than task.candidates leaves room for"
@@ -97,17 +104,17 @@ def summary(study: Any, prepared: Prepared) -> Iterator[str]:
         f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
     )
     for split in SPLITS:
-        counts, found = meta["splits"][split], _bm25(prepared.candidates(split), study, split)
+        counts, found = meta["splits"][split], _format_bm25_metric(prepared.read_candidates(split), study, split)
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
         yield f"{row}{found:>14}"
-    yield RERANKING
+    yield RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
-    yield _tokens(study, prepared)
+    yield _summarize_tokens(study, prepared)
 
 
-def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
+def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
     """split, query_id of what is evaluated and, as far as the task has them, `turns`, `domain` and `difficulty/<score>`
     (low is easy) for each score of the study's curricula, as far as the cache has them.
 
@@ -119,19 +126,19 @@ def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
     from trainables.difficulty import cache as kept  # it loads pandas and more, which a plan need not wait for
 
     folder = study.cache / "prepared" / resolved.fingerprint
-    prepared = Prepared(resolved.fingerprint, folder, study.task, resolved.domains)
-    candidates = prepared.candidates()[["split", "query_id"]].drop_duplicates()
-    made = candidates[candidates["split"].isin(_EVALUATED)].reset_index(drop=True)
-    texts = prepared.queries().set_index("query_id").loc[made["query_id"]]
-    kind = task(study.task.name)
-    if kind.dialogue:
-        made["turns"] = [len(kind.utterances(text)) for text in texts["text"]]
-    domains = prepared.query_domains()
+    prepared = RankingDataset(resolved.fingerprint, folder, study.task, resolved.domains)
+    candidates = prepared.read_candidates()[["split", "query_id"]].drop_duplicates()
+    made = candidates[candidates["split"].isin(_EVALUATED_SPLITS)].reset_index(drop=True)
+    texts = prepared.read_queries().set_index("query_id").loc[made["query_id"]]
+    kind = get_task(study.task.name)
+    if kind.is_dialogue:
+        made["turns"] = [len(kind.split_utterances(text)) for text in texts["text"]]
+    domains = prepared.read_query_domains()
     if domains is not None:
         made["domain"] = domains.reindex(made["query_id"]).to_numpy()
     for score in study.curriculum.score if study.curriculum.variants else ():
-        order = CurriculumSettings(score=score, vectors=resolved.vectors, scorer=scorer)
-        found = kept.read(prepared.folder, order, resolved.model_digest)
+        order = CurriculumSettings(score=score, vectors=resolved.vectors, scorer=difficulty_model_id)
+        found = kept.read_difficulties(prepared.folder, order, resolved.model_digest)
         if found is not None:
             values = made[["split", "query_id"]].merge(found, how="left")["difficulty"]
             if values.notna().all():  # else the scorer was not tested
@@ -139,25 +146,25 @@ def attributes(study: Any, resolved: Any, scorer: str) -> "pd.DataFrame":
     return made
 
 
-def _bm25(candidates: "pd.DataFrame", study: Any, split: str) -> str:
+def _format_bm25_metric(candidates: "pd.DataFrame", study: Any, split: str) -> str:
     """The metric of BM25's own order, of splits with as many candidates as it needs."""
-    judged, n = measure(study.analysis.metric), study.task.candidates_of(split)
-    if judged.candidates not in (None, n) or candidates["bm25"].isna().any():
+    judged, n = get_measure(study.analysis.metric), study.task.candidates_of(split)
+    if judged.required_candidates not in (None, n) or candidates["bm25"].isna().any():
         return "-"
     scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))
-    return f"{judged.overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
+    return f"{judged.compute_overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
 
 
-def _tokens(study: Any, prepared: Prepared) -> str:
-    from trainables.data.ranking_tokens import tokens
-    from trainables.models.tokenizer import tokenizer
+def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
+    from trainables.data.ranking_tokens import tokenize_pairs
+    from trainables.models.tokenizer import load_tokenizer
 
-    path = weights.folder(study.model.name)
-    length, made = study.model.max_length, tokenizer(path, task(study.task.name).added_tokens)
-    found = tokens(prepared, made, weights.files_digest(path), length, study.cache)
+    path = weights.resolve_model_path(study.model.name)
+    length, made = study.model.max_length, load_tokenizer(path, get_task(study.task.name).added_tokens)
+    found = tokenize_pairs(prepared, made, weights.hash_model_files(path), length, study.cache)
     middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{100 * found.truncated / len(found):.1f} %"
+    share = f"{100 * found.n_truncated / len(found):.1f} %"
     return (
-        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {found.truncated} of {len(found)} pairs "
+        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {found.n_truncated} of {len(found)} pairs "
         f"({share}) lose text to model.max_length = {length}"
     )

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 
 from trainables.difficulty import cache as kept
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.rankers.runner import Data, vocabulary
-from trainables.specs.job import Job
-from trainables.specs.plugin import Parts
-from trainables.specs.ranker import ranking
+from trainables.rankers.runner import RankerData, count_vocabulary
+from trainables.specs.plugin import PrecomputeProgress
+from trainables.specs.ranker import as_ranker_spec
+from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
-from trainables.storage.locks import Claims
-from trainables.training.runner import fix_arithmetic
-from trainables.utils.checksums import intact
+from trainables.storage.leases import Leases
+from trainables.training.runner import enable_determinism
+from trainables.utils.checksums import is_intact
 
 
-def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[Parts]:
+def precompute_inputs(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> Iterator[PrecomputeProgress]:
     """Does this process's share of it, until nothing is missing.
 
     Args:
@@ -28,23 +28,23 @@ def groundwork(job: Job, waited: Callable[[], None] = lambda: None) -> Iterator[
     Yields:
         After each part that was computed here, how many there are by then.
     """
-    data, place = Data(job), open_storage(str(job.cache / "claims"))
-    claims = Claims(place)
-    claims.once(data.tokens_folder.name, lambda: intact(data.tokens_folder), lambda: data.tokens, waited)
-    assert job.specification.model is not None
-    if job.specification.model.frozen_layers:
-        yield from data.features.completed(lambda: _frozen(job), place, waited)
-    if job.action == "train":
-        kept.ensure(job, data.prepared, waited)
+    data, place = RankerData(trial), open_storage(str(trial.cache / "claims"))
+    claims = Leases(place)
+    claims.run_once(data.tokens_folder.name, lambda: is_intact(data.tokens_folder), lambda: data.tokens, on_wait)
+    assert trial.specification.model is not None
+    if trial.specification.model.frozen_layers:
+        yield from data.features.compute_missing(lambda: _load_frozen_model(trial), place, on_wait)
+    if trial.action == "train":
+        kept.ensure_difficulties(trial, data.prepared, on_wait)
 
 
-def _frozen(job: Job) -> CrossEncoder:
+def _load_frozen_model(trial: TrialSpec) -> CrossEncoder:
     """The layers themselves, which are the same for every seed."""
-    specification = ranking(job.specification)
+    specification = as_ranker_spec(trial.specification)
     assert specification.model is not None
     assert specification.training is not None
     assert specification.environment is not None
-    assert job.model_path is not None
-    fix_arithmetic(specification.training.threads)
-    model = CrossEncoder(job.model_path, specification.model, seed=0, vocabulary=vocabulary(job))
-    return model.to(specification.environment.kind)
+    assert trial.model_path is not None
+    enable_determinism(specification.training.threads)
+    model = CrossEncoder(trial.model_path, specification.model, seed=0, vocabulary_size=count_vocabulary(trial))
+    return model.to(specification.environment.device_type)

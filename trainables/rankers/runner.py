@@ -9,60 +9,60 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.sampler import Curriculum
-from trainables.data.ranking_dataset import Prepared
-from trainables.data.ranking_tokens import Tokens, load, tokens, tokens_folder
-from trainables.data.tasks import task
-from trainables.difficulty.cache import of_training
-from trainables.metrics import measure
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_tokens import PairTokens, get_pair_tokens_folder, load_pair_tokens, tokenize_pairs
+from trainables.data.tasks import get_task
+from trainables.difficulty.cache import load_training_difficulties
+from trainables.metrics import get_measure
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.tokenizer import tokenizer
+from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.job import Job, Outcome
-from trainables.specs.ranker import ranking
-from trainables.specs.stages import Segment
-from trainables.training.frozen_features import ModelInputs
-from trainables.training.runner import Run
+from trainables.specs.checkpoints import Segment
+from trainables.specs.ranker import as_ranker_spec
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.frozen_features import EncoderInputs
+from trainables.training.runner import BaseRun
 
-_CALIBRATION_QUERIES = 10
+_STANDARDIZATION_QUERIES = 10
 
 
-class Data(ModelInputs):
+class RankerData(EncoderInputs):
     """The prepared task as a run sees it: pairs by split, and their batches."""
 
-    def __init__(self, job: Job) -> None:
-        super().__init__(job)
-        self._specification = ranking(job.specification)
+    def __init__(self, trial: TrialSpec) -> None:
+        super().__init__(trial)
+        self._specification = as_ranker_spec(trial.specification)
         settings, fingerprint = self._specification.task, self._specification.data
-        self.prepared = Prepared(fingerprint, job.cache / "prepared" / fingerprint, settings)
+        self.prepared = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, settings)
 
     @property
-    def texts(self) -> Tokens:
+    def texts(self) -> PairTokens:
         """The pairs."""
         return self.tokens
 
     @cached_property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> PairTokens:
         """Token ids of every pair."""
         model = self._specification.model
         assert model is not None
-        assert self._job.model_path is not None
+        assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
-            return load(self.tokens_folder)
-        made = tokenizer(self._job.model_path, task(self.prepared.settings.name).added_tokens)
-        return tokens(self.prepared, made, model.name, model.max_length, self._job.cache)
+            return load_pair_tokens(self.tokens_folder)
+        made = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
+        return tokenize_pairs(self.prepared, made, model.name, model.max_length, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
         """Where the tokens lie, once they are made."""
         model = self._specification.model
         assert model is not None
-        return tokens_folder(self.prepared, model.name, model.max_length, self._job.cache)
+        return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
-    def pairs(self, split: str) -> Pairs:
+    def select_pairs(self, split: str) -> Pairs:
         """Labels of a split."""
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
-        frame, candidates = self.frame[chosen], self.prepared.settings.candidates_of(split)
+        frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
         assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # relevant first
         return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
@@ -70,10 +70,10 @@ class Data(ModelInputs):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The candidates of all splits."""
-        return self.prepared.candidates()
+        return self.prepared.read_candidates()
 
 
-class RankerRun(Run):
+class RankerRun(BaseRun):
     """A ranker's run in progress.
 
     Args:
@@ -81,71 +81,71 @@ class RankerRun(Run):
         waited: called again and again while another run trains what this one needs.
     """
 
-    data: Data
+    data: RankerData
     trainer: RankerTrainer
 
-    def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
-        self.data = Data(job)
-        super().__init__(job, waited)
+    def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
+        self.data = RankerData(trial)
+        super().__init__(trial, on_wait)
 
-    def trained(self) -> RankerTrainer:
+    def train_to_end(self) -> RankerTrainer:
         """Trains what is left; the model in its final state."""
-        for _ in self._work:
+        for _ in self._steps:
             pass
         return self.trainer
 
-    def _fresh(self) -> RankerTrainer:
-        job, specification = self.job, ranking(self.job.specification)
+    def _make_trainer(self) -> RankerTrainer:
+        trial, specification = self.trial, as_ranker_spec(self.trial.specification)
         assert specification.model is not None
         assert specification.training is not None
         assert specification.seed is not None
         assert specification.environment is not None
-        assert job.model_path is not None
-        model = CrossEncoder(job.model_path, specification.model, specification.seed, vocabulary(job))
-        model.to(specification.environment.kind)
+        assert trial.model_path is not None
+        model = CrossEncoder(trial.model_path, specification.model, specification.seed, count_vocabulary(trial))
+        model.to(specification.environment.device_type)
         if specification.model.pooling == "cosine":
-            count = min(_CALIBRATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
-            model.calibrate(self.data.read(self._train_pairs.first + np.arange(count)))
-        prepared, waited = self.data.prepared, self._waited
+            count = min(_STANDARDIZATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
+            model.standardize_cosine(self.data.read(self._train_pairs.first_row + np.arange(count)))
+        prepared, on_wait = self.data.prepared, self._on_wait
 
         @cache
-        def curriculum() -> Curriculum | None:  # without the run: who holds each other keeps files open and memory
-            settings = job.specification.curriculum
-            return Curriculum(settings, of_training(job, prepared, waited)) if settings else None
+        def load_curriculum() -> Curriculum | None:  # without the run: who holds each other keeps files open and memory
+            settings = trial.specification.curriculum
+            return Curriculum(settings, load_training_difficulties(trial, prepared, on_wait)) if settings else None
 
-        return RankerTrainer(model, specification.training, specification.seed, self.data, curriculum)
+        return RankerTrainer(model, specification.training, specification.seed, self.data, load_curriculum)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, self._train_pairs, after_step)
 
-    def _scores(self, split: str) -> np.ndarray:
-        return self.trainer.scores(self.data.pairs(split))
+    def _compute_scores(self, split: str) -> np.ndarray:
+        return self.trainer.score_pairs(self.data.select_pairs(split))
 
-    def _measured(self, metric: str, split: str, scores: np.ndarray) -> float:
-        return mean_metric(metric, scores, self.data.pairs(split))
+    def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
+        return compute_mean_metric(metric, scores, self.data.select_pairs(split))
 
     @cached_property
     def _train_pairs(self) -> Pairs:
-        return self.data.pairs("train")
+        return self.data.select_pairs("train")
 
 
-def mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
+def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
     """The metric averaged over queries."""
     lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
-    return measure(name).overall(scores, pairs.relevant, lengths)
+    return get_measure(name).compute_overall(scores, pairs.relevant, lengths)
 
 
-def sampler_outcome(job: Job) -> Outcome:
+def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
     """The candidates in the order of BM25, whatever sampled them."""
-    started, split = time.monotonic(), "dev" if job.action == "train" else "test"
-    data = Data(job)
-    scores = data.prepared.candidates(split)["bm25"].to_numpy(dtype=float)
-    value = mean_metric(job.metric, scores, data.pairs(split))
-    return Outcome(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
+    started, split = time.monotonic(), "dev" if trial.action == "train" else "test"
+    data = RankerData(trial)
+    scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
+    value = compute_mean_metric(trial.metric, scores, data.select_pairs(split))
+    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
 
 
-def vocabulary(job: Job) -> int:
+def count_vocabulary(trial: TrialSpec) -> int:
     """Tokens that the model must know beside its own; 0: none."""
-    added = task(job.specification.task.name).added_tokens
-    assert job.model_path is not None
-    return len(tokenizer(job.model_path, added)) if added else 0
+    added = get_task(trial.specification.task.name).added_tokens
+    assert trial.model_path is not None
+    return len(load_tokenizer(trial.model_path, added)) if added else 0

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from trainables.curriculum.sampler import Curriculum
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
-from trainables.models.packing import Batch
+from trainables.models.packing import PackedBatch
 from trainables.smoothing.distributions import target_distribution
-from trainables.specs.ranker import TrainingSettings
-from trainables.specs.stages import Segment
-from trainables.training.batching import Sampler, micro_batches
+from trainables.specs.checkpoints import Segment
+from trainables.specs.ranker import RankerTrainingSettings
+from trainables.training.batching import BatchSampler, split_into_micro_batches
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Ints
-from trainables.utils.random import counter
+from trainables.utils.random import derive_seed
 
 
 class PairSource(Protocol):
@@ -28,14 +28,14 @@ class PairSource(Protocol):
     def lengths(self) -> Ints:
         """(all pairs,) tokens of each pair."""
 
-    def read(self, rows: Ints) -> Batch:
+    def read(self, rows: Ints) -> PackedBatch:
         """These pairs, in this order."""
 
 
 class Pairs(NamedTuple):
     """The labelled candidate pairs of one split."""
 
-    first: int  # number of the split's first pair
+    first_row: int  # number of the split's first pair
     relevant: np.ndarray  # (pairs,) 0 or 1; a query's relevant ones come first
     weak_labels: np.ndarray  # (pairs,) NaN where relevant or undefined
     candidates: int  # pairs a query
@@ -52,60 +52,60 @@ class RankerTrainer(Trainer):
         curriculum: gives, once there is something to train, which training queries a batch may hold; none: all.
     """
 
-    strength = "train/epsilon"
+    strength_key = "train/epsilon"
     model: CrossEncoder
-    settings: TrainingSettings
+    settings: RankerTrainingSettings
 
     def __init__(
         self,
         model: CrossEncoder,
-        settings: TrainingSettings,
+        settings: RankerTrainingSettings,
         seed: int,
         source: PairSource,
-        curriculum: Callable[[], Curriculum | None] = lambda: None,
+        load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)
-        self.source, self._curriculum = source, curriculum
+        self.source, self._load_curriculum = source, load_curriculum
 
     def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
-        lengths = self.source.lengths[pairs.first : pairs.first + len(pairs.relevant)]
+        lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
         counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
-        sampler = Sampler(self.seed, self.settings, counts, lengths, self._curriculum())
+        sampler = BatchSampler(self.seed, self.settings, counts, lengths, self._load_curriculum())
 
         def gradient(step: int, epsilon: float) -> float:
-            rows = sampler.rows(step)
+            rows = sampler.sample_rows(step)
             targets = target_distribution(
                 pairs.relevant[rows], pairs.weak_labels[rows], epsilon, segment.smoothing.distribution
             )
-            dropout = Dropout(self.settings.dropout, counter(self.seed, "dropout", step))
-            return self._backward(pairs.first + rows, torch.from_numpy(targets).float(), dropout)
+            dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
+            return self._backward(pairs.first_row + rows, torch.from_numpy(targets).float(), dropout)
 
         self._train(segment, until, gradient, after_step)
 
-    def _backward(self, numbers: Ints, targets: Tensor, dropout: Dropout) -> float:
+    def _backward(self, rows: Ints, targets: Tensor, dropout: Dropout) -> float:
         """Adds the gradient of the batch's mean loss, micro-batch by micro-batch; returns the loss."""
         settings, loss = self.settings, 0.0
-        for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
+        for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-                logits = self.model(self.source.read(numbers[places]), dropout)
+                logits = self.model(self.source.read(rows[places]), dropout)
             wanted = targets[torch.from_numpy(places)].to(self.device)
             losses = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
-            part = losses / len(numbers)
+            part = losses / len(rows)
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.item()
         return loss
 
-    def scores(self, pairs: Pairs) -> np.ndarray:
+    def score_pairs(self, pairs: Pairs) -> np.ndarray:
         """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64."""
-        return self.scores_of(pairs.first + np.arange(len(pairs.relevant)))
+        return self.score_rows(pairs.first_row + np.arange(len(pairs.relevant)))
 
-    def scores_of(self, numbers: Ints) -> np.ndarray:
+    def score_rows(self, rows: Ints) -> np.ndarray:
         """The same of the pairs with these numbers, in this order."""
-        settings, scores = self.settings, np.empty(len(numbers))
+        settings, scores = self.settings, np.empty(len(rows))
         bf16 = settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
-            for places in micro_batches(self.source.lengths[numbers], settings.tokens_per_micro_batch):
-                logits = self.model(self.source.read(numbers[places])).double()
+            for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
+                logits = self.model(self.source.read(rows[places])).double()
                 scores[places] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
         return scores

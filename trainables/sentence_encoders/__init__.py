@@ -1,10 +1,10 @@
 """The sentence-encoder trainable: its data, its training, its runs."""
 
-from trainables.specs.plugin import Trainable
-from trainables.specs.sentence_encoder import EncoderSpecification
+from trainables.specs.plugin import TrainablePlugin
+from trainables.specs.sentence_encoder import EncoderRunSpec
 
-TRAINABLE = Trainable(
-    EncoderSpecification,
-    runs_module="trainables.sentence_encoders.plugin",
+TRAINABLE = TrainablePlugin(
+    EncoderRunSpec,
+    training_module="trainables.sentence_encoders.plugin",
     data_module="trainables.sentence_encoders.data",
 )

@@ -4,16 +4,23 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from trainables.data.overlaps import refuse_overlaps
-from trainables.data.sentence_dataset import PreparedSentences, find, prepare
+from trainables.data.overlaps import check_overlaps
+from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
 from trainables.models import pretrained as weights
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
 
-__all__ = ["attributes", "check", "described", "find", "prepare", "summary"]
+__all__ = [
+    "check_data",
+    "compute_query_attributes",
+    "describe_data",
+    "find_prepared_data",
+    "prepare_data",
+    "summarize_data",
+]
 
 
-def check(study: Any, prepared: PreparedSentences) -> None:
+def check_data(study: Any, prepared: SentenceDataset) -> None:
     """Refuses, before anything is trained, data that this study cannot be run on.
 
     Raises:
@@ -22,19 +29,19 @@ def check(study: Any, prepared: PreparedSentences) -> None:
     """
     model = study.model
     if model.fresh_layers:  # a plan need not fetch the model to know that none is too many
-        config = json.loads((weights.folder(model.name) / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((weights.resolve_model_path(model.name) / "config.json").read_text(encoding="utf-8"))
         layers = model.layers or config["num_hidden_layers"]
         if model.fresh_layers > layers - model.frozen_layers:
             expected = f"at most {layers - model.frozen_layers}, the layers that are trained"
             raise UserError("model.fresh_layers", model.fresh_layers, expected)
     if study.task.allowed_overlap is not None:  # training sees no similarity, and published evaluations share sentences
-        refuse_overlaps(prepared.overlaps(), study.task.allowed_overlap)
-    sentences = int(prepared.meta()["splits"]["train"]["queries"])
+        check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)
+    sentences = int(prepared.read_metadata()["splits"]["train"]["queries"])
     sizes = {"training.batch_size": [study.training.batch_size], "search.batch_size": study.search.batch_size}
     for key, values in sizes.items():
         if max(values, default=0) > sentences:
             raise UserError(key, max(values), f"at most {sentences}, the training sentences there are")
-    pairs = prepared.pairs()
+    pairs = prepared.read_pairs()
     for (split, name), own in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
         if own["relevant"].nunique() < 2:
             raise UserError(
@@ -42,42 +49,42 @@ def check(study: Any, prepared: PreparedSentences) -> None:
             )
 
 
-def described(prepared: PreparedSentences) -> dict[str, Any]:
+def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
     """What a report tells of the data: fingerprint and counts."""
-    meta, overlaps = prepared.meta(), prepared.overlaps()
+    meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
     known = {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
     return known | ({"overlaps": overlaps} if overlaps else {})  # so that the plans of data without any stand
 
 
-def summary(study: Any, prepared: PreparedSentences) -> Iterator[str]:
+def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
     """What the data is, line by line, for people; makes the tokens."""
     import numpy as np
 
-    from trainables.data.sentence_tokens import encoded
-    from trainables.models.tokenizer import tokenizer
+    from trainables.data.sentence_tokens import tokenize_sentences
+    from trainables.models.tokenizer import load_tokenizer
 
-    meta = prepared.meta()
+    meta = prepared.read_metadata()
     counts = meta["splits"]
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {counts['train']['queries']} sentences"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
-    yield from map(describe_overlap, prepared.overlaps())
+    yield from map(describe_overlap, prepared.find_overlaps())
     for split, subsets in meta["sets"].items():
         yield f"{split}: {sum(subsets.values())} pairs, {counts[split]['queries']} of them distinct"
         for name in dict.fromkeys(subset.partition("/")[0] for subset in subsets):
             own = {subset: count for subset, count in subsets.items() if subset.partition("/")[0] == name}
             parts = ", ".join(f"{subset.partition('/')[2]} {count}" for subset, count in own.items())
             yield f"  {name:6} {sum(own.values()):6} pairs{f' ({parts})' if len(own) > 1 else ''}"
-    path, length = weights.folder(study.model.name), study.model.max_length
-    longest, digest = weights.longest(path), weights.files_digest(path)
-    found = encoded(prepared, tokenizer(path), digest, length, longest, study.cache)
+    path, length = weights.resolve_model_path(study.model.name), study.model.max_length
+    longest, digest = weights.read_max_tokens(path), weights.hash_model_files(path)
+    found = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache)
     middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{100 * found.truncated / len(found):.1f} %"
+    share = f"{100 * found.n_truncated / len(found):.1f} %"
     yield (
-        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {found.truncated} of {len(found)} "
+        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {found.n_truncated} of {len(found)} "
         f"sentences ({share}) lose text, in training to model.max_length = {length}"
     )
 
 
-def attributes(study: Any, resolved: Any, scorer: str) -> None:
+def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> None:
     """Nothing is known of a pair but its set, by which the report tells it anyway."""

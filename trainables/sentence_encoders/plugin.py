@@ -7,58 +7,58 @@ import numpy.typing as npt
 import pandas as pd
 
 from trainables.sentence_encoders import throughput as encoder_calibration
-from trainables.sentence_encoders.runner import EncoderRun, SentenceData, encoder
-from trainables.specs.job import Job
-from trainables.specs.plugin import Parts, Rates, Running
+from trainables.sentence_encoders.runner import EncoderData, EncoderRun, load_model
+from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
+from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
-from trainables.storage.locks import Claims
-from trainables.training.runner import fix_arithmetic
+from trainables.storage.leases import Leases
+from trainables.training.runner import enable_determinism
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import intact
+from trainables.utils.checksums import is_intact
 
 
-def groundwork(job: Job, waited: Callable[[], None]) -> Iterator[Parts]:
+def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
     """Token ids, which one process makes while the others wait, then what the frozen layers make of them."""
-    data, place = SentenceData(job), open_storage(str(job.cache / "claims"))
+    data, place = EncoderData(trial), open_storage(str(trial.cache / "claims"))
     folder = data.tokens_folder
-    Claims(place).once(folder.name, lambda: intact(folder), lambda: data.sentences, waited)
-    model, training = job.specification.model, job.specification.training
+    Leases(place).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
+    model, training = trial.specification.model, trial.specification.training
     if model and training and model.frozen_layers:
-        fix_arithmetic(training.threads)
-        yield from data.features.completed(lambda: encoder(job, 0), place, waited)
+        enable_determinism(training.threads)
+        yield from data.features.compute_missing(lambda: load_model(trial, 0), place, on_wait)
 
 
-def begin(job: Job, waited: Callable[[], None]) -> Running:
+def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     """The run."""
-    return EncoderRun(job, waited)
+    return EncoderRun(trial, on_wait)
 
 
-def scored(job: Job, split: str) -> pd.DataFrame:
+def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
     """query_id, document_id, relevant, pair_id of the pairs."""
-    return SentenceData(job).pairs(split)
+    return EncoderData(trial).select_pairs(split)
 
 
-def embedded(job: Job, rows: Ints) -> npt.NDArray[np.float32]:
+def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
     """(sentences, hidden) embeddings of the sentences with these numbers, by the run as it ends.
 
     Args:
         job: the run; it is trained if need be.
         rows: numbers of sentences; those for training are the first.
     """
-    for _ in groundwork(job, lambda: None):
+    for _ in precompute(trial, lambda: None):
         pass
-    run = EncoderRun(job)
+    run = EncoderRun(trial)
     while run.advance() is None:
         pass
-    made: npt.NDArray[np.float32] = run.trainer.embeddings(rows).numpy()
+    made: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
     return made
 
 
-def measured(job: Job, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
+def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
     """Nothing."""
     return {}
 
 
-def rates(job: Job, seconds: float) -> Rates:
+def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     """How fast the run is here."""
-    return encoder_calibration.rates(job, seconds)
+    return encoder_calibration.measure_throughput(trial, seconds)

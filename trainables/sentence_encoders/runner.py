@@ -8,70 +8,77 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from trainables.data.sentence_dataset import PreparedSentences
-from trainables.data.sentence_tokens import Sentences, encoded, encoded_folder, load
-from trainables.data.store import place
-from trainables.metrics import measure
+from trainables.data.sentence_dataset import SentenceDataset
+from trainables.data.sentence_tokens import (
+    SentenceTokens,
+    get_sentence_tokens_folder,
+    load_sentence_tokens,
+    tokenize_sentences,
+)
+from trainables.data.store import get_prepared_folder
+from trainables.metrics import get_measure
 from trainables.models import pretrained as weights
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import tokenizer
+from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.job import Job
-from trainables.specs.sentence_encoder import encoding
-from trainables.specs.stages import Segment
-from trainables.training.frozen_features import ModelInputs
-from trainables.training.runner import Run
+from trainables.specs.checkpoints import Segment
+from trainables.specs.sentence_encoder import as_encoder_spec
+from trainables.specs.trial import TrialSpec
+from trainables.training.frozen_features import EncoderInputs
+from trainables.training.runner import BaseRun
 
 
-class SentenceData(ModelInputs):
+class EncoderData(EncoderInputs):
     """The prepared sentences as a run sees them: token ids by number, and pairs by split."""
 
-    def __init__(self, job: Job) -> None:
-        super().__init__(job)
-        self._specification = encoding(job.specification)
+    def __init__(self, trial: TrialSpec) -> None:
+        super().__init__(trial)
+        self._specification = as_encoder_spec(trial.specification)
         fingerprint = self._specification.data
-        self.prepared = PreparedSentences(fingerprint, place(fingerprint, job.cache), self._specification.task)
+        self.prepared = SentenceDataset(
+            fingerprint, get_prepared_folder(fingerprint, trial.cache), self._specification.task
+        )
 
     @property
-    def texts(self) -> Sentences:
+    def texts(self) -> SentenceTokens:
         """The sentences."""
         return self.sentences
 
     @cached_property
-    def sentences(self) -> Sentences:
+    def sentences(self) -> SentenceTokens:
         """Token ids of every sentence."""
         model = self._specification.model
         assert model is not None
-        assert self._job.model_path is not None
+        assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
-            return load(self.tokens_folder)
-        made = tokenizer(self._job.model_path)
-        longest = weights.longest(self._job.model_path)
-        return encoded(self.prepared, made, model.name, model.max_length, longest, self._job.cache)
+            return load_sentence_tokens(self.tokens_folder)
+        made = load_tokenizer(self._trial.model_path)
+        longest = weights.read_max_tokens(self._trial.model_path)
+        return tokenize_sentences(self.prepared, made, model.name, model.max_length, longest, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
         """Where the token ids lie, once they are made."""
         model = self._specification.model
         assert model is not None
-        return encoded_folder(self.prepared, model.name, model.max_length, self._job.cache)
+        return get_sentence_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        return self.prepared.pairs()
+        return self.prepared.read_pairs()
 
-    def pairs(self, split: str) -> pd.DataFrame:
+    def select_pairs(self, split: str) -> pd.DataFrame:
         """query_id, document_id, relevant, pair_id of the pairs of a split."""
         chosen = self._frame[self._frame["split"] == split]
         return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
     @property
-    def training(self) -> int:
+    def n_training(self) -> int:
         """Training sentences, which have the first numbers."""
-        return self.sentences.training
+        return self.sentences.n_training
 
 
-class EncoderRun(Run):
+class EncoderRun(BaseRun):
     """A sentence encoder's run in progress.
 
     Args:
@@ -79,37 +86,37 @@ class EncoderRun(Run):
         waited: called again and again while another run trains what this one needs.
     """
 
-    data: SentenceData
+    data: EncoderData
     trainer: EncoderTrainer
 
-    def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
-        self.data = SentenceData(job)
-        super().__init__(job, waited)
+    def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
+        self.data = EncoderData(trial)
+        super().__init__(trial, on_wait)
 
-    def _fresh(self) -> EncoderTrainer:
-        specification = encoding(self.job.specification)
+    def _make_trainer(self) -> EncoderTrainer:
+        specification = as_encoder_spec(self.trial.specification)
         assert specification.training is not None
         assert specification.seed is not None
-        model = encoder(self.job, specification.seed)
+        model = load_model(self.trial, specification.seed)
         return EncoderTrainer(model, specification.training, specification.seed, self.data)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, after_step)
 
-    def _scores(self, split: str) -> np.ndarray:
+    def _compute_scores(self, split: str) -> np.ndarray:
         sentences = self.data.sentences
-        return self.trainer.scores(sentences.first(split), sentences.second(split))
+        return self.trainer.score_pairs(sentences.get_first_rows(split), sentences.get_second_rows(split))
 
-    def _measured(self, metric: str, split: str, scores: np.ndarray) -> float:
-        pairs = self.data.pairs(split)
+    def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
+        pairs = self.data.select_pairs(split)
         names, lengths = zip(*((name, len(list(own))) for name, own in groupby(pairs["query_id"])), strict=True)
-        return measure(metric).overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)
+        return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)
 
 
-def encoder(job: Job, seed: int) -> SentenceEncoder:
+def load_model(trial: TrialSpec, seed: int) -> SentenceEncoder:
     """The model as it is before training, on its device."""
-    specification = encoding(job.specification)
+    specification = as_encoder_spec(trial.specification)
     assert specification.model is not None
     assert specification.environment is not None
-    assert job.model_path is not None
-    return SentenceEncoder(job.model_path, specification.model, seed).to(specification.environment.kind)
+    assert trial.model_path is not None
+    return SentenceEncoder(trial.model_path, specification.model, seed).to(specification.environment.device_type)

@@ -5,58 +5,58 @@ import time
 import numpy as np
 
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.sentence_encoders.runner import SentenceData, encoder
+from trainables.sentence_encoders.runner import EncoderData, load_model
 from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.job import Job
-from trainables.specs.plugin import Rates
-from trainables.specs.sentence_encoder import encoding
-from trainables.specs.stages import Segment
-from trainables.training.frozen_features import FewTexts
-from trainables.training.runner import fix_arithmetic
-from trainables.training.throughput import per_second
+from trainables.specs.checkpoints import Segment
+from trainables.specs.plugin import Throughput
+from trainables.specs.sentence_encoder import as_encoder_spec
+from trainables.specs.trial import TrialSpec
+from trainables.training.frozen_features import InMemoryFeatures
+from trainables.training.runner import enable_determinism
+from trainables.training.throughput import measure_rate
 from trainables.utils.arrays import Ints
 
-_PAIRS = 250
-_BATCHES = 8
+_N_PAIRS = 250
+_N_BATCHES = 8
 """Of training sentences, which are drawn again and again."""
 
 
-class _First(FewTexts):
+class _FirstSentences(InMemoryFeatures):
     """The first training sentences, and those of some pairs."""
 
-    def __init__(self, data: SentenceData, training: int, others: Ints, model: SentenceEncoder) -> None:
-        self.training = training
-        rows = np.union1d(np.arange(training), others)
+    def __init__(self, data: EncoderData, n_training: int, pair_rows: Ints, model: SentenceEncoder) -> None:
+        self.n_training = n_training
+        rows = np.union1d(np.arange(n_training), pair_rows)
         super().__init__(data.sentences, rows, model)
         self.count = len(rows)
 
 
-def rates(job: Job, seconds: float) -> Rates:
+def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     """Measures a run, as `trainables.training.throughput.rates` says; with the noise that its variant begins with."""
-    specification = encoding(job.specification)
+    specification = as_encoder_spec(trial.specification)
     training = specification.training
     assert specification.model is not None
     assert training is not None
-    fix_arithmetic(training.threads)
-    data, began = SentenceData(job), time.perf_counter()
-    model = encoder(job, 0)
+    enable_determinism(training.threads)
+    data, began = EncoderData(trial), time.perf_counter()
+    model = load_model(trial, 0)
     loading = time.perf_counter() - began
-    first, second = data.sentences.first("dev")[:_PAIRS], data.sentences.second("dev")[:_PAIRS]
-    count, others = min(data.training, _BATCHES * training.batch_size), np.union1d(first, second)
+    first, second = data.sentences.get_first_rows("dev")[:_N_PAIRS], data.sentences.get_second_rows("dev")[:_N_PAIRS]
+    count, others = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
     began = time.perf_counter()
-    source = _First(data, count, others, model)
+    source = _FirstSentences(data, count, others, model)
     frozen = source.count / (time.perf_counter() - began) if specification.model.frozen_layers else None
     trainer = EncoderTrainer(model, training, 0, source)
-    segment = Segment(0, training.instances, specification.variant.constant())
+    segment = Segment(0, training.instances, specification.variant.to_constant())
 
     def step() -> int:
-        if trainer.seen + training.batch_size > training.instances:
-            trainer.seen = 0
-        trainer.train(segment, trainer.seen + training.batch_size)
+        if trainer.instances_seen + training.batch_size > training.instances:
+            trainer.instances_seen = 0
+        trainer.train(segment, trainer.instances_seen + training.batch_size)
         return training.batch_size
 
     def evaluate() -> int:
-        trainer.scores(first, second)
+        trainer.score_pairs(first, second)
         return len(first)
 
-    return Rates(loading, frozen, per_second(step, seconds), per_second(evaluate, seconds / 3))
+    return Throughput(loading, frozen, measure_rate(step, seconds), measure_rate(evaluate, seconds / 3))

@@ -11,18 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainables.contrastive.loss import info_nce, noise
+from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.dropout import Dropout
-from trainables.models.packing import Batch
+from trainables.models.packing import PackedBatch
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.specs.sentence_encoder import EncoderTraining, NoiseSettings
-from trainables.specs.stages import Segment
-from trainables.training.batching import micro_batches
+from trainables.specs.checkpoints import Segment
+from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
+from trainables.training.batching import split_into_micro_batches
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Floats, Ints
-from trainables.utils.random import counter, generator
+from trainables.utils.random import derive_seed, make_generator
 
-_EVALUATED = {"cpu": 2048, "cuda": 65_536}
+_EVALUATION_TOKENS = {"cpu": 2048, "cuda": 65_536}
 """Tokens encoded at once in an evaluation, by kind of device."""
 
 
@@ -30,14 +30,14 @@ class SentenceSource(Protocol):
     """Where a trainer gets its sentences from, by their number."""
 
     @property
-    def training(self) -> int:
+    def n_training(self) -> int:
         """Training sentences, which have the first numbers."""
 
     @property
     def lengths(self) -> Ints:
         """(all sentences,) tokens of each."""
 
-    def read(self, rows: Ints) -> Batch:
+    def read(self, rows: Ints) -> PackedBatch:
         """These sentences, in this order."""
 
 
@@ -51,43 +51,45 @@ class EncoderTrainer(Trainer):
         source: of the sentences.
     """
 
-    strength = "train/weight"
+    strength_key = "train/weight"
     model: SentenceEncoder
-    settings: EncoderTraining
+    settings: EncoderTrainingSettings
 
-    def __init__(self, model: SentenceEncoder, settings: EncoderTraining, seed: int, source: SentenceSource) -> None:
+    def __init__(
+        self, model: SentenceEncoder, settings: EncoderTrainingSettings, seed: int, source: SentenceSource
+    ) -> None:
         super().__init__(model, settings, seed)
         self.source = source
 
     def train(self, segment: Segment, until: int, after_step: Callable[[], None] | None = None) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
         smoothing = segment.smoothing
-        assert isinstance(smoothing, NoiseSettings)
+        assert isinstance(smoothing, NoiseSmoothing)
 
         def gradient(step: int, weight: float) -> float:
-            return self._backward(step, self._noise(smoothing, step) if weight else None, weight)
+            return self._backward(step, self._draw_noise(smoothing, step) if weight else None, weight)
 
         self._train(segment, until, gradient, after_step)
 
-    def _noise(self, smoothing: NoiseSettings, step: int) -> Tensor:
+    def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
         """One set for the whole batch, on whatever device the same."""
         count = round(smoothing.multiple * self.settings.batch_size)
-        drawn = noise(self.seed, step, count, self.model.hidden, smoothing.mean, smoothing.deviation)
+        drawn = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
         return drawn.to(self.device)
 
-    def _backward(self, step: int, strangers: Tensor | None, weight: float) -> float:
+    def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Adds the gradient of the batch's mean loss; returns the loss."""
         settings = self.settings
-        rows = batch(self.seed, step, self.source.training, settings.batch_size)
+        rows = sample_batch(self.seed, step, self.source.n_training, settings.batch_size)
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]  # the mean has no order; attention likes one
-        dropout = Dropout(settings.dropout, counter(self.seed, "dropout", step))
+        dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-            first, second = self.model.views(self.source.read(rows), dropout)
-        loss = info_nce(first.float(), second.float(), settings.temperature, strangers, weight)
+            first, second = self.model.encode_views(self.source.read(rows), dropout)
+        loss = info_nce(first.float(), second.float(), settings.temperature, noise, weight)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
-    def scores(self, first: Ints, second: Ints) -> Floats:
+    def score_pairs(self, first: Ints, second: Ints) -> Floats:
         """Cosine of every pair of sentences: (pairs,).
 
         Args:
@@ -95,33 +97,33 @@ class EncoderTrainer(Trainer):
             second: the same of the second.
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        one, other = self.embeddings(distinct).double()[torch.from_numpy(places)].chunk(2)
+        one, other = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
         cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
         return np.where(first == second, 1.0, cosines)  # else equal sentences would differ by rounding
 
-    def embeddings(self, numbers: Ints) -> Tensor:
+    def embed_rows(self, rows: Ints) -> Tensor:
         """(sentences, hidden) float32 of the sentences with these numbers, in this order."""
-        made = torch.empty(len(numbers), self.model.hidden)
+        made = torch.empty(len(rows), self.model.hidden_size)
         bf16 = self.settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
-            for places in micro_batches(self.source.lengths[numbers], _EVALUATED[self.device.type]):
-                made[places] = self.model(self.source.read(numbers[places])).float().cpu()
+            for places in split_into_micro_batches(self.source.lengths[rows], _EVALUATION_TOKENS[self.device.type]):
+                made[places] = self.model(self.source.read(rows[places])).float().cpu()
         return made
 
 
-def batch(seed: int, step: int, sentences: int, size: int) -> Ints:
+def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:
     """(size,) numbers of the sentences of batch `step`.
 
     An epoch is whole batches of one shuffling, so that no batch holds a sentence twice, as its own negative; what is
     left over differs from epoch to epoch.
     """
-    epoch, place = divmod(step, sentences // size)
-    return _order(seed, epoch, sentences)[place * size : (place + 1) * size]
+    epoch, place = divmod(step, n_sentences // size)
+    return _shuffle_epoch(seed, epoch, n_sentences)[place * size : (place + 1) * size]
 
 
 @lru_cache(maxsize=1)
-def _order(seed: int, epoch: int, sentences: int) -> Ints:
+def _shuffle_epoch(seed: int, epoch: int, n_sentences: int) -> Ints:
     """(sentences,) the order of an epoch, drawn once for all its batches."""
-    order: Ints = generator(seed, "order", epoch).permutation(sentences)
+    order: Ints = make_generator(seed, "order", epoch).permutation(n_sentences)
     order.setflags(write=False)
     return order

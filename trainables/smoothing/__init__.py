@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.utils.lazy import lazy_attributes
+from trainables.utils.lazy import make_lazy_getattr
 
 if TYPE_CHECKING:
     from trainables.smoothing.distributions import DISTRIBUTIONS, target_distribution
 
 __all__ = ["DISTRIBUTIONS", "SCHEDULES", "target_distribution"]
 
-__getattr__ = lazy_attributes(__name__, {"DISTRIBUTIONS": "distributions", "target_distribution": "distributions"})
+__getattr__ = make_lazy_getattr(__name__, {"DISTRIBUTIONS": "distributions", "target_distribution": "distributions"})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-def switch_instances(switch: float, total: int, batch_size: int) -> int:
+def compute_switch_instances(switch: float, total: int, batch_size: int) -> int:
     """The instance at which a two-stage schedule turns to 0: `switch` x `total`, rounded up to a whole batch."""
     return math.ceil(round(switch * total / batch_size, 9)) * batch_size
 
@@ -21,7 +21,7 @@ def constant(epsilon: float, seen: int, total: int) -> float:
 
 def two_stage(epsilon: float, seen: int, total: int, switch: float = 0.5, batch_size: int = 1) -> float:
     """Epsilon until the switch point, then 0; checked before every batch (Penha and Hauff 2021, T-LS and T-WSLS)."""
-    return epsilon if seen < switch_instances(switch, total, batch_size) else 0.0
+    return epsilon if seen < compute_switch_instances(switch, total, batch_size) else 0.0
 
 
 def linear(epsilon: float, seen: int, total: int, end: float = 0.8) -> float:

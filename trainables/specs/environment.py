@@ -5,15 +5,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from trainables.specs.base import CommonTraining, Environment
+from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 
-Device = Literal["cpu", "cuda"]
+DeviceType = Literal["cpu", "cuda"]
 
 _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 
-def processor() -> dict[str, str]:
+def read_processor_info() -> dict[str, str]:
     """What the system tells of the processor, by the system's names; empty where it tells nothing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -23,23 +23,23 @@ def processor() -> dict[str, str]:
     return {key.strip(): value.strip() for key, value in fields.items()}
 
 
-def _processor() -> tuple[str, set[str]]:
+def _read_vendor_and_flags() -> tuple[str, set[str]]:
     """Vendor and flags of the processor, as far as the system tells."""
-    named = processor()
+    named = read_processor_info()
     if not named:
         return platform.processor() or "unknown", set()
     return named.get("vendor_id", "unknown"), set((named.get("flags") or named.get("Features", "")).split())
 
 
-def current(device: Device = "cpu") -> Environment:
+def detect_environment(device: DeviceType = "cpu") -> Environment:
     """The environment of a trial on this machine's processor or GPU; the latter loads torch.
 
     Raises:
         UserError: there is no GPU.
     """
-    vendor, flags = _processor()
+    vendor, flags = _read_vendor_and_flags()
     return Environment(
-        device="cpu" if device == "cpu" else f"cuda:{_gpu()}",
+        device="cpu" if device == "cpu" else f"cuda:{_get_gpu_name()}",
         instruction_set="-".join([platform.machine(), vendor, *(name for name in _EXTENSIONS if name in flags)]),
         torch=version("torch"),
         transformers=version("transformers"),
@@ -47,7 +47,7 @@ def current(device: Device = "cpu") -> Environment:
     )
 
 
-def _gpu() -> str:
+def _get_gpu_name() -> str:
     import torch
 
     if not torch.cuda.is_available():
@@ -55,16 +55,16 @@ def _gpu() -> str:
     return torch.cuda.get_device_name()
 
 
-def has_bf16_units(device: Device = "cpu") -> bool:
+def has_bf16_units(device: DeviceType = "cpu") -> bool:
     """Whether this processor or GPU multiplies matrices in bf16 by instructions of its own."""
     if device == "cpu":
-        return bool(_processor()[1] & {"amx_bf16", "avx512_bf16"})
+        return bool(_read_vendor_and_flags()[1] & {"amx_bf16", "avx512_bf16"})
     import torch
 
     return torch.cuda.get_device_capability() >= (8, 0)
 
 
-def resolved(training: CommonTraining, device: Device = "cpu") -> CommonTraining:
+def resolve_precision(training: BaseTrainingSettings, device: DeviceType = "cpu") -> BaseTrainingSettings:
     """`training` with precision `auto` turned into what this device has units for."""
     if training.precision != "auto":
         return training

@@ -8,23 +8,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from trainables.specs.base import CommonTask, Specification
+from trainables.specs.base import BaseTaskSettings, RunSpec
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from trainables.specs.job import Job, Outcome
+    from trainables.specs.trial import TrialResult, TrialSpec
 
 
-class Parts(NamedTuple):
+class PrecomputeProgress(NamedTuple):
     """How far what runs share is, before any of them trains."""
 
     done: int
     total: int
 
 
-class Rates(NamedTuple):
+class Throughput(NamedTuple):
     """What a trial does in a second."""
 
     loading: float  # seconds until a run has its model
@@ -33,45 +33,47 @@ class Rates(NamedTuple):
     evaluation: float  # pairs
 
 
-class Running(Protocol):
+class ActiveRun(Protocol):
     """A run in progress."""
 
     @property
-    def seen(self) -> int:
+    def instances_seen(self) -> int:
         """Instances trained so far."""
 
     @property
     def history(self) -> list[dict[str, float]]:
         """The curve, one row a batch or evaluation."""
 
-    def advance(self) -> "Outcome | None":
+    def advance(self) -> "TrialResult | None":
         """Trains up to the next evaluation or state worth remembering; the outcome once all is done."""
 
     def close(self) -> None:
         """Gives up what it has claimed."""
 
 
-class Runs(Protocol):
+class TrainingBackend(Protocol):
     """How runs are trained and evaluated; the module may load torch."""
 
-    def groundwork(self, job: "Job", waited: Callable[[], None]) -> Iterator[Parts]:
+    def precompute(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
         """Does this process's share of what runs share, until nothing is missing; tells of its progress."""
 
-    def begin(self, job: "Job", waited: Callable[[], None]) -> Running:
+    def start_run(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> ActiveRun:
         """Takes up a run. `waited` is called again and again while another run trains what this one needs."""
 
-    def scored(self, job: "Job", split: str) -> "pd.DataFrame":
+    def load_scored_pairs(self, trial: "TrialSpec", split: str) -> "pd.DataFrame":
         """query_id, document_id, relevant of what a run's scores are of, in their order, and pair_id where these are
         sentence pairs."""
 
-    def measured(self, job: "Job", scores: "np.ndarray", frame: "pd.DataFrame") -> dict[str, float]:
+    def compute_extra_metrics(
+        self, trial: "TrialSpec", scores: "np.ndarray", frame: "pd.DataFrame"
+    ) -> dict[str, float]:
         """Further metrics of a run, by name, beside the job's own."""
 
-    def rates(self, job: "Job", seconds: float) -> Rates:
+    def measure_throughput(self, trial: "TrialSpec", seconds: float) -> Throughput:
         """How fast a training run is here, by that many seconds of training and a third of them of evaluation."""
 
 
-class Prepared(Protocol):
+class PreparedData(Protocol):
     """Data that lies ready under its fingerprint."""
 
     @property
@@ -79,62 +81,62 @@ class Prepared(Protocol):
         """What identifies it."""
 
     @property
-    def settings(self) -> CommonTask:
+    def settings(self) -> BaseTaskSettings:
         """Its task, without paths."""
 
     @property
     def domains(self) -> str | None:
         """Digest of the domains of its queries; none: it has none."""
 
-    def meta(self) -> dict[str, Any]:
+    def read_metadata(self) -> dict[str, Any]:
         """fingerprint, settings, and `splits`: by split at least `queries`, what an epoch passes over in training and
         what a metric is averaged over else."""
 
 
-class Data(Protocol):
+class DataBackend(Protocol):
     """Where the data comes from, and what a study and its report should know of it; the module loads no torch."""
 
-    def prepare(self, task: CommonTask, cache: Path, progress: Callable[[str], None]) -> Prepared:
+    def prepare_data(self, task: BaseTaskSettings, cache: Path, progress: Callable[[str], None]) -> PreparedData:
         """Makes the data, or finds that this was done; UserError where the sources are not what the task says."""
 
-    def find(self, task: CommonTask, cache: Path) -> Prepared | None:
+    def find_prepared_data(self, task: BaseTaskSettings, cache: Path) -> PreparedData | None:
         """What is prepared already; UserError as above."""
 
-    def check(self, study: Any, prepared: Prepared) -> None:
+    def check_data(self, study: Any, prepared: PreparedData) -> None:
         """UserError where this study cannot be run on it; a plan asks too, so no model is loaded."""
 
-    def described(self, prepared: Prepared) -> dict[str, Any]:
+    def describe_data(self, prepared: PreparedData) -> dict[str, Any]:
         """What a report tells of it: fingerprint, skipped, splits, `overlaps` (`text_overlap`) where there
         are any, and whatever else."""
 
-    def summary(self, study: Any, prepared: Prepared) -> Iterator[str]:
+    def summarize_data(self, study: Any, prepared: PreparedData) -> Iterator[str]:
         """The same for people, line by line; tokens included, which are made on the way."""
 
-    def attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame | None":
+    def compute_query_attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame | None":
         """split, query_id of what is evaluated, and columns by which the report may group it; None: there are none."""
 
 
-class Trainable(NamedTuple):
+class TrainablePlugin(NamedTuple):
     """A kind of run."""
 
-    specification: type[Specification]
-    runs_module: str
+    specification: type[RunSpec]
+    training_module: str
     """Provides what `Runs` says."""
     data_module: str
     """Provides what `Data` says."""
 
     @property
-    def runs(self) -> Runs:
+    def training_backend(self) -> TrainingBackend:
         """The module, imported when it is first asked for."""
-        return cast(Runs, import_module(self.runs_module))
+        return cast(TrainingBackend, import_module(self.training_module))
 
     @property
-    def data(self) -> Data:
+    def data_backend(self) -> DataBackend:
         """The module, imported when it is first asked for."""
-        return cast(Data, import_module(self.data_module))
+        return cast(DataBackend, import_module(self.data_module))
 
 
-def of(specification: Specification | type[Specification]) -> Trainable:
+def get_trainable(specification: RunSpec | type[RunSpec]) -> TrainablePlugin:
     """The trainable of a run."""
-    found: Trainable = import_module(specification.trainable).TRAINABLE
+    found: TrainablePlugin = import_module(specification.trainable).TRAINABLE
     return found

@@ -10,44 +10,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-SEAL = "stage.json"
-RESUME = "resume"
+MANIFEST = "stage.json"
+RESUME_FOLDER = "resume"
 """Folder, among the stages, of the slots of unfinished runs: `resume/<run id>/<instances>/`, the newest state only."""
 
 
-class File(NamedTuple):
+class StoredFile(NamedTuple):
     """A file of a storage, by its path in it."""
 
     path: str
-    bytes: int
-    modified: float  # seconds since 1970, by the clock of whoever keeps the file
+    size: int
+    modified_at: float  # seconds since 1970, by the clock of whoever keeps the file
 
 
-class Note(NamedTuple):
+class Marker(NamedTuple):
     """A small text, and what changes when it is written again."""
 
     text: str
-    stamp: str
+    modified_at: str
 
 
 class Storage(ABC):
     """Named folders, and notes beside them."""
 
-    patience: float
+    poll_interval_s: float
     """Seconds after which it is worth looking again."""
 
     @abstractmethod
-    def within(self, name: str) -> "Storage":
+    def subfolder(self, name: str) -> "Storage":
         """The storage that a folder of this one is."""
 
     @abstractmethod
     @contextmanager
-    def write(self, name: str) -> Iterator[Path]:
+    def write_folder(self, name: str) -> Iterator[Path]:
         """Yields an empty folder on this machine; its files become the folder `name` when the block ends well."""
 
     @abstractmethod
     @contextmanager
-    def read(self, name: str) -> Iterator[Path]:
+    def read_folder(self, name: str) -> Iterator[Path]:
         """Yields a folder on this machine with the files of `name`; FileNotFoundError where there is none."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class Storage(ABC):
         """Whether there is such a folder that counts."""
 
     @abstractmethod
-    def names(self) -> list[str]:
+    def list_folders(self) -> list[str]:
         """Names of all folders that count, sorted."""
 
     @abstractmethod
@@ -63,15 +63,15 @@ class Storage(ABC):
         """Removes a folder, if there is one; where that is not possible, it stays."""
 
     @abstractmethod
-    def touch(self, name: str) -> None:
+    def mark_used(self, name: str) -> None:
         """Notes that a folder was used; where that is not possible, nothing happens."""
 
     @abstractmethod
-    def files(self) -> Iterator[File]:
+    def list_files(self) -> Iterator[StoredFile]:
         """All files of all folders, unfinished ones left out."""
 
     @abstractmethod
-    def size(self, name: str) -> int:
+    def get_folder_size(self, name: str) -> int:
         """Bytes of the files below a folder; 0 where there is none."""
 
     @abstractmethod
@@ -83,25 +83,25 @@ class Storage(ABC):
         """Copies a file of the storage to this machine, whole; FileNotFoundError where there is none."""
 
     @abstractmethod
-    def paths(self) -> list[str]:
+    def list_paths(self) -> list[str]:
         """Paths of all files that are whole, sorted."""
 
     @abstractmethod
-    def create(self, note: str, text: str) -> bool:
+    def create_marker(self, name: str, text: str) -> bool:
         """Writes a note unless there is one; whether it was written."""
 
     @abstractmethod
-    def peek(self, note: str) -> Note | None:
+    def read_marker(self, name: str) -> Marker | None:
         """A note."""
 
     @abstractmethod
-    def renew(self, note: str, text: str) -> None:
+    def refresh_marker(self, name: str, text: str) -> None:
         """Changes the stamp of a note that still has this text."""
 
     @abstractmethod
-    def drop(self, note: str, text: str) -> None:
+    def delete_marker(self, name: str, text: str) -> None:
         """Removes a note if it still has this text."""
 
     @abstractmethod
-    def sweep(self) -> None:
+    def remove_stale_files(self) -> None:
         """Removes what killed writers left."""

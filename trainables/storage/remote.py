@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from trainables.storage.base import SEAL, File, Note, Storage
-from trainables.utils.files import whole_file
+from trainables.storage.base import MANIFEST, Marker, Storage, StoredFile
+from trainables.utils.files import write_atomically
 
 
-class Objects(Storage):
+class RemoteStorage(Storage):
     """A folder of such a file system. Notes are exclusive as far as it can be: where it cannot create a file only if
     there is none, two processes may both believe that they did, and then do the same work twice.
 
@@ -19,121 +19,121 @@ class Objects(Storage):
         root: the folder, as `fsspec.core.url_to_fs` gives it.
     """
 
-    patience = 1.0
+    poll_interval_s = 1.0
 
-    def __init__(self, system: Any, root: str) -> None:
-        self._system, self._root = system, root.rstrip("/")
+    def __init__(self, filesystem: Any, root: str) -> None:
+        self._filesystem, self._root = filesystem, root.rstrip("/")
 
-    def within(self, name: str) -> "Objects":
-        return Objects(self._system, self._path(name))
+    def subfolder(self, name: str) -> "RemoteStorage":
+        return RemoteStorage(self._filesystem, self._full_path(name))
 
     @contextmanager
-    def write(self, name: str) -> Iterator[Path]:
+    def write_folder(self, name: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
-            self._system.makedirs(self._path(name), exist_ok=True)
-            for path in sorted(Path(folder).iterdir(), key=lambda path: (path.name == SEAL, path.name)):
-                self._system.put_file(str(path), self._path(name, path.name))
+            self._filesystem.makedirs(self._full_path(name), exist_ok=True)
+            for path in sorted(Path(folder).iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
+                self._filesystem.put_file(str(path), self._full_path(name, path.name))
 
     @contextmanager
-    def read(self, name: str) -> Iterator[Path]:
+    def read_folder(self, name: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory() as folder:
-            for path in self._listed(name):
-                self._system.get_file(path, str(Path(folder, path.rpartition("/")[2])))
+            for path in self._list_folder(name):
+                self._filesystem.get_file(path, str(Path(folder, path.rpartition("/")[2])))
             yield Path(folder)
 
     def exists(self, name: str) -> bool:
-        self._system.invalidate_cache()
-        return bool(self._system.exists(self._path(name, SEAL)))
+        self._filesystem.invalidate_cache()
+        return bool(self._filesystem.exists(self._full_path(name, MANIFEST)))
 
-    def names(self) -> list[str]:
-        found = [path.rpartition("/")[2] for path in self._listed()]
-        return sorted(name for name in found if self._system.exists(self._path(name, SEAL)))
+    def list_folders(self) -> list[str]:
+        found = [path.rpartition("/")[2] for path in self._list_folder()]
+        return sorted(name for name in found if self._filesystem.exists(self._full_path(name, MANIFEST)))
 
     def remove(self, name: str) -> None:
         with suppress(Exception):  # the file systems of fsspec raise errors of their own kinds
             with suppress(FileNotFoundError):  # the seal first: what is left of the folder then does not count
-                self._system.rm_file(self._path(name, SEAL))
-            self._system.rm(self._path(name), recursive=True)
+                self._filesystem.rm_file(self._full_path(name, MANIFEST))
+            self._filesystem.rm(self._full_path(name), recursive=True)
 
-    def touch(self, name: str) -> None:
+    def mark_used(self, name: str) -> None:
         with suppress(Exception):
-            self._system.pipe_file(self._path(name, "used"), b"")
+            self._filesystem.pipe_file(self._full_path(name, "used"), b"")
 
-    def files(self) -> Iterator[File]:
-        self._system.invalidate_cache()
+    def list_files(self) -> Iterator[StoredFile]:
+        self._filesystem.invalidate_cache()
         try:
-            found = self._system.find(self._root, detail=True)
+            found = self._filesystem.find(self._root, detail=True)
         except FileNotFoundError:
             return
         start = len(self._root) + 1
         for path, about in found.items():
             if "/" in path[start:]:
-                yield File(path[start:], about["size"], self._system.modified(path).timestamp())
+                yield StoredFile(path[start:], about["size"], self._filesystem.modified(path).timestamp())
 
-    def size(self, name: str) -> int:
-        self._system.invalidate_cache()
+    def get_folder_size(self, name: str) -> int:
+        self._filesystem.invalidate_cache()
         try:
-            return sum(about["size"] for about in self._system.find(self._path(name), detail=True).values())
+            return sum(about["size"] for about in self._filesystem.find(self._full_path(name), detail=True).values())
         except FileNotFoundError:
             return 0
 
     def put_file(self, name: str, source: Path) -> None:
         try:
-            self._system.put_file(str(source), self._path(name))
+            self._filesystem.put_file(str(source), self._full_path(name))
         except FileNotFoundError:  # a file system that has folders; to make sure beforehand costs object stores a call
-            self._system.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
-            self._system.put_file(str(source), self._path(name))
+            self._filesystem.makedirs(self._full_path(name).rpartition("/")[0], exist_ok=True)
+            self._filesystem.put_file(str(source), self._full_path(name))
 
     def get_file(self, name: str, target: Path) -> None:
-        with whole_file(target) as temporary:
-            self._system.get_file(self._path(name), str(temporary))
+        with write_atomically(target) as temporary:
+            self._filesystem.get_file(self._full_path(name), str(temporary))
 
-    def paths(self) -> list[str]:
-        self._system.invalidate_cache()
+    def list_paths(self) -> list[str]:
+        self._filesystem.invalidate_cache()
         try:
-            found = self._system.find(self._root)
+            found = self._filesystem.find(self._root)
         except FileNotFoundError:
             return []
         return sorted(path[len(self._root) + 1 :] for path in found)
 
-    def create(self, note: str, text: str) -> bool:
-        self._system.makedirs(self._root, exist_ok=True)
+    def create_marker(self, name: str, text: str) -> bool:
+        self._filesystem.makedirs(self._root, exist_ok=True)
         try:
-            self._system.pipe_file(self._path(note), text.encode(), mode="create")
+            self._filesystem.pipe_file(self._full_path(name), text.encode(), mode="create")
         except FileExistsError:
             return False
-        found = self.peek(note)
+        found = self.read_marker(name)
         return found is not None and found.text == text
 
-    def peek(self, note: str) -> Note | None:
-        self._system.invalidate_cache()
+    def read_marker(self, name: str) -> Marker | None:
+        self._filesystem.invalidate_cache()
         try:
-            text = self._system.cat_file(self._path(note)).decode()
-            return Note(text, str(self._system.modified(self._path(note))))
+            text = self._filesystem.cat_file(self._full_path(name)).decode()
+            return Marker(text, str(self._filesystem.modified(self._full_path(name))))
         except FileNotFoundError:
             return None
 
-    def renew(self, note: str, text: str) -> None:
-        found = self.peek(note)
+    def refresh_marker(self, name: str, text: str) -> None:
+        found = self.read_marker(name)
         if found is not None and found.text == text:
-            self._system.pipe_file(self._path(note), text.encode())
+            self._filesystem.pipe_file(self._full_path(name), text.encode())
 
-    def drop(self, note: str, text: str) -> None:
-        found = self.peek(note)
+    def delete_marker(self, name: str, text: str) -> None:
+        found = self.read_marker(name)
         if found is not None and found.text == text:
             with suppress(FileNotFoundError):
-                self._system.rm_file(self._path(note))
+                self._filesystem.rm_file(self._full_path(name))
 
-    def sweep(self) -> None:
+    def remove_stale_files(self) -> None:
         """Nothing: no temporary names are used there."""
 
-    def _path(self, *names: str) -> str:
+    def _full_path(self, *names: str) -> str:
         return "/".join([self._root, *names])
 
-    def _listed(self, *names: str) -> list[str]:
-        self._system.invalidate_cache()
+    def _list_folder(self, *names: str) -> list[str]:
+        self._filesystem.invalidate_cache()
         try:
-            return [path.rstrip("/") for path in self._system.ls(self._path(*names), detail=False)]
+            return [path.rstrip("/") for path in self._filesystem.ls(self._full_path(*names), detail=False)]
         except FileNotFoundError:
             return []

@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from trainables.curriculum.sampler import Curriculum, PacedQueries, uniform
-from trainables.specs.ranker import TrainingSettings
+from trainables.curriculum.sampler import Curriculum, CurriculumSampler, sample_uniform
+from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.arrays import Ints
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
-_WINDOW = 50
+_BATCHES_PER_WINDOW = 50
 """Batches whose queries are put in order of length together, when batches are bucketed."""
 
 
-def instances(
-    seed: int, step: int, chosen: Ints, relevant: Ints, candidates: int, negatives: int, purpose: str = ""
+def sample_instances(
+    seed: int, step: int, queries: Ints, relevant_counts: Ints, candidates: int, negatives: int, purpose: str = ""
 ) -> Ints:
     """For each of the chosen queries one of its relevant documents and `negatives` of its sampled documents, drawn
     without replacement.
@@ -32,30 +32,30 @@ def instances(
     Raises:
         ValueError: a chosen query has fewer negatives.
     """
-    fewest = candidates - int(relevant[chosen].max(initial=0))
+    fewest = candidates - int(relevant_counts[queries].max(initial=0))
     if negatives > fewest:
         raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
-    draw = generator(seed, f"{purpose}negatives", step).random((len(chosen), candidates - 1))
-    draw[np.arange(1, candidates) < relevant[chosen, None]] = 1.0  # above every draw: never among the first
+    draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
+    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0  # above every draw: never among the first
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    own = generator(seed, f"{purpose}relevant", step).integers(relevant[chosen])
+    own = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
     ranks = np.concatenate([own[:, None], sampled], axis=1)
-    rows: Ints = (chosen[:, None] * candidates + ranks).reshape(-1)
+    rows: Ints = (queries[:, None] * candidates + ranks).reshape(-1)
     return rows
 
 
-def epochs(seed: int, step: int, queries: int, groups: int) -> Ints:
+def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
     """(groups,) queries of batch `step`: they pass in an order that is shuffled anew every epoch, and an epoch's last
     share their batch with the next epoch's first."""
     positions = np.arange(step * groups, (step + 1) * groups)
     chosen = np.empty(groups, dtype=np.int64)
     for epoch in np.unique(positions // queries):
         inside = positions // queries == epoch
-        chosen[inside] = generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
+        chosen[inside] = make_generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
     return chosen
 
 
-class Sampler:
+class BatchSampler:
     """The batches of a run.
 
     The queries of a batch are those of `epochs`, or drawn anew for every batch, from all or from as many as the
@@ -74,47 +74,49 @@ class Sampler:
     def __init__(
         self,
         seed: int,
-        settings: TrainingSettings,
-        relevant: Ints,
+        settings: RankerTrainingSettings,
+        relevant_counts: Ints,
         lengths: Ints,
         curriculum: Curriculum | None = None,
     ) -> None:
-        self._seed, self._settings, self._relevant, self._lengths = seed, settings, relevant, lengths
-        self._paced = PacedQueries(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
+        self._seed, self._settings, self._relevant_counts, self._lengths = seed, settings, relevant_counts, lengths
+        self._paced_queries = (
+            CurriculumSampler(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
+        )
         self._window: tuple[int, Ints] | None = None
 
-    def rows(self, step: int) -> Ints:
+    def sample_rows(self, step: int) -> Ints:
         """Row numbers of training batch `step`: (batch_size,)."""
         if self._settings.batching == "random":
-            return self._uniform(step)
-        window, place = divmod(step, _WINDOW)
+            return self._sample_batch(step)
+        window, place = divmod(step, _BATCHES_PER_WINDOW)
         if self._window is None or self._window[0] != window:
-            self._window = window, self._bucketed(window)
+            self._window = window, self._bucket_window(window)
         rows: Ints = self._window[1][place]
         return rows
 
-    def _uniform(self, step: int) -> Ints:
-        settings, candidates = self._settings, len(self._lengths) // len(self._relevant)
-        chosen = self._chosen(step, settings.batch_size // (1 + settings.negatives))
-        return instances(self._seed, step, chosen, self._relevant, candidates, settings.negatives)
+    def _sample_batch(self, step: int) -> Ints:
+        settings, candidates = self._settings, len(self._lengths) // len(self._relevant_counts)
+        chosen = self._sample_queries(step, settings.batch_size // (1 + settings.negatives))
+        return sample_instances(self._seed, step, chosen, self._relevant_counts, candidates, settings.negatives)
 
-    def _chosen(self, step: int, groups: int) -> Ints:
-        if self._paced:
-            return self._paced.batch(step, groups)
-        draw = epochs if self._settings.sampling == "epochs" else uniform
-        return draw(self._seed, step, len(self._relevant), groups)
+    def _sample_queries(self, step: int, groups: int) -> Ints:
+        if self._paced_queries:
+            return self._paced_queries.sample_batch(step, groups)
+        draw = sample_by_epoch if self._settings.sampling == "epochs" else sample_uniform
+        return draw(self._seed, step, len(self._relevant_counts), groups)
 
-    def _bucketed(self, window: int) -> Ints:
+    def _bucket_window(self, window: int) -> Ints:
         settings = self._settings
-        last = min((window + 1) * _WINDOW, settings.instances // settings.batch_size)
-        rows = np.stack([self._uniform(step) for step in range(window * _WINDOW, last)])
+        last = min((window + 1) * _BATCHES_PER_WINDOW, settings.instances // settings.batch_size)
+        rows = np.stack([self._sample_batch(step) for step in range(window * _BATCHES_PER_WINDOW, last)])
         groups = rows.reshape(-1, 1 + settings.negatives)
         ordered = groups[np.argsort(self._lengths[groups].sum(axis=1), kind="stable")].reshape(rows.shape)
-        shuffled: Ints = ordered[generator(self._seed, "buckets", window).permutation(len(rows))]
+        shuffled: Ints = ordered[make_generator(self._seed, "buckets", window).permutation(len(rows))]
         return shuffled
 
 
-def micro_batches(lengths: Ints, tokens: int) -> list[Ints]:
+def split_into_micro_batches(lengths: Ints, max_tokens: int) -> list[Ints]:
     """Cuts pairs into parts of similar length and at most `tokens` tokens (a longer pair is alone).
 
     Args:
@@ -131,7 +133,7 @@ def micro_batches(lengths: Ints, tokens: int) -> list[Ints]:
         length = int(lengths[place])
         if not parts or length > room:
             parts.append([])
-            room = tokens
+            room = max_tokens
         parts[-1].append(place)
         room -= length
     return [np.array(part, dtype=np.int64) for part in parts]

@@ -8,14 +8,14 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from trainables.specs.stages import Best, Origin, Stage
-from trainables.storage.base import SEAL, Storage
-from trainables.utils.hashing import digest
+from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
+from trainables.storage.base import MANIFEST, Storage
+from trainables.utils.hashing import hash_json
 
-_STATE = "state.safetensors"
+_STATE_FILE = "state.safetensors"
 
 
-class Checkpoints:
+class CheckpointStore:
     """States by name in one storage.
 
     A second writer of the same name is harmless since both write the same bits.
@@ -26,31 +26,31 @@ class Checkpoints:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.damaged: list[str] = []
+        self.damage_messages: list[str] = []
 
-    def save(self, name: str, stage: Stage) -> None:
+    def save(self, name: str, checkpoint: Checkpoint) -> None:
         """Keeps a state, unless it is there already."""
         if self.storage.exists(name):
             return
-        with self.storage.write(name) as folder:
-            save_file(stage.tensors, folder / _STATE)
+        with self.storage.write_folder(name) as folder:
+            save_file(checkpoint.tensors, folder / _STATE_FILE)
             about = {
-                "instances": stage.instances,
-                "history": stage.history,
-                "origins": stage.origins,
-                **({"best": stage.best} if stage.best else {}),
-                "state": _sha256(folder / _STATE),
+                "instances": checkpoint.instances,
+                "history": checkpoint.history,
+                "origins": checkpoint.origins,
+                **({"best": checkpoint.best} if checkpoint.best else {}),
+                "state": _hash_file(folder / _STATE_FILE),
             }
-            text = json.dumps({"stage": about, "sha256": digest(about)}, separators=(",", ":"))
-            (folder / SEAL).write_text(text, encoding="utf-8")
+            text = json.dumps({"stage": about, "sha256": hash_json(about)}, separators=(",", ":"))
+            (folder / MANIFEST).write_text(text, encoding="utf-8")
 
-    def load(self, name: str) -> Stage | None:
+    def load(self, name: str) -> Checkpoint | None:
         """A state, or None where there is none or what is there is damaged: it is then trained again."""
         if not self.storage.exists(name):
             return None
         try:
-            with self.storage.read(name) as folder:
-                stage = _read(folder)
+            with self.storage.read_folder(name) as folder:
+                stage = _read_checkpoint(folder)
         except (FileNotFoundError, RuntimeError) as error:  # the second: gone when it is mapped
             if not self.storage.exists(name):  # removed meanwhile
                 return None
@@ -60,28 +60,28 @@ class Checkpoints:
         except (SafetensorError, ValueError, KeyError, TypeError) as error:
             reason = str(error).splitlines()[0]
         else:
-            self.storage.touch(name)
+            self.storage.mark_used(name)
             return stage
         self.storage.remove(name)
-        self.damaged.append(f"state {name} was damaged ({reason}), removed, and is computed again")
+        self.damage_messages.append(f"state {name} was damaged ({reason}), removed, and is computed again")
         return None
 
 
-def _read(folder: Path) -> Stage:
+def _read_checkpoint(folder: Path) -> Checkpoint:
     """The state in a folder; ValueError and others where it is damaged."""
-    content: dict[str, Any] = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     about = content["stage"]
     for name, known, found in (
-        (SEAL, content["sha256"], digest(about)),
-        (_STATE, about["state"], _sha256(folder / _STATE)),
+        (MANIFEST, content["sha256"], hash_json(about)),
+        (_STATE_FILE, about["state"], _hash_file(folder / _STATE_FILE)),
     ):
         if known != found:
             raise ValueError(f"{name} does not have its checksum")
-    origins = tuple(Origin(*origin) for origin in about["origins"])
-    best = Best(*about["best"]) if "best" in about else None
-    return Stage(about["instances"], load_file(folder / _STATE), about["history"], origins, best)
+    origins = tuple(TrainedBy(*origin) for origin in about["origins"])
+    best = BestEvaluation(*about["best"]) if "best" in about else None
+    return Checkpoint(about["instances"], load_file(folder / _STATE_FILE), about["history"], origins, best)
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

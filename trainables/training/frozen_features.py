@@ -14,22 +14,22 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
-from trainables.models.packing import Batch
+from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
-from trainables.specs.base import CommonModel, Environment
-from trainables.specs.job import Job
-from trainables.specs.plugin import Parts
+from trainables.specs.base import BaseModelSettings, Environment
+from trainables.specs.plugin import PrecomputeProgress
+from trainables.specs.trial import TrialSpec
 from trainables.storage.base import Storage
-from trainables.storage.locks import Claims
-from trainables.training.batching import micro_batches
+from trainables.storage.leases import Leases
+from trainables.training.batching import split_into_micro_batches
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import checked_file, present, verified
-from trainables.utils.hashing import digest
+from trainables.utils.checksums import has_checksum, verify_file, write_with_checksum
+from trainables.utils.hashing import hash_json
 
-PER_PART = 500
-_OPEN_PARTS = 128
+TEXTS_PER_PART = 500
+_MAX_OPEN_PARTS = 128
 """Parts mapped at once: each takes a file descriptor, of which a process usually has 1,024."""
-_TOKENS = 2048
+_TOKENS_PER_BATCH = 2048
 """Tokens computed at once: activations of a small model then stay in the processor's cache."""
 
 
@@ -53,14 +53,14 @@ class Texts(Protocol):
         """(texts,) where the second part of a text begins."""
 
     @property
-    def truncated(self) -> int:
+    def n_truncated(self) -> int:
         """Texts of which something was cut."""
 
     def __len__(self) -> int:
         """How many there are."""
 
 
-class Features(NamedTuple):
+class FrozenFeatures(NamedTuple):
     """Ragged outputs of the frozen layers on disk, in parts of PER_PART texts.
 
     Args:
@@ -72,34 +72,34 @@ class Features(NamedTuple):
     texts: Texts
 
     @property
-    def parts(self) -> int:
+    def n_parts(self) -> int:
         """How many parts there are."""
-        return -(-len(self.texts) // PER_PART)
+        return -(-len(self.texts) // TEXTS_PER_PART)
 
-    def part_file(self, part: int) -> Path:
+    def get_part_path(self, part: int) -> Path:
         """Where a part lies: (tokens of its texts, hidden) in float32."""
         return self.folder / f"part-{part:05}.npy"
 
-    def opened(self, part: int) -> np.ndarray:
+    def open_part(self, part: int) -> np.ndarray:
         """A part, mapped; DamagedError where it is not as it was written."""
-        file = self.part_file(part)
-        mapped: np.ndarray = np.load(verified(file, unit=file), mmap_mode="r")
+        file = self.get_part_path(part)
+        mapped: np.ndarray = np.load(verify_file(file, unit=file), mmap_mode="r")
         return mapped
 
-    def missing(self) -> list[int]:
+    def list_missing_parts(self) -> list[int]:
         """Parts not computed yet."""
-        return [part for part in range(self.parts) if not present(self.part_file(part))]
+        return [part for part in range(self.n_parts) if not has_checksum(self.get_part_path(part))]
 
-    def compute(self, part: int, model: Transformer) -> None:
+    def compute_part(self, part: int, model: Transformer) -> None:
         """Computes a part and writes it whole."""
-        rows = np.arange(part * PER_PART, min((part + 1) * PER_PART, len(self.texts)))
-        outputs = frozen_outputs(self.texts, rows, model)
-        with checked_file(self.part_file(part)) as temporary, temporary.open("wb") as stream:
+        rows = np.arange(part * TEXTS_PER_PART, min((part + 1) * TEXTS_PER_PART, len(self.texts)))
+        outputs = compute_frozen_outputs(self.texts, rows, model)
+        with write_with_checksum(self.get_part_path(part)) as temporary, temporary.open("wb") as stream:
             np.save(stream, np.concatenate(outputs))
 
-    def completed(
-        self, frozen: Callable[[], Transformer], place: Storage, waited: Callable[[], None]
-    ) -> Iterator[Parts]:
+    def compute_missing(
+        self, load_model: Callable[[], Transformer], lease_storage: Storage, on_wait: Callable[[], None]
+    ) -> Iterator[PrecomputeProgress]:
         """Computes what is missing, together with whoever else does; ends when nothing is.
 
         Args:
@@ -110,43 +110,43 @@ class Features(NamedTuple):
         Yields:
             After each part that was computed here, how many there are by then.
         """
-        claims, model = Claims(place), None
-        while missing := self.missing():
+        claims, model = Leases(lease_storage), None
+        while missing := self.list_missing_parts():
             computed = 0
             for part in missing:
-                with claims.attempt(f"{self.folder.name}-{part}") as claimed:
-                    mine = claimed and not present(self.part_file(part))
+                with claims.try_acquire(f"{self.folder.name}-{part}") as claimed:
+                    mine = claimed and not has_checksum(self.get_part_path(part))
                     if mine:
-                        model = model or frozen()
-                        self.compute(part, model)
+                        model = model or load_model()
+                        self.compute_part(part, model)
                 if mine:
                     computed += 1
-                    yield Parts(self.parts - len(self.missing()), self.parts)
+                    yield PrecomputeProgress(self.n_parts - len(self.list_missing_parts()), self.n_parts)
             if not computed:
-                time.sleep(place.patience)
-                waited()
+                time.sleep(lease_storage.poll_interval_s)
+                on_wait()
 
 
 class FeatureReader:
     """Batches of features by number of the text."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: FrozenFeatures) -> None:
         self._features = features
-        self._part = lru_cache(_OPEN_PARTS)(features.opened)
+        self._open_part = lru_cache(_MAX_OPEN_PARTS)(features.open_part)
 
-    def batch(self, rows: np.ndarray) -> Batch:
+    def read(self, rows: np.ndarray) -> PackedBatch:
         """The texts `rows`; inputs (tokens, hidden)."""
         texts = self._features.texts
         lengths = texts.lengths[rows]
         pieces = []
         for row, length in zip(rows, lengths, strict=True):
-            part = int(row) // PER_PART
-            start = int(texts.offsets[row] - texts.offsets[part * PER_PART])
-            pieces.append(self._part(part)[start : start + length])
-        return Batch(torch.from_numpy(np.concatenate(pieces)), lengths, texts.starts[rows].astype(np.int64))
+            part = int(row) // TEXTS_PER_PART
+            start = int(texts.offsets[row] - texts.offsets[part * TEXTS_PER_PART])
+            pieces.append(self._open_part(part)[start : start + length])
+        return PackedBatch(torch.from_numpy(np.concatenate(pieces)), lengths, texts.starts[rows].astype(np.int64))
 
 
-class FewTexts:
+class InMemoryFeatures:
     """Texts that are read without what lies on disk: what the frozen layers make of them is computed here and now.
 
     Args:
@@ -159,40 +159,42 @@ class FewTexts:
         self._texts = texts
         self._outputs: dict[int, np.ndarray] | None = None
         if model.lower is not None:
-            self._outputs = dict(zip(rows.tolist(), frozen_outputs(texts, rows, model), strict=True))
+            self._outputs = dict(zip(rows.tolist(), compute_frozen_outputs(texts, rows, model), strict=True))
 
     @property
     def lengths(self) -> Ints:
         """(texts,) tokens of each."""
         return self._texts.lengths
 
-    def read(self, rows: Ints) -> Batch:
+    def read(self, rows: Ints) -> PackedBatch:
         """The texts `rows`."""
         if self._outputs is None:
-            return token_batch(self._texts, rows)
+            return make_token_batch(self._texts, rows)
         pieces = np.concatenate([self._outputs[row] for row in rows.tolist()])
-        return Batch(torch.from_numpy(pieces), self.lengths[rows], self._texts.starts[rows].astype(np.int64))
+        return PackedBatch(torch.from_numpy(pieces), self.lengths[rows], self._texts.starts[rows].astype(np.int64))
 
 
-def frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
+def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
     """What the frozen layers make of the texts `rows`: (tokens, hidden) in float32 of each."""
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for places in micro_batches(texts.lengths[rows], _TOKENS):
-        batch = token_batch(texts, rows[places])
-        output = model.frozen_output(batch).cpu().numpy()
+    for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
+        batch = make_token_batch(texts, rows[places])
+        output = model.run_frozen_layers(batch).cpu().numpy()
         for place, own in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
             outputs[place] = own
     return outputs
 
 
-def token_batch(texts: Texts, rows: np.ndarray) -> Batch:
+def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
     """The texts `rows`; inputs (tokens,) ids."""
     own = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
     ids = torch.from_numpy(np.concatenate(own).astype(np.int64))
-    return Batch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
+    return PackedBatch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
-def features_folder(cache: Path, fingerprint: str, model: CommonModel, environment: Environment, threads: int) -> Path:
+def get_features_folder(
+    cache: Path, fingerprint: str, model: BaseModelSettings, environment: Environment, threads: int
+) -> Path:
     """Where the features of this data under this model lie; everything their bits depend on is in the name."""
     about = [
         fingerprint,
@@ -202,18 +204,18 @@ def features_folder(cache: Path, fingerprint: str, model: CommonModel, environme
         environment.model_dump(mode="json"),
         threads,
     ]
-    return cache / "features" / digest(about)
+    return cache / "features" / hash_json(about)
 
 
-class ModelInputs(ABC):
+class EncoderInputs(ABC):
     """The texts of a job as its model takes them: token ids, or what the frozen layers made of them.
 
     Args:
         job: whose model.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, trial: TrialSpec) -> None:
+        self._trial = trial
 
     @property
     @abstractmethod
@@ -226,21 +228,21 @@ class ModelInputs(ABC):
         return self.texts.lengths
 
     @cached_property
-    def features(self) -> Features:
+    def features(self) -> FrozenFeatures:
         """Outputs of the frozen layers."""
-        specification = self._job.specification
+        specification = self._trial.specification
         model, training, environment = specification.model, specification.training, specification.environment
         assert model is not None
         assert training is not None
         assert environment is not None
-        folder = features_folder(self._job.cache, specification.data, model, environment, training.threads)
-        return Features(folder, self.texts)
+        folder = get_features_folder(self._trial.cache, specification.data, model, environment, training.threads)
+        return FrozenFeatures(folder, self.texts)
 
-    def read(self, rows: Ints) -> Batch:
+    def read(self, rows: Ints) -> PackedBatch:
         """The texts `rows`, in this order."""
-        return self._reader.batch(rows) if self._reader else token_batch(self.texts, rows)
+        return self._reader.read(rows) if self._reader else make_token_batch(self.texts, rows)
 
     @cached_property
     def _reader(self) -> FeatureReader | None:
-        model = self._job.specification.model
+        model = self._trial.specification.model
         return FeatureReader(self.features) if model and model.frozen_layers else None

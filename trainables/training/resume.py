@@ -4,16 +4,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from trainables.specs.job import Job
-from trainables.specs.stages import Origin, Stage, remembered, stage_key, trained_by
+from trainables.specs.checkpoints import (
+    Checkpoint,
+    TrainedBy,
+    checkpoint_key,
+    count_instances_trained_by,
+    plan_checkpoints,
+)
+from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
-from trainables.storage.base import RESUME
-from trainables.storage.locks import Claims
-from trainables.training.checkpoints import Checkpoints
+from trainables.storage.base import RESUME_FOLDER
+from trainables.storage.leases import Leases
+from trainables.training.checkpoints import CheckpointStore
 from trainables.training.trainer import Trainer
 
 
-class Chain:
+class ResumableTraining:
     """A run's way along its stages.
 
     Args:
@@ -26,118 +32,118 @@ class Chain:
         trained: instances trained here, by this object.
     """
 
-    def __init__(self, job: Job, trainer: Trainer, waited: Callable[[], None] = lambda: None) -> None:
-        self._job, self._trainer, self._waited = job, trainer, waited
-        place = open_storage(job.stages or str(job.cache / "stages"))
-        self._stages, self._claims = Checkpoints(place), Claims(place)
-        self._slots, self._id = place.within(RESUME), job.specification.id
-        self._slot = Checkpoints(self._slots.within(self._id))
-        self._owner = f"{job.study}/{self._id}" if job.study else self._id
-        self._stops = remembered(job.specification, job.cuts)
-        self._keys = {stop: stage_key(job.specification, stop) for stop in self._stops}
-        self._origins: tuple[Origin, ...] = ()
-        self._kept = time.monotonic()
-        self.reused: list[str] = []
-        self.trained = 0
-        for kept in (place, self._slots, self._slot.storage):
-            kept.sweep()
-        self._take_up()
+    def __init__(self, trial: TrialSpec, trainer: Trainer, on_wait: Callable[[], None] = lambda: None) -> None:
+        self._trial, self._trainer, self._on_wait = trial, trainer, on_wait
+        place = open_storage(trial.stages or str(trial.cache / "stages"))
+        self._shared_checkpoints, self._leases = CheckpointStore(place), Leases(place)
+        self._resume_storage, self._run_id = place.subfolder(RESUME_FOLDER), trial.specification.id
+        self._resume_checkpoints = CheckpointStore(self._resume_storage.subfolder(self._run_id))
+        self._owner = f"{trial.study}/{self._run_id}" if trial.study else self._run_id
+        self._stops = plan_checkpoints(trial.specification, trial.cuts)
+        self._keys = {stop: checkpoint_key(trial.specification, stop) for stop in self._stops}
+        self._origins: tuple[TrainedBy, ...] = ()
+        self._last_save_time = time.monotonic()
+        self.reused_keys: list[str] = []
+        self.instances_trained = 0
+        for kept in (place, self._resume_storage, self._resume_checkpoints.storage):
+            kept.remove_stale_files()
+        self._restore_latest()
 
     @property
-    def damaged(self) -> list[str]:
+    def damage_messages(self) -> list[str]:
         """A line for each state that was found damaged."""
-        return self._stages.damaged + self._slot.damaged
+        return self._shared_checkpoints.damage_messages + self._resume_checkpoints.damage_messages
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the end of training is reached."""
-        return self._trainer.seen >= max(self._stops, default=0)
+        return self._trainer.instances_seen >= max(self._stops, default=0)
 
     @property
     def instances_reused(self) -> int:
         """Instances of the present state that other runs trained; the rest this run did, in this try or an earlier."""
-        return self._trainer.seen - trained_by(self._owner, self._origins)
+        return self._trainer.instances_seen - count_instances_trained_by(self._owner, self._origins)
 
     @contextmanager
-    def stretch(self) -> Iterator[int]:
+    def lease_to_next_checkpoint(self) -> Iterator[int]:
         """Yields the instances up to which to train now, and keeps the state that the block reaches.
 
         Only one process at a time trains a stretch; the others wait here, and then find nothing left to do: they get
         the instances they have. Nothing is claimed while waiting, so no two runs wait for each other.
         """
-        stop = next(stop for stop in self._stops if stop > self._trainer.seen)
+        stop = next(stop for stop in self._stops if stop > self._trainer.instances_seen)
         while True:
-            with self._claims.attempt(self._keys[stop]) as claimed:
-                if self._load_ahead():
-                    yield self._trainer.seen
+            with self._leases.try_acquire(self._keys[stop]) as claimed:
+                if self._load_shared():
+                    yield self._trainer.instances_seen
                     return
                 if claimed:
                     yield stop
-                    self._keep(stop)
+                    self._save(stop)
                     return
-            time.sleep(self._stages.storage.patience)
-            self._waited()
+            time.sleep(self._shared_checkpoints.storage.poll_interval_s)
+            self._on_wait()
 
-    def stepped(self) -> None:
+    def on_step_end(self) -> None:
         """After a step of training: keeps the state for a later try, if the last one kept is old enough."""
-        self._count()
-        if time.monotonic() - self._kept < self._job.interval:
+        self._record_origin()
+        if time.monotonic() - self._last_save_time < self._trial.interval:
             return
-        slot, name = self._slot.storage, f"{self._trainer.seen:012}"
-        self._slot.save(name, self._state(final=False))
-        for older in slot.names():
+        slot, name = self._resume_checkpoints.storage, f"{self._trainer.instances_seen:012}"
+        self._resume_checkpoints.save(name, self._make_checkpoint(final=False))
+        for older in slot.list_folders():
             if older < name:
                 slot.remove(older)
-        self._kept = time.monotonic()
+        self._last_save_time = time.monotonic()
 
-    def _take_up(self) -> None:
+    def _restore_latest(self) -> None:
         """Goes to whatever is furthest along, the run's own slot or a stage."""
-        for name in reversed(self._slot.storage.names()):
-            stage = self._slot.load(name)
+        for name in reversed(self._resume_checkpoints.storage.list_folders()):
+            stage = self._resume_checkpoints.load(name)
             if stage is not None:
                 self._restore(stage)
                 break
-        self._load_ahead()
-        if self.done:
-            self._slots.remove(self._id)
+        self._load_shared()
+        if self.is_finished:
+            self._resume_storage.remove(self._run_id)
 
-    def _load_ahead(self) -> bool:
+    def _load_shared(self) -> bool:
         """Goes to the furthest stage ahead, if there is one."""
         for stop in reversed(self._stops):
-            if stop <= self._trainer.seen:
+            if stop <= self._trainer.instances_seen:
                 break
-            stage = self._stages.load(self._keys[stop])
+            stage = self._shared_checkpoints.load(self._keys[stop])
             if stage is not None:
                 self._restore(stage)
-                self.reused.append(self._keys[stop])
+                self.reused_keys.append(self._keys[stop])
                 return True
         return False
 
-    def _restore(self, stage: Stage) -> None:
-        seen = self._trainer.seen
-        self._trainer.restore(stage)
-        self._origins += tuple(origin for origin in stage.origins if origin.stop > seen)
-        self._kept = time.monotonic()
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        seen = self._trainer.instances_seen
+        self._trainer.restore(checkpoint)
+        self._origins += tuple(origin for origin in checkpoint.origins if origin.stop > seen)
+        self._last_save_time = time.monotonic()
 
-    def _keep(self, stop: int) -> None:
-        self._count()
+    def _save(self, stop: int) -> None:
+        self._record_origin()
         final = stop == self._stops[-1]
         if final:
-            self._trainer.conclude()
-        self._stages.save(self._keys[stop], self._state(final))
-        self._kept = time.monotonic()
+            self._trainer.load_best_weights()
+        self._shared_checkpoints.save(self._keys[stop], self._make_checkpoint(final))
+        self._last_save_time = time.monotonic()
         if final:
-            self._slots.remove(self._id)
+            self._resume_storage.remove(self._run_id)
 
-    def _count(self) -> None:
+    def _record_origin(self) -> None:
         """Books the instances trained since the last call to this run."""
         before = self._origins[-1].stop if self._origins else 0
-        if self._trainer.seen == before:
+        if self._trainer.instances_seen == before:
             return
-        self.trained += self._trainer.seen - before
-        mine = Origin(self._trainer.seen, self._owner)
+        self.instances_trained += self._trainer.instances_seen - before
+        mine = TrainedBy(self._trainer.instances_seen, self._owner)
         last = self._origins[-1:] if self._origins and self._origins[-1].owner == self._owner else ()
         self._origins = (*self._origins[: len(self._origins) - len(last)], mine)
 
-    def _state(self, final: bool) -> Stage:
-        return self._trainer.stage(final)._replace(origins=self._origins)
+    def _make_checkpoint(self, final: bool) -> Checkpoint:
+        return self._trainer.make_checkpoint(final)._replace(origins=self._origins)

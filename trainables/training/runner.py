@@ -8,16 +8,16 @@ from collections.abc import Callable, Generator
 import numpy as np
 import torch
 
-from trainables.specs.environment import current
-from trainables.specs.job import Job, Outcome
-from trainables.specs.stages import Segment, run_segments
-from trainables.training.frozen_features import ModelInputs
-from trainables.training.resume import Chain
+from trainables.specs.checkpoints import Segment, get_run_segments
+from trainables.specs.environment import detect_environment
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.frozen_features import EncoderInputs
+from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
 from trainables.utils.errors import MachineError
 
 
-class Run(ABC):
+class BaseRun(ABC):
     """A run in progress: `advance` until it returns an outcome. What it trains and evaluates, a subclass says.
 
     Args:
@@ -28,29 +28,29 @@ class Run(ABC):
         FloatingPointError: the loss or a score is not finite.
     """
 
-    data: ModelInputs
+    data: EncoderInputs
     """What the model reads; a subclass makes it first of all."""
 
-    def __init__(self, job: Job, waited: Callable[[], None] = lambda: None) -> None:
-        specification = job.specification
+    def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
+        specification = trial.specification
         assert specification.training is not None
         assert specification.environment is not None
-        if specification.environment != current(specification.environment.kind):
+        if specification.environment != detect_environment(specification.environment.device_type):
             raise MachineError(
                 "this processor or these libraries are not those of the specification; its bits need them"
             )
-        fix_arithmetic(specification.training.threads)
-        self.job, self._started, self._waited = job, time.monotonic(), waited
+        enable_determinism(specification.training.threads)
+        self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = specification.training
-        self.trainer = self._fresh()
-        self._chain = Chain(job, self.trainer, waited)
+        self.trainer = self._make_trainer()
+        self._resumable = ResumableTraining(trial, self.trainer, on_wait)
         self._dev_scores: tuple[int, np.ndarray] | None = None  # of the evaluation whose weights would be kept
-        self._speeds: dict[int, float] = {}
-        self._trained, self._busy = 0, 0.0  # instances and seconds since the last evaluation
-        self._work = self._stretches()
+        self._instances_per_second: dict[int, float] = {}
+        self._interval_instances, self._interval_seconds = 0, 0.0  # instances and seconds since the last evaluation
+        self._steps = self._train_and_evaluate()
 
     @abstractmethod
-    def _fresh(self) -> Trainer:
+    def _make_trainer(self) -> Trainer:
         """Of the model as it is before training."""
 
     @abstractmethod
@@ -58,52 +58,54 @@ class Run(ABC):
         """As `Trainer`."""
 
     @abstractmethod
-    def _scores(self, split: str) -> np.ndarray:
+    def _compute_scores(self, split: str) -> np.ndarray:
         """(pairs,) of the model as it is."""
 
     @abstractmethod
-    def _measured(self, metric: str, split: str, scores: np.ndarray) -> float:
+    def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         """A metric of these scores."""
 
     @property
-    def seen(self) -> int:
+    def instances_seen(self) -> int:
         """Instances trained so far."""
-        return self.trainer.seen
+        return self.trainer.instances_seen
 
     @property
     def history(self) -> list[dict[str, float]]:
         """The curve, one row a batch or evaluation; evaluations have the instances a second of the training before
         them, where this process did it."""
-        rows, metric = self.trainer.history, f"dev/{self.job.metric}"
+        rows, metric = self.trainer.history, f"dev/{self.trial.metric}"
         return [
-            {**row, "train/instances_per_second": self._speeds[int(row["instances"])]}
-            if metric in row and row["instances"] in self._speeds
+            {**row, "train/instances_per_second": self._instances_per_second[int(row["instances"])]}
+            if metric in row and row["instances"] in self._instances_per_second
             else row
             for row in rows
         ]
 
-    def advance(self) -> Outcome | None:
+    def advance(self) -> TrialResult | None:
         """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
-        return next(self._work)
+        return next(self._steps)
 
     def close(self) -> None:
         """Gives up the claim on the stretch that it is in; for a run that is not advanced to its outcome."""
-        self._work.close()
+        self._steps.close()
 
-    def _stretches(self) -> Generator[Outcome | None]:
-        while not self._chain.done:
-            with self._chain.stretch() as stop:
-                for evaluation in (number for number in self._evaluations() if self.trainer.seen < number <= stop):
+    def _train_and_evaluate(self) -> Generator[TrialResult | None]:
+        while not self._resumable.is_finished:
+            with self._resumable.lease_to_next_checkpoint() as stop:
+                for evaluation in (
+                    number for number in self._list_evaluation_points() if self.trainer.instances_seen < number <= stop
+                ):
                     self._train_until(evaluation)
                     self._evaluate()
                     if evaluation < stop:
-                        self._chain.stepped()
+                        self._resumable.on_step_end()
                         yield None
                 self._train_until(stop)
             yield None
-        yield self._outcome()
+        yield self._make_result()
 
-    def _evaluations(self) -> list[int]:
+    def _list_evaluation_points(self) -> list[int]:
         parts, total, size = self._training.evaluations, self._training.instances, self._training.batch_size
         return [round(total * (part + 1) / parts / size) * size for part in range(parts)]
 
@@ -111,61 +113,65 @@ class Run(ABC):
         """No state is kept in between at `stop` itself: what follows there, an evaluation, belongs to it."""
 
         def after_step() -> None:
-            if self.trainer.seen < stop:
-                self._chain.stepped()
+            if self.trainer.instances_seen < stop:
+                self._resumable.on_step_end()
 
-        for segment in run_segments(self.job.specification):
-            if segment.start <= self.trainer.seen < min(stop, segment.stop):
-                before, began = self.trainer.seen, time.monotonic()
+        for segment in get_run_segments(self.trial.specification):
+            if segment.start <= self.trainer.instances_seen < min(stop, segment.stop):
+                before, began = self.trainer.instances_seen, time.monotonic()
                 self._train(segment, min(stop, segment.stop), after_step)
-                self._trained += self.trainer.seen - before
-                self._busy += time.monotonic() - began
+                self._interval_instances += self.trainer.instances_seen - before
+                self._interval_seconds += time.monotonic() - began
 
     def _evaluate(self) -> None:
-        scores, decides = self._finite("dev"), self._training.checkpoint
-        names = dict.fromkeys([self.job.metric, *([] if decides == "last" else [decides])])
-        values = {name: self._measured(name, "dev", scores) for name in names}
-        if decides == "last" or self.trainer.evaluated(values[decides]):
-            self._dev_scores = self.trainer.seen, scores
+        scores, decides = self._compute_finite_scores("dev"), self._training.checkpoint
+        names = dict.fromkeys([self.trial.metric, *([] if decides == "last" else [decides])])
+        values = {name: self._compute_metric(name, "dev", scores) for name in names}
+        if decides == "last" or self.trainer.record_evaluation(values[decides]):
+            self._dev_scores = self.trainer.instances_seen, scores
         row = {f"dev/{name}": value for name, value in values.items()}
-        self.trainer.history.append({"instances": self.trainer.seen, **row})
-        if self._trained:
-            self._speeds[self.trainer.seen] = round(self._trained / self._busy, 1)
-        self._trained, self._busy = 0, 0.0
+        self.trainer.history.append({"instances": self.trainer.instances_seen, **row})
+        if self._interval_instances:
+            self._instances_per_second[self.trainer.instances_seen] = round(
+                self._interval_instances / self._interval_seconds, 1
+            )
+        self._interval_instances, self._interval_seconds = 0, 0.0
 
-    def _finite(self, split: str) -> np.ndarray:
-        scores = self._scores(split)
+    def _compute_finite_scores(self, split: str) -> np.ndarray:
+        scores = self._compute_scores(split)
         wrong = np.count_nonzero(~np.isfinite(scores))
         if wrong:
-            seen = self.trainer.seen
+            seen = self.trainer.instances_seen
             raise FloatingPointError(f"{wrong} of {len(scores)} {split} scores are not finite after {seen} instances")
         return scores
 
-    def _outcome(self) -> Outcome:
-        split = "dev" if self.job.action == "train" else "test"
-        best = self.trainer.best
-        kept = best.instances if best else self.trainer.seen
+    def _make_result(self) -> TrialResult:
+        split = "dev" if self.trial.action == "train" else "test"
+        best = self.trainer.best_evaluation
+        kept = best.instances if best else self.trainer.instances_seen
         known = self._dev_scores is not None and self._dev_scores[0] == kept and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and known else self._finite(split)
-        return Outcome(
+        scores = self._dev_scores[1] if self._dev_scores and known else self._compute_finite_scores(split)
+        return TrialResult(
             split=split,
-            metric=self._measured(self.job.metric, split, scores),
+            metric=self._compute_metric(self.trial.metric, split, scores),
             scores=scores,
             history=self.trainer.history,
-            weights=self.trainer.weights_hash(),
-            checkpoint=best,
-            instances_trained=self._chain.trained,
-            instances_resumed=self.trainer.seen - self._chain.trained - self._chain.instances_reused,
-            instances_reused=self._chain.instances_reused,
-            stages_reused=self._chain.reused,
-            damaged=self._chain.damaged,
-            seconds=round(time.monotonic() - self._started, 3),
+            weights_hash=self.trainer.hash_weights(),
+            best_evaluation=best,
+            instances_trained=self._resumable.instances_trained,
+            instances_resumed=self.trainer.instances_seen
+            - self._resumable.instances_trained
+            - self._resumable.instances_reused,
+            instances_reused=self._resumable.instances_reused,
+            checkpoints_reused=self._resumable.reused_keys,
+            damaged=self._resumable.damage_messages,
+            seconds=round(time.monotonic() - self._start_time, 3),
             texts=len(self.data.texts),
-            texts_truncated=self.data.texts.truncated,
+            texts_truncated=self.data.texts.n_truncated,
         )
 
 
-def fix_arithmetic(threads: int) -> None:
+def enable_determinism(threads: int) -> None:
     """The same bits every time: a fixed number of threads, and no kernel that adds in whatever order."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
     torch.set_num_threads(threads)

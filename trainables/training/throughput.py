@@ -3,24 +3,24 @@
 import time
 from collections.abc import Callable
 
-from trainables.specs.job import Job
-from trainables.specs.plugin import Rates, of
+from trainables.specs.plugin import Throughput, get_trainable
+from trainables.specs.trial import TrialSpec
 
 
-def rates(job: Job, seconds: float) -> Rates:
+def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     """Measures a training run.
 
     Args:
         job: any run that trains; its data is prepared.
         seconds: of training, and a third of it of evaluation; at least one batch of each is measured.
     """
-    return of(job.specification).runs.rates(job, seconds)
+    return get_trainable(trial.specification).training_backend.measure_throughput(trial, seconds)
 
 
-def per_second(work: Callable[[], int], seconds: float) -> float:
+def measure_rate(run_once: Callable[[], int], seconds: float) -> float:
     """Units a second; a first call, which warms up, does not count."""
-    work()
+    run_once()
     began, done = time.perf_counter(), 0
     while not done or time.perf_counter() - began < seconds:
-        done += work()
+        done += run_once()
     return done / (time.perf_counter() - began)

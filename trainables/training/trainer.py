@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from trainables.models.transformer import Transformer
-from trainables.specs.base import CommonTraining
-from trainables.specs.stages import Best, Segment, Stage
+from trainables.specs.base import BaseTrainingSettings
+from trainables.specs.checkpoints import BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
 
-Gradient = Callable[[int, float], float]
+GradientFunction = Callable[[int, float], float]
 """(0-based batch number, strength of the smoothing in force) -> the batch's loss, its gradient added to the model's."""
 
 
-def learning_rate_factor(seen: int, training: CommonTraining) -> float:
+def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
     """What the learning rate is multiplied with for the batch that starts after `seen` instances."""
     total, warm = training.instances, training.warmup * training.instances
     if seen + training.batch_size <= warm:
@@ -38,98 +38,102 @@ class Trainer:
         history: the curve, one row a batch or evaluation.
     """
 
-    strength: ClassVar[str]
+    strength_key: ClassVar[str]
     """What the history calls the strength of the smoothing."""
 
-    def __init__(self, model: Transformer, settings: CommonTraining, seed: int) -> None:
+    def __init__(self, model: Transformer, settings: BaseTrainingSettings, seed: int) -> None:
         self.model, self.settings, self.seed = model, settings, seed
         self.device = next(model.parameters()).device
-        self.seen = 0
+        self.instances_seen = 0
         self.history: list[dict[str, float]] = []
-        self._best = BestWeights(settings.checkpoint)
-        head, body = model.fresh(), model.trained()
+        self._best_weights = BestWeights(settings.checkpoint)
+        head, body = model.head_parameters(), model.trainable_parameters()
         groups = [[body[name] for name in body if name not in head], list(head.values())]
-        self._rates = [settings.learning_rate, settings.head_rate()]
+        self._learning_rates = [settings.learning_rate, settings.get_head_learning_rate()]
         self._optimizer = torch.optim.AdamW(
-            [{"params": params, "lr": rate} for params, rate in zip(groups, self._rates, strict=True)],
+            [{"params": params, "lr": rate} for params, rate in zip(groups, self._learning_rates, strict=True)],
             eps=settings.adam_epsilon,
             weight_decay=settings.weight_decay,
             fused=True,
         )
 
     def _train(
-        self, segment: Segment, until: int, gradient: Gradient, after_step: Callable[[], None] | None = None
+        self,
+        segment: Segment,
+        until: int,
+        compute_gradient: GradientFunction,
+        after_step: Callable[[], None] | None = None,
     ) -> None:
         """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
         settings = self.settings
-        while self.seen < until:
-            strength = segment.smoothing.strength(self.seen, settings.instances, settings.batch_size)
-            loss, factor = self._step(gradient, strength)
-            row = {"train/loss": loss, "train/learning_rate": self._rates[0] * factor}
-            self.history.append({"instances": self.seen, **row, self.strength: strength})
+        while self.instances_seen < until:
+            strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances, settings.batch_size)
+            loss, factor = self._step(compute_gradient, strength)
+            row = {"train/loss": loss, "train/learning_rate": self._learning_rates[0] * factor}
+            self.history.append({"instances": self.instances_seen, **row, self.strength_key: strength})
             if after_step is not None:
                 after_step()
 
-    def _step(self, gradient: Gradient, strength: float) -> tuple[float, float]:
+    def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
         settings = self.settings
         self._optimizer.zero_grad()
-        loss = gradient(self.seen // settings.batch_size, strength)
+        loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
         if not math.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss} after {self.seen} instances")
-        nn.utils.clip_grad_norm_(self.model.trained().values(), settings.gradient_norm)
-        factor = learning_rate_factor(self.seen, settings)
-        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            raise FloatingPointError(f"the loss is {loss} after {self.instances_seen} instances")
+        nn.utils.clip_grad_norm_(self.model.trainable_parameters().values(), settings.gradient_norm)
+        factor = learning_rate_factor(self.instances_seen, settings)
+        for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):
             group["lr"] = rate * factor
         self._optimizer.step()
-        self.seen += settings.batch_size
+        self.instances_seen += settings.batch_size
         return loss, factor
 
     @property
-    def best(self) -> Best | None:
+    def best_evaluation(self) -> BestEvaluation | None:
         """The evaluation whose weights a run that ended now would end with; None: with the present ones."""
-        return self._best.found
+        return self._best_weights.evaluation
 
-    def evaluated(self, value: float) -> bool:
+    def record_evaluation(self, value: float) -> bool:
         """Remembers the present weights if `value`, the metric `checkpoint` of an evaluation, is the best so far.
 
         Returns:
             Whether it is; not on a tie.
         """
-        return self._best.offer(Best(self.seen, value), self.model.trained())
+        return self._best_weights.update(BestEvaluation(self.instances_seen, value), self.model.trainable_parameters())
 
-    def conclude(self) -> None:
+    def load_best_weights(self) -> None:
         """Training is over: exchanges the weights for those that the run ends with."""
-        self._best.give(self.model.trained())
+        self._best_weights.load_into(self.model.trainable_parameters())
 
-    def stage(self, final: bool) -> Stage:
+    def make_checkpoint(self, final: bool) -> Checkpoint:
         """The state to remember; of a finished run, once it is concluded, the weights are enough."""
-        tensors = {f"weights/{name}": value.detach() for name, value in self.model.trained().items()}
+        tensors = {f"weights/{name}": value.detach() for name, value in self.model.trainable_parameters().items()}
         if not final:
-            names = {parameter: name for name, parameter in self.model.trained().items()}
+            names = {parameter: name for name, parameter in self.model.trainable_parameters().items()}
             for parameter, moments in self._optimizer.state.items():
                 tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
-            tensors |= self._best.tensors(self.seen)
+            tensors |= self._best_weights.get_tensors_to_save(self.instances_seen)
         whole = {name: value.cpu().contiguous() for name, value in tensors.items()}
-        return Stage(self.seen, whole, list(self.history), best=self.best)
+        return Checkpoint(self.instances_seen, whole, list(self.history), best=self.best_evaluation)
 
-    def restore(self, stage: Stage) -> None:
+    def restore(self, checkpoint: Checkpoint) -> None:
         """Takes up a remembered state."""
-        self.seen, self.history = stage.instances, list(stage.history)
-        self._best.restore(stage)
-        for name, parameter in self.model.trained().items():
-            parameter.data.copy_(stage.tensors[f"weights/{name}"])
+        self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
+        self._best_weights.restore(checkpoint)
+        for name, parameter in self.model.trainable_parameters().items():
+            parameter.data.copy_(checkpoint.tensors[f"weights/{name}"])
             kinds = ("step", "exp_avg", "exp_avg_sq")
-            if f"step/{name}" in stage.tensors:
+            if f"step/{name}" in checkpoint.tensors:
                 self._optimizer.state[parameter] = {
-                    kind: stage.tensors[f"{kind}/{name}"].to(parameter.device, copy=True) for kind in kinds
+                    kind: checkpoint.tensors[f"{kind}/{name}"].to(parameter.device, copy=True) for kind in kinds
                 }
 
-    def weights_hash(self) -> str:
+    def hash_weights(self) -> str:
         """SHA-256 over the trained parameters, bit for bit."""
-        return weights_hash(self.model.trained())
+        return hash_weights(self.model.trainable_parameters())
 
 
-def weights_hash(parameters: dict[str, Tensor]) -> str:
+def hash_weights(parameters: dict[str, Tensor]) -> str:
     """SHA-256 over names and bits of `parameters`."""
     total = hashlib.sha256()
     for name in sorted(parameters):

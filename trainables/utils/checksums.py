@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from trainables.utils.files import remove_folder, whole_file, whole_folder
+from trainables.utils.files import remove_folder, write_atomically, write_folder_atomically
 
-_MANIFEST, _SUFFIX = "SHA256SUMS", ".sha256"
+_CHECKSUM_LIST, _SUFFIX = "SHA256SUMS", ".sha256"
 _verified: dict[Path, tuple[int, int, int]] = {}
 """What a file was when this process checked it: inode, bytes, time of its last change."""
 _Loaded = TypeVar("_Loaded")
@@ -40,29 +40,29 @@ class DamagedError(Exception):
             remove_folder(self.unit)
         elif self.unit is not None:
             self.unit.unlink(missing_ok=True)
-            _beside(self.unit).unlink(missing_ok=True)
+            _checksum_path(self.unit).unlink(missing_ok=True)
 
 
 @contextmanager
-def checked_file(path: Path) -> Iterator[Path]:
+def write_with_checksum(path: Path) -> Iterator[Path]:
     """As `whole_file`, with the digest beside it; not durable, since what a power cut damages is noticed."""
-    with whole_file(path, durable=False) as temporary:
+    with write_atomically(path, durable=False) as temporary:
         yield temporary
-        with whole_file(_beside(path), durable=False) as sums:
-            sums.write_text(f"{sha256(temporary)}  {path.name}\n", encoding="utf-8")
+        with write_atomically(_checksum_path(path), durable=False) as sums:
+            sums.write_text(f"{hash_file(temporary)}  {path.name}\n", encoding="utf-8")
 
 
 @contextmanager
-def checked_folder(path: Path) -> Iterator[Path]:
+def write_folder_with_checksums(path: Path) -> Iterator[Path]:
     """As `whole_folder`, with the digests of its files."""
-    with whole_folder(path, durable=False) as temporary:
+    with write_folder_atomically(path, durable=False) as temporary:
         yield temporary
         files = sorted(file for file in temporary.iterdir() if file.is_file())
-        lines = [f"{sha256(file)}  {file.name}\n" for file in files]
-        (temporary / _MANIFEST).write_text("".join(lines), encoding="utf-8")
+        lines = [f"{hash_file(file)}  {file.name}\n" for file in files]
+        (temporary / _CHECKSUM_LIST).write_text("".join(lines), encoding="utf-8")
 
 
-def verified(path: Path, unit: Path | None = None) -> Path:
+def verify_file(path: Path, unit: Path | None = None) -> Path:
     """`path`, whose bytes are those that were written: digested once in a process, unless it changes.
 
     Args:
@@ -79,32 +79,32 @@ def verified(path: Path, unit: Path | None = None) -> Path:
         raise DamagedError(path, "is missing", unit) from None
     state = about.st_ino, about.st_size, about.st_mtime_ns
     if _verified.get(path) != state:
-        known = _known(path)
+        known = _read_checksum(path)
         if known is None:
             raise DamagedError(path, "has no checksum", unit)
-        if sha256(path) != known:
+        if hash_file(path) != known:
             raise DamagedError(path, "does not have its checksum", unit)
         _verified[path] = state
     return path
 
 
-def verified_folder(path: Path) -> Path:
+def verify_folder(path: Path) -> Path:
     """`path`, all of whose files are as they were written; what came later, with a digest beside it, is not looked at.
 
     Raises:
         DamagedError: they are not; OSError: as `verified`.
     """
-    names = _sums(path / _MANIFEST)
+    names = _read_checksums(path / _CHECKSUM_LIST)
     if not names:
-        raise DamagedError(path / _MANIFEST, "is no list of checksums", path)
+        raise DamagedError(path / _CHECKSUM_LIST, "is no list of checksums", path)
     there = {file.name for file in path.iterdir() if file.is_file() and not file.name.startswith(".")}
     later = {name for name in there if name.endswith(_SUFFIX) or f"{name}{_SUFFIX}" in there}
-    for name in sorted(names.keys() | there - later - {_MANIFEST}):
-        verified(path / name, path)
+    for name in sorted(names.keys() | there - later - {_CHECKSUM_LIST}):
+        verify_file(path / name, path)
     return path
 
 
-def intact(path: Path, remove: bool = False) -> bool:
+def is_intact(path: Path, remove_damaged: bool = False) -> bool:
     """Whether a checked file or folder is there and as it was written.
 
     Args:
@@ -113,22 +113,22 @@ def intact(path: Path, remove: bool = False) -> bool:
     """
     try:
         if path.is_dir():
-            verified_folder(path)
+            verify_folder(path)
         else:
-            verified(path, path)
+            verify_file(path, path)
     except DamagedError as error:
-        if remove:
+        if remove_damaged:
             error.remove()
         return False
     return True
 
 
-def present(path: Path) -> bool:
+def has_checksum(path: Path) -> bool:
     """Whether a checked file is there with its digest, whatever is in it."""
-    return path.is_file() and _beside(path).is_file()
+    return path.is_file() and _checksum_path(path).is_file()
 
 
-def loaded(load: Callable[[], _Loaded], make: Callable[[], object]) -> _Loaded:
+def load_or_rebuild(load: Callable[[], _Loaded], rebuild: Callable[[], object]) -> _Loaded:
     """What `load` gives; where it finds a damaged unit, that is removed and made anew first."""
     try:
         return load()
@@ -136,25 +136,25 @@ def loaded(load: Callable[[], _Loaded], make: Callable[[], object]) -> _Loaded:
         if error.unit is None:
             raise
         error.remove()
-        make()
+        rebuild()
         return load()
 
 
-def sha256(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Of a file, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _beside(path: Path) -> Path:
+def _checksum_path(path: Path) -> Path:
     return path.with_name(f"{path.name}{_SUFFIX}")
 
 
-def _known(path: Path) -> str | None:
-    return (_sums(_beside(path)) or _sums(path.parent / _MANIFEST)).get(path.name)
+def _read_checksum(path: Path) -> str | None:
+    return (_read_checksums(_checksum_path(path)) or _read_checksums(path.parent / _CHECKSUM_LIST)).get(path.name)
 
 
-def _sums(path: Path) -> dict[str, str]:
+def _read_checksums(path: Path) -> dict[str, str]:
     """Digest by name; empty where there is no such list, or it cannot be understood."""
     try:
         rows = [line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-_NAMED = 10
+_MAX_LISTED = 10
 """Most mistakes that are named at once."""
 
 
@@ -15,8 +15,8 @@ class UserError(Exception):
         expected: what was expected instead.
     """
 
-    def __init__(self, where: str, found: object, expected: str) -> None:
-        super().__init__(" ".join(f"{where}: {found}; expected {expected}".split()))
+    def __init__(self, where: str, actual: object, expected: str) -> None:
+        super().__init__(" ".join(f"{where}: {actual}; expected {expected}".split()))
 
     def __reduce__(self) -> tuple[type["UserError"], tuple[object, ...]]:
         message = str(self)
@@ -34,8 +34,8 @@ class CollectedUserError(UserError):
 
     def __init__(self, errors: Sequence[UserError]) -> None:
         self.errors = tuple(errors)
-        lines = [str(error) for error in self.errors[:_NAMED]]
-        if (further := len(self.errors) - _NAMED) > 0:
+        lines = [str(error) for error in self.errors[:_MAX_LISTED]]
+        if (further := len(self.errors) - _MAX_LISTED) > 0:
             lines.append(f"and {further} more mistake{'s' * (further > 1)}")
         Exception.__init__(self, "\n".join(lines))
 
@@ -43,7 +43,7 @@ class CollectedUserError(UserError):
         return CollectedUserError, (self.errors,)
 
 
-def refuse(errors: Sequence[UserError]) -> None:
+def raise_if_any(errors: Sequence[UserError]) -> None:
     """Raises what is wrong, if anything is.
 
     Raises:
@@ -58,6 +58,6 @@ class MachineError(Exception):
     than the run needs. Trying again, later or elsewhere, may end well."""
 
 
-class NoDifficultiesError(MachineError):
+class MissingDifficultyScoresError(MachineError):
     """The table of difficulties that a trained model makes is not there. Where that model's run failed by itself, it is
     no fault of the machine; only whoever knows that run's record can tell."""

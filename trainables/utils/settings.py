@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Share = Annotated[float, Field(ge=0, le=1)]
-LARGEST = 10**12
+Proportion = Annotated[float, Field(ge=0, le=1)]
+MAX_COUNT = 10**12
 """Of every count: more than any machine trains, and far below what 64 bits hold."""
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
-Positive = Annotated[int, Field(ge=1, le=LARGEST)]
-Plural = Annotated[int, Field(ge=2, le=LARGEST)]
+NonNegativeInt = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+PositiveInt = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+AtLeastTwo = Annotated[int, Field(ge=2, le=MAX_COUNT)]
 
 
 class Settings(BaseModel):

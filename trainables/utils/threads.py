@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """The bits of a sum depend on how many threads share it; on one they do not depend on the machine."""
     import torch
 

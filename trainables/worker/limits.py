@@ -9,22 +9,22 @@ from pathlib import Path
 
 from trainables.utils.errors import UserError
 from trainables.utils.settings import Settings
-from trainables.worker.crash_report import heading
+from trainables.worker.crash_report import format_header
 
 
-class Limits(Settings):
+class StepLimits(Settings):
     """The limits of a trial's steps."""
 
     minutes: float | None = None
     """A step that takes longer ends its process; none: no limit."""
     memory: int | None = None
     """Bytes of the process beyond which allocations fail, mapped files left out; none: no limit."""
-    last_words: Path | None = None
+    crash_report: Path | None = None
     """File that is there during a step, and says how a process ended that did not end it; none: nobody wants to know.
     See `trainables.worker.crash_report`."""
 
 
-def check(memory: str | None) -> None:
+def check_memory_limit(memory: str | None) -> None:
     """Refuses a limit that this system cannot keep.
 
     Raises:
@@ -34,30 +34,30 @@ def check(memory: str | None) -> None:
         raise UserError("trial.memory", memory, "none, since this system does not limit a process's memory")
 
 
-class Guard:
+class StepLimitEnforcer:
     """Keeps the limits of one trial, step by step."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: StepLimits) -> None:
         self._limits = limits
 
     @contextmanager
-    def in_force(self) -> Iterator[None]:
+    def enforce(self) -> Iterator[None]:
         """For the block, which is one step, in the thread that makes it. Afterwards the process is as it was."""
-        with _memory(self._limits.memory):
-            if self._limits.last_words is None:
+        with _limit_memory(self._limits.memory):
+            if self._limits.crash_report is None:
                 yield
             else:
-                with self._listening(self._limits.last_words):
+                with self._enable_faulthandler(self._limits.crash_report):
                     yield
 
     @contextmanager
-    def _listening(self, path: Path) -> Iterator[None]:
+    def _enable_faulthandler(self, path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", encoding="utf-8") as self._file:
-            self._file.write(heading(threading.get_ident()))
+            self._file.write(format_header(threading.get_ident()))
             self._file.flush()
             faulthandler.enable(self._file)
-            self.restart()
+            self.reset_timer()
             try:
                 yield
             finally:
@@ -65,14 +65,14 @@ class Guard:
                 faulthandler.enable(all_threads=False)  # to stderr again, as Ray has it
         path.unlink(missing_ok=True)
 
-    def restart(self) -> None:
+    def reset_timer(self) -> None:
         """Starts the step's clock anew: it had to wait for another trial, which is not its fault."""
-        if self._limits.minutes is not None and self._limits.last_words is not None:
+        if self._limits.minutes is not None and self._limits.crash_report is not None:
             faulthandler.dump_traceback_later(60 * self._limits.minutes, exit=True, file=self._file)
 
 
 @contextmanager
-def _memory(limit: int | None) -> Iterator[None]:
+def _limit_memory(limit: int | None) -> Iterator[None]:
     """RLIMIT_DATA counts address space that is private and writable, whether used or not: what threads and allocators
     have reserved so far, often more than a gigabyte, comes on top of the limit."""
     if limit is None:
@@ -81,7 +81,7 @@ def _memory(limit: int | None) -> Iterator[None]:
     import resource  # not on every system
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = limit + _reserved()
+    wanted = limit + _count_reserved_bytes()
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
     try:
         yield
@@ -89,7 +89,7 @@ def _memory(limit: int | None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _reserved() -> int:
+def _count_reserved_bytes() -> int:
     """Bytes that count against RLIMIT_DATA and are not in use."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kilobytes = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.data.score_table import cube, read
+from analysis.data.score_table import build_score_table, read_score_file
 from trainables.utils.errors import UserError
 
 SYSTEMS, SEEDS, QUERIES = ("T-WSLS", "BERT", "LS"), (1, 2, 10), ("q10", "q2", "q1", "q3")
@@ -26,7 +26,7 @@ def table(**columns: object) -> pd.DataFrame:
 @settings(max_examples=20)
 def test_the_order_of_rows_does_not_matter_but_for_that_of_systems(order: list[int]) -> None:
     frame = table()
-    plain, shuffled = cube(frame), cube(frame.iloc[list(order)])
+    plain, shuffled = build_score_table(frame), build_score_table(frame.iloc[list(order)])
     assert plain.seeds == shuffled.seeds == [1, 2, 10]
     assert plain.queries == shuffled.queries == sorted(QUERIES)
     assert list(plain.values) == list(SYSTEMS)
@@ -36,34 +36,34 @@ def test_the_order_of_rows_does_not_matter_but_for_that_of_systems(order: list[i
             for number, query in enumerate(plain.queries):
                 row = frame[(frame["system"] == name) & (frame["seed"] == seed) & (frame["query"] == query)]
                 assert plain.values[name][place, number] == row["value"].item()
-    assert plain.faults() == []
+    assert plain.describe_missing() == []
 
 
 def test_scores_of_whole_runs_and_of_one_seed() -> None:
-    by_seed = cube(table()[lambda f: f["query"] == "q1"].drop(columns="query"))
+    by_seed = build_score_table(table()[lambda f: f["query"] == "q1"].drop(columns="query"))
     assert by_seed.queries == [None]
     assert by_seed.values["LS"].shape == (3, 1)
-    by_query = cube(table()[lambda f: f["seed"] == 1].drop(columns="seed"))
+    by_query = build_score_table(table()[lambda f: f["seed"] == 1].drop(columns="seed"))
     assert by_query.seeds == [None]
     assert by_query.values["LS"].shape == (1, 4)
 
 
 def test_a_system_without_seeds_among_others() -> None:
     order = pd.DataFrame({"system": "BM25", "seed": None, "query": QUERIES, "value": 0.5})
-    found = cube(pd.concat([table(), order]))
+    found = build_score_table(pd.concat([table(), order]))
     assert found.values["BM25"].shape == (1, 4)
-    assert found.faults() == []
+    assert found.describe_missing() == []
 
 
 def test_what_is_missing_is_said_and_not_averaged() -> None:
     frame = table()
     lacking = frame[~((frame["system"] == "LS") & (frame["seed"] == 2))]
     lacking = lacking[~((lacking["system"] == "BERT") & (lacking["seed"] == 10) & lacking["query"].isin(["q1", "q3"]))]
-    found = cube(lacking)
-    assert found.faults() == ["BERT seed 10 lacks 2 queries: q1, q3", "LS lacks seed 2"]
-    assert found.complete("LS") is None
-    assert found.complete("BERT") is None
-    assert found.complete("T-WSLS") is not None
+    found = build_score_table(lacking)
+    assert found.describe_missing() == ["BERT seed 10 lacks 2 queries: q1, q3", "LS lacks seed 2"]
+    assert found.get_complete_scores("LS") is None
+    assert found.get_complete_scores("BERT") is None
+    assert found.get_complete_scores("T-WSLS") is not None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_is_missing_is_said_and_not_averaged() -> None:
 )
 def test_whatever_is_wrong_is_named(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        cube(spoil(table()), "s.csv")
+        build_score_table(spoil(table()), "s.csv")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -96,7 +96,7 @@ def test_files_of_both_kinds_are_the_same(tmp_path: Path) -> None:
     frame = table()
     frame.to_csv(tmp_path / "s.csv", index=False)
     frame.to_parquet(tmp_path / "s.parquet")
-    one, other = (cube(read(tmp_path / name)) for name in ("s.csv", "s.parquet"))
+    one, other = (build_score_table(read_score_file(tmp_path / name)) for name in ("s.csv", "s.parquet"))
     assert (one.seeds, one.queries, list(one.values)) == (other.seeds, other.queries, list(other.values))
     for name in SYSTEMS:
         np.testing.assert_array_equal(one.values[name], other.values[name])
@@ -116,5 +116,5 @@ def test_files_that_are_none(tmp_path: Path, name: str, content: bytes | None, m
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        cube(read(tmp_path / name), name)
+        build_score_table(read_score_file(tmp_path / name), name)
     assert "\n" not in str(caught.value)

@@ -6,20 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.configurations import chosen, configurations
+from analysis.data.configurations import choose_configurations, collect_configurations
 from analysis.data.scores import Evaluator
 from analysis.readers.results import read_records
-from analysis.stats.comparison import Family, Settings, judge
-from analysis.tables.main import compare
+from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
+from analysis.tables.main import compare_systems
 from tests.analysis.builders import plan_of, scores, study_runs, write_records
-from trainables.metrics import average_precision, brier_score, ndcg_at, position, reciprocal_rank
+from trainables.metrics import average_precision, brier_score, ndcg_at, rank_of_first_relevant, reciprocal_rank
 from trainables.utils.errors import UserError
 
 FUNCTIONS = {
     "MAP": average_precision,
     "MRR": reciprocal_rank,
     "nDCG@2": lambda values, labels: ndcg_at(2, values, labels),
-    "position": position,
+    "position": rank_of_first_relevant,
     "Brier": brier_score,
 }
 
@@ -40,7 +40,7 @@ def ragged() -> pd.DataFrame:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_lists_of_different_lengths(tmp_path: Path, name: str) -> None:
     frame = ragged()
-    values = Evaluator().per_query(written(tmp_path, frame), "dev", name, "here")
+    values = Evaluator().evaluate_queries(written(tmp_path, frame), "dev", name, "here")
     groups = dict(iter(frame.groupby("query_id")))
     assert len({len(group) for group in groups.values()}) == 9
     assert list(values.index) == sorted(groups)
@@ -51,16 +51,16 @@ def test_lists_of_different_lengths(tmp_path: Path, name: str) -> None:
 
 def test_recall_among_n_refuses_them(tmp_path: Path) -> None:
     evaluator, path = Evaluator(), written(tmp_path, ragged())
-    evaluator.per_query(path, "dev", "MAP", "here")
+    evaluator.evaluate_queries(path, "dev", "MAP", "here")
     with pytest.raises(UserError, match=r"here: a query with \d+ candidates; expected 4, as R4@1 needs"):
-        evaluator.per_query(path, "dev", "R4@1", "here")
+        evaluator.evaluate_queries(path, "dev", "R4@1", "here")
 
 
 def test_a_query_with_a_nan_score_is_nan_and_the_others_are_as_before(tmp_path: Path) -> None:
     frame = ragged()
-    before = Evaluator().per_query(written(tmp_path, frame), "dev", "MAP", "here")
+    before = Evaluator().evaluate_queries(written(tmp_path, frame), "dev", "MAP", "here")
     frame.loc[frame.index[frame["query_id"] == "dev-3"][0], "score"] = np.nan
-    after = Evaluator().per_query(written(tmp_path, frame), "dev", "MAP", "here")
+    after = Evaluator().evaluate_queries(written(tmp_path, frame), "dev", "MAP", "here")
     assert np.isnan(after["dev-3"])
     pd.testing.assert_series_equal(after.drop("dev-3"), before.drop("dev-3"))
 
@@ -68,17 +68,19 @@ def test_a_query_with_a_nan_score_is_nan_and_the_others_are_as_before(tmp_path: 
 @pytest.mark.parametrize("name", ["MAP", "STS/dev-3"])
 def test_an_index_that_a_file_keeps_is_not_that_of_its_rows(tmp_path: Path, name: str) -> None:
     frame = ragged()
-    expected = Evaluator().per_query(written(tmp_path, frame), "dev", name, "here")
+    expected = Evaluator().evaluate_queries(written(tmp_path, frame), "dev", name, "here")
     frame.set_index(frame.index + 7).to_parquet(tmp_path / "kept.parquet")
-    pd.testing.assert_series_equal(Evaluator().per_query(tmp_path / "kept.parquet", "dev", name, "here"), expected)
+    pd.testing.assert_series_equal(
+        Evaluator().evaluate_queries(tmp_path / "kept.parquet", "dev", name, "here"), expected
+    )
 
 
 def test_metrics_of_one_file_do_not_mix(tmp_path: Path) -> None:
     """One evaluator, in whatever order it is asked, says what a new one does."""
     path, evaluator = written(tmp_path, scores("dev", 20, 0.5, 1)), Evaluator()
     for name in ("MAP", "R10@1", "position", "R10@3", "MAP"):
-        own = evaluator.per_query(path, "dev", name, "here")
-        pd.testing.assert_series_equal(own, Evaluator().per_query(path, "dev", name, "here"))
+        own = evaluator.evaluate_queries(path, "dev", name, "here")
+        pd.testing.assert_series_equal(own, Evaluator().evaluate_queries(path, "dev", name, "here"))
 
 
 def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
         folder = tmp_path / name
         write_records(folder, plan_of(runs, metric=name), runs)
         results = read_records(folder)
-        found = compare(results, chosen(results, configurations(results)))
+        found = compare_systems(results, choose_configurations(results, collect_configurations(results)))
         verdicts[name] = [one.verdict for one in found]
         differences[name] = [one.difference for one in found]
         assert found[3].record is not None
@@ -101,7 +103,9 @@ def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("metric", "verdict"), [("R10@1", "better"), ("ECE", "worse"), ("position", "worse")])
 def test_a_larger_value_is_a_verdict_only_with_its_metric(metric: str, verdict: str) -> None:
     d = 1 + 0.1 * np.random.default_rng(1).normal(size=(4, 50))
-    (found,) = judge(Family("one", "task", metric, [("new", "old", d)]), Settings(permutations=200))
+    (found,) = compare_family(
+        ComparisonFamily("one", "task", metric, [("new", "old", d)]), ComparisonSettings(permutations=200)
+    )
     assert found.verdict == verdict
     assert found.record is not None
     assert found.record.superiority == (verdict == "better")

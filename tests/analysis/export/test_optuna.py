@@ -9,7 +9,7 @@ import pytest
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import Search
+from analysis.data.search_log import SearchLog
 from analysis.export import optuna as optuna_file
 from tests.analysis.builders import PLAN, study_runs
 from tests.analysis.searching import GRID, told
@@ -20,14 +20,14 @@ optuna = pytest.importorskip("optuna")
 @pytest.fixture(scope="module")
 def results() -> Results:
     plan = Plan.model_validate(PLAN | {"objectives": ["R10@1", "ECE"]})
-    search = Search.model_validate(told(study_runs(seeds=(1,), grid=False)))
+    search = SearchLog.model_validate(told(study_runs(seeds=(1,), grid=False)))
     return Results(plan, "0", [], search)
 
 
 @pytest.fixture(scope="module")
 def path(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("optuna") / "optuna.db"
-    optuna_file.write(results, place)
+    optuna_file.write_optuna_file(results, place)
     return place
 
 
@@ -59,7 +59,7 @@ def test_optuna_loads_what_was_proposed(results: Results, path: Path) -> None:
 
 def test_a_dropped_one_shows_how_far_it_came(results: Results, tmp_path: Path) -> None:
     single = results.plan.model_copy(update={"objectives": ()})
-    optuna_file.write(Results(single, "0", [], results.search), tmp_path / "optuna.db")
+    optuna_file.write_optuna_file(Results(single, "0", [], results.search), tmp_path / "optuna.db")
     study = optuna.load_study(study_name="T-LS", storage=f"sqlite:///{tmp_path / 'optuna.db'}")
     (pruned,) = [trial for trial in study.trials if trial.state.name == "PRUNED"]
     assert pruned.intermediate_values == {1: pruned.user_attrs["mean R10@1"]}
@@ -70,9 +70,9 @@ def test_it_is_what_optuna_itself_would_write(results: Results, path: Path, tmp_
     assert results.search is not None
     empty = results.search.systems["T-LS"].model_copy(update={"proposals": ()})
     own = tmp_path / "own.db"
-    optuna_file.write(Results(results.plan, "0", [], Search(systems={"T-LS": empty})), own)
+    optuna_file.write_optuna_file(Results(results.plan, "0", [], SearchLog(systems={"T-LS": empty})), own)
     study = optuna.load_study(study_name="T-LS", storage=f"sqlite:///{own}")
-    study.add_trials(optuna_file.trials(results.search.systems["T-LS"], results.plan))
+    study.add_trials(optuna_file.to_frozen_trials(results.search.systems["T-LS"], results.plan))
     rows = []
     for place in (path, own):
         connection = sqlite3.connect(place)
@@ -88,7 +88,7 @@ def test_it_is_what_optuna_itself_would_write(results: Results, path: Path, tmp_
 
 
 def test_the_same_searches_give_the_same_bytes(results: Results, path: Path, tmp_path: Path) -> None:
-    optuna_file.write(results, tmp_path / "again.db")
+    optuna_file.write_optuna_file(results, tmp_path / "again.db")
     assert (tmp_path / "again.db").read_bytes() == path.read_bytes()
 
 
@@ -97,10 +97,10 @@ def test_the_same_searches_give_the_same_bytes(results: Results, path: Path, tmp
     ([0.25, 0.5, 0.75], False), ([1e-5, 3e-5], False), ([1e-5, 1e-4], True), ([1, 2, 3], False), ([0.8], False),
 ])  # fmt: skip
 def test_scales(values: list[float], logarithmic: bool) -> None:
-    assert optuna_file.logarithmic(values) == logarithmic
+    assert optuna_file.is_logarithmic(values) == logarithmic
 
 
 def test_nothing_is_warned_about(results: Results, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        optuna_file.write(results, tmp_path / "optuna.db")
+        optuna_file.write_optuna_file(results, tmp_path / "optuna.db")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.results import Results
-from analysis.export.trec import escaped, export
+from analysis.export.trec import escape_blanks, export_trec
 from analysis.readers.results import read_records
 from study.run import main
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
@@ -42,7 +42,7 @@ def made(tmp_path: Path, *frames: pd.DataFrame) -> Results:
 
 
 def test_ir_measures_reads_the_metrics_of_the_product(results: Results, tmp_path: Path) -> None:
-    written = export(results, tmp_path / "trec")
+    written = export_trec(results, tmp_path / "trec")
     assert len(written) == 2 * len(results.runs) + 2
     for split in ("dev", "test"):
         qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "trec" / f"{split}.qrels")))
@@ -50,14 +50,14 @@ def test_ir_measures_reads_the_metrics_of_the_product(results: Results, tmp_path
             ranking = list(ir_measures.read_trec_run(str(tmp_path / "trec" / split / f"{run.id}.run")))
             for name, oracle in ORACLES.items():
                 found = {one.query_id: one.value for one in ir_measures.iter_calc([oracle], qrels, ranking)}
-                own = run.per_query(split, name)
+                own = run.evaluate_queries(split, name)
                 np.testing.assert_allclose(own, [found[query] for query in own.index], rtol=0, atol=1e-10)
 
 
 def test_the_lines_of_a_run(tmp_path: Path) -> None:
     frame = scores("dev", 1, 0.0, 1, candidates=4).assign(score=[0.5, 2.0, 0.5, 1 / 3])
     results = made(tmp_path, frame)
-    export(results, tmp_path / "trec")
+    export_trec(results, tmp_path / "trec")
     tag = f"BERT-{results.runs[0].id}"
     lines = (tmp_path / "trec" / "dev" / f"{results.runs[0].id}.run").read_text().splitlines()
     expected = [("d1", 1, "2.0"), ("d0", 2, "0.5"), ("d2", 3, "0.5"), ("d3", 4, "0.3333333333333333")]
@@ -69,15 +69,15 @@ def test_the_lines_of_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["plain", "a b", "100%", "a%20b", "tab\tline\u2028\u00a0end", "ä"])
 def test_ids_have_no_blanks_and_can_be_read_back(text: str) -> None:
-    assert unquote(escaped(text)) == text
-    assert escaped(text).split() == [escaped(text)]
-    assert (escaped(text) == text) == (not set(text) & set(" %\t\u2028\u00a0"))
+    assert unquote(escape_blanks(text)) == text
+    assert escape_blanks(text).split() == [escape_blanks(text)]
+    assert (escape_blanks(text) == text) == (not set(text) & set(" %\t\u2028\u00a0"))
 
 
 def test_ids_with_blanks_are_escaped_in_both_files(tmp_path: Path) -> None:
     frame = scores("dev", 2, 0.0, 1)
     results = made(tmp_path, frame.assign(query_id="the " + frame["query_id"], document_id="a " + frame["document_id"]))
-    for path in export(results, tmp_path / "trec"):
+    for path in export_trec(results, tmp_path / "trec"):
         fields = [line.split(" ") for line in path.read_text().splitlines()]
         assert {line[0] for line in fields} == {"the%20dev-0", "the%20dev-1"}
         assert {line[2] for line in fields} == {f"a%20d{number}" for number in range(10)}
@@ -87,14 +87,14 @@ def test_a_run_that_only_tells_difficulties_is_left_out(tmp_path: Path) -> None:
     runs = [Made("BERT", seed, 1.0, scores={"dev": scores("dev", 2, 1.0, seed)}, role=role)
             for seed, role in ((1, "baseline"), (0, "scorer"))]  # fmt: skip
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
-    written = export(read_records(tmp_path / "study"), tmp_path / "trec")
+    written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
     assert {path.name for path in written} == {"dev.qrels", f"{runs[0].id}.run"}
 
 
 def test_failed_runs_are_left_out(tmp_path: Path) -> None:
     runs = [Made("BERT", 1, 1.0, scores={"dev": scores("dev", 2, 1.0, 1)}), Made("LS", 1, 1.0, 0.1, state="failed")]
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
-    written = export(read_records(tmp_path / "study"), tmp_path / "trec")
+    written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
     assert {path.name for path in written} == {"dev.qrels", f"{runs[0].id}.run"}
 
 
@@ -121,16 +121,16 @@ def damaged(kind: str) -> list[pd.DataFrame]:
 def test_what_has_no_ranking_is_refused_and_nothing_is_written(tmp_path: Path, kind: str, message: str) -> None:
     results = made(tmp_path, *damaged(kind))
     with pytest.raises(UserError, match=message):
-        export(results, tmp_path / "trec")
+        export_trec(results, tmp_path / "trec")
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
 
 
 def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
     (tmp_path / "trec").mkdir()
-    export(results, tmp_path / "trec")
+    export_trec(results, tmp_path / "trec")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "trec").rglob("*")}
     with pytest.raises(UserError, match="a new or an empty folder"):
-        export(results, tmp_path / "trec")
+        export_trec(results, tmp_path / "trec")
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "trec").rglob("*")} == before
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from analysis.figures import effects
 from analysis.readers.results import read_records
-from analysis.tables.main import Analysis, analyse
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 
 pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     folder, made = tmp_path_factory.mktemp("effects"), study_runs(grid=False)
     write_records(folder, plan_of(made), made)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 def _drawn(axis: Any) -> list[tuple[float, tuple[float, float], str]]:
@@ -32,8 +32,8 @@ def _drawn(axis: Any) -> list[tuple[float, tuple[float, float], str]]:
     ]
 
 
-def test_differences_and_intervals_are_those_of_the_comparisons(analysis: Analysis) -> None:
-    figure = effects.effects(analysis)
+def test_differences_and_intervals_are_those_of_the_comparisons(analysis: ReportData) -> None:
+    figure = effects.plot_effects(analysis)
     marker = {"better": "^", "worse": "v", "undecided": "o", "equivalent": "s"}
     for axis, family in zip(figure.axes, ("variants", "sanity"), strict=True):
         own = [c for c in analysis.comparisons if c.family == family]
@@ -45,17 +45,17 @@ def test_differences_and_intervals_are_those_of_the_comparisons(analysis: Analys
         assert len(zero) == 1
 
 
-def test_comparisons_stand_with_those_of_their_baseline(analysis: Analysis) -> None:
-    places = list(effects.effects(analysis).axes[0].get_yticks())
+def test_comparisons_stand_with_those_of_their_baseline(analysis: ReportData) -> None:
+    places = list(effects.plot_effects(analysis).axes[0].get_yticks())
     gaps = [after - before for before, after in pairwise(places)]
     assert gaps[:3] == [1.0] * 3
     assert gaps[3] > 1.0
 
 
-def test_every_verdict_has_its_own_marker_and_entry(analysis: Analysis) -> None:
+def test_every_verdict_has_its_own_marker_and_entry(analysis: ReportData) -> None:
     verdicts = ["better", "worse", "equivalent", "undecided"]
     made = [replace(c, verdict=v) for c, v in zip(analysis.comparisons, verdicts * 2, strict=False)]
-    figure = effects.effects(replace(analysis, comparisons=made))  # type: ignore[type-var, unused-ignore]
+    figure = effects.plot_effects(replace(analysis, comparisons=made))  # type: ignore[type-var, unused-ignore]
     markers = {marker for axis in figure.axes for *_, marker in _drawn(axis)}
     assert markers == {"^", "v", "s", "o"}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == verdicts
@@ -64,12 +64,12 @@ def test_every_verdict_has_its_own_marker_and_entry(analysis: Analysis) -> None:
 def test_an_incomplete_comparison_keeps_its_place(tmp_path: Path) -> None:
     made = [run for run in study_runs(seeds=(1, 2), grid=False) if (run.variant, run.seed) != ("LS", 2)]
     write_records(tmp_path, plan_of(made, seeds=[1, 2]), made)
-    axis = effects.effects(analyse(read_records(tmp_path))).axes[0]
+    axis = effects.plot_effects(build_report_data(read_records(tmp_path))).axes[0]
     assert len(axis.get_yticks()) == 5
     assert axis.texts[0].get_text() == "incomplete"
     assert len(_drawn(axis)) == 4
 
 
-def test_without_a_complete_comparison_there_is_no_figure(analysis: Analysis) -> None:
+def test_without_a_complete_comparison_there_is_no_figure(analysis: ReportData) -> None:
     empty = [replace(c, difference=None, interval=None) for c in analysis.comparisons]
-    assert effects.effects(replace(analysis, comparisons=empty)) is None
+    assert effects.plot_effects(replace(analysis, comparisons=empty)) is None

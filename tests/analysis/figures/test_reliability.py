@@ -7,7 +7,7 @@ import pytest
 
 from analysis.figures import reliability
 from analysis.readers.results import read_records
-from analysis.tables.main import analyse
+from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from trainables.metrics import expected_calibration_error, reliability_curve
 
@@ -18,7 +18,7 @@ def test_a_system_is_its_chosen_configuration_with_all_seeds_on_test(tmp_path: P
     broken = next(run for run in made if (run.variant, run.seed) == ("WSLS", 2) and run.tested)
     broken.scores["test"].loc[3, "score"] = np.nan
     write_records(tmp_path, plan_of(made), made)
-    figure = reliability.diagram(analyse(read_records(tmp_path)))
+    figure = reliability.plot_reliability(build_report_data(read_records(tmp_path)))
     shown = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title().split(",")[0] for axis in shown] == ["BERT", "LS", "T-LS", "T-WSLS"]
     for axis in shown:
@@ -38,4 +38,4 @@ def test_without_test_scores_there_is_no_diagram(tmp_path: Path) -> None:
     for run in made:
         run.scores.pop("test", None)
     write_records(tmp_path, plan_of(made, seeds=[1]), made)
-    assert reliability.diagram(analyse(read_records(tmp_path))) is None
+    assert reliability.plot_reliability(build_report_data(read_records(tmp_path))) is None

@@ -9,7 +9,7 @@ from scipy import stats
 from analysis.figures import search as search_figures
 from analysis.figures import smoothing as smoothing_figures
 from analysis.readers.results import read_records
-from analysis.tables.main import Analysis, analyse
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import write_records
 from tests.analysis.searching import Searched, searched
 
@@ -24,17 +24,17 @@ def made() -> Searched:
 
 
 @pytest.fixture(scope="module")
-def analysis(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+def analysis(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     folder = tmp_path_factory.mktemp("figures")
     write_records(folder, made.plan, made.runs, made.search)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 def _collections(axis: Any, kind: str) -> list[Any]:
     return [item for item in axis.collections if type(item).__name__ == kind]
 
 
-def test_every_complete_configuration_has_its_line(made: Searched, analysis: Analysis) -> None:
+def test_every_complete_configuration_has_its_line(made: Searched, analysis: ReportData) -> None:
     axis = search_figures.parallel_coordinates(analysis).axes[0]
     lost, lines = _collections(axis, "LineCollection")
     states = [proposal["state"] for proposal in made.systems["T-LS"]["proposals"]]
@@ -50,7 +50,7 @@ def test_every_complete_configuration_has_its_line(made: Searched, analysis: Ana
         assert bands <= set(range(len(several)))
 
 
-def test_the_front_is_joined_and_the_chosen_one_ringed(made: Searched, analysis: Analysis) -> None:
+def test_the_front_is_joined_and_the_chosen_one_ringed(made: Searched, analysis: ReportData) -> None:
     figure = search_figures.pareto_front(analysis)
     for axis, name in zip(figure.axes, ("LS", "T-LS"), strict=True):
         system = made.systems[name]
@@ -61,27 +61,27 @@ def test_the_front_is_joined_and_the_chosen_one_ringed(made: Searched, analysis:
         assert tuple(value[0] for value in ring.get_data()) == objectives[system["winner"]]
 
 
-def test_one_objective_has_no_front(analysis: Analysis) -> None:
+def test_one_objective_has_no_front(analysis: ReportData) -> None:
     plan = analysis.results.plan.model_copy(update={"objectives": ("R10@1",)})
     results = type(analysis.results)(plan, "0", analysis.results.runs, analysis.results.search)
-    assert search_figures.pareto_front(analyse(results)) is None
+    assert search_figures.pareto_front(build_report_data(results)) is None
 
 
-def test_a_surface_needs_points(analysis: Analysis, tmp_path: Path) -> None:
-    def surfaces(of: Analysis) -> int:
-        return len(_collections(smoothing_figures.switch_points(of).axes[0], "TriContourSet"))
+def test_a_surface_needs_points(analysis: ReportData, tmp_path: Path) -> None:
+    def surfaces(of: ReportData) -> int:
+        return len(_collections(smoothing_figures.plot_contour(of).axes[0], "TriContourSet"))
 
     assert surfaces(analysis) == 2
     few = searched(proposals=3, queries=(10, 10))
     write_records(tmp_path, few.plan, few.runs, few.search)
-    assert surfaces(analyse(read_records(tmp_path))) == 0
+    assert surfaces(build_report_data(read_records(tmp_path))) == 0
 
 
-def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: Analysis) -> None:
-    figure = smoothing_figures.sensitivity(analysis)
+def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: ReportData) -> None:
+    figure = smoothing_figures.plot_strength_sensitivity(analysis)
     chosen = analysis.chosen["T-LS"]
     assert chosen is not None
-    values = chosen.values(analysis.results.plan, "search")
+    values = chosen.evaluate_queries(analysis.results.plan, "search")
     assert values is not None
     low, high = stats.t.interval(0.95, 1, values.mean(), stats.sem(values.mean(axis=1)))
     bars = [c for c in figure.axes[1].containers if c.has_yerr and c.lines[0].get_marker() == "None"]
@@ -89,15 +89,15 @@ def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: Analysi
     assert [end for _, end in bar.get_segments()[0]] == pytest.approx([low, high])
 
 
-def test_bars_are_the_importances(analysis: Analysis) -> None:
+def test_bars_are_the_importances(analysis: ReportData) -> None:
     (axis,) = search_figures.importance(analysis).axes
     rows = [row for row in analysis.importances if row.system == "T-LS"]
     assert [bar.get_width() for bar in axis.patches] == [share for row in rows for share in row.shares.values()]
 
 
-def test_a_study_without_a_search_has_none_of_them(analysis: Analysis) -> None:
+def test_a_study_without_a_search_has_none_of_them(analysis: ReportData) -> None:
     results = type(analysis.results)(analysis.results.plan, "0", analysis.results.runs)
-    silent = analyse(results)
+    silent = build_report_data(results)
     assert search_figures.parallel_coordinates(silent) is None
     assert search_figures.importance(silent) is None
     assert search_figures.pareto_front(silent) is None

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.data.results import Results
 from analysis.data.run import Run
-from analysis.data.search_log import Search
+from analysis.data.search_log import SearchLog
 from analysis.readers.merge import Completed, complete
 from analysis.readers.results import read_records
 from tests.analysis.builders import plan_of, study_runs, write_records
@@ -80,10 +80,10 @@ def test_of_plan_and_search_what_is_further_counts(records: Results) -> None:
         assert found.results.search == records.search
 
 
-def _begun(search: dict[str, Any]) -> Search:
+def _begun(search: dict[str, Any]) -> SearchLog:
     for system in search["systems"].values():
         system["winner"] = None
-    return Search.model_validate(search)
+    return SearchLog.model_validate(search)
 
 
 @pytest.mark.parametrize("change", ["study", "alpha"])

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import FILE, SHA256, agreed, digest_of, read_queries
+from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256, merge_query_tables, read_queries
 from analysis.readers.merge import complete
-from analysis.readers.results import read, read_records
-from analysis.readers.source import load
+from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.source import load_results
 from tests.analysis.builders import plan_of, queries_of, study_runs, write_records
 from tests.analysis.offline import environment, write_queries
 from trainables.utils.errors import UserError
@@ -20,13 +20,13 @@ from trainables.utils.errors import UserError
 def test_it_is_read_in_order_whatever_order_it_has(tmp_path: Path) -> None:
     made = queries_of()
     made.loc[3, "domain"] = None
-    made.assign(more=1)[["more", *made]].to_parquet(tmp_path / FILE)
-    found = read_queries(tmp_path / FILE, digest_of(tmp_path / FILE))
+    made.assign(more=1)[["more", *made]].to_parquet(tmp_path / QUERIES_FILE)
+    found = read_queries(tmp_path / QUERIES_FILE, compute_sha256(tmp_path / QUERIES_FILE))
     expected = made.fillna({"domain": ""}).sort_values(["split", "query_id"], ignore_index=True)
     pd.testing.assert_frame_equal(found.astype(object), expected.astype(object))
     assert found["turns"].dtype == np.int64
-    made[["split", "query_id"]].to_parquet(tmp_path / FILE)
-    assert list(read_queries(tmp_path / FILE)) == ["split", "query_id"]
+    made[["split", "query_id"]].to_parquet(tmp_path / QUERIES_FILE)
+    assert list(read_queries(tmp_path / QUERIES_FILE)) == ["split", "query_id"]
 
 
 def _without_ids(frame: pd.DataFrame) -> pd.DataFrame:
@@ -47,37 +47,37 @@ def _without_ids(frame: pd.DataFrame) -> pd.DataFrame:
     ],
 )
 def test_a_damaged_table_is_refused(tmp_path: Path, damage: Callable[[pd.DataFrame], pd.DataFrame], told: str) -> None:
-    damage(queries_of()).to_parquet(tmp_path / FILE)
+    damage(queries_of()).to_parquet(tmp_path / QUERIES_FILE)
     with pytest.raises(UserError, match=told) as error:
-        read_queries(tmp_path / FILE)
+        read_queries(tmp_path / QUERIES_FILE)
     assert "\n" not in str(error.value)
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    queries_of().to_parquet(tmp_path / FILE)
+    queries_of().to_parquet(tmp_path / QUERIES_FILE)
     with pytest.raises(UserError, match=r"expected 0{12}.*, which the study noted"):
-        read_queries(tmp_path / FILE, "0" * 64)
-    (tmp_path / FILE).write_bytes(b"PAR1")
+        read_queries(tmp_path / QUERIES_FILE, "0" * 64)
+    (tmp_path / QUERIES_FILE).write_bytes(b"PAR1")
     with pytest.raises(UserError, match="expected a parquet file") as error:
-        read_queries(tmp_path / FILE)
+        read_queries(tmp_path / QUERIES_FILE)
     assert "\n" not in str(error.value)
 
 
 def test_offline_files_and_records_give_the_same(study: Path) -> None:
-    online, records = read(study), read_records(study)
+    online, records = read_wandb_files(study), read_records(study)
     assert records.queries is not None
     assert len(records.queries) == 40 + 60
     assert online == records
-    (study / FILE).unlink()
+    (study / QUERIES_FILE).unlink()
     without = read_records(study)
     assert without.queries is None
     assert without != records
-    assert load(study, say=lambda line: None).queries is not None  # W&B has it
+    assert load_results(study, log=lambda line: None).queries is not None  # W&B has it
     changed = queries_of().assign(turns=1)
-    changed.to_parquet(study / FILE)
+    changed.to_parquet(study / QUERIES_FILE)
     assert read_records(study) != online
     with pytest.raises(UserError, match="turns is not that in W&B; expected the same queries in both"):
-        load(study)
+        load_results(study)
 
 
 def test_what_offline_files_say_is_checked(study: Path) -> None:
@@ -85,13 +85,13 @@ def test_what_offline_files_say_is_checked(study: Path) -> None:
     content = staged.read_bytes()
     staged.write_bytes(content + b"x")
     with pytest.raises(UserError, match=r"artifact queries-.*: .* does not have the logged digest"):
-        read(study)
+        read_wandb_files(study)
     staged.write_bytes(content)
     plan = json.loads((study / "plan.json").read_text())["plan"]
     with environment(study):
         write_queries(study, plan, queries_of(), queries_sha256="0" * 64)
     with pytest.raises(UserError, match=r"expected 0{12}.*, which the study noted"):
-        read(study)
+        read_wandb_files(study)
 
 
 def _is_of_queries(path: Path) -> bool:
@@ -109,29 +109,29 @@ def test_a_document_that_a_study_was_killed_over_is_not_read_and_one_that_lost_i
     write_wandb(tmp_path, plan, runs)
     with environment(tmp_path):
         session(tmp_path, "queries-1", "queries", {"study": "synthetic"})
-    assert read(tmp_path).queries is None
+    assert read_wandb_files(tmp_path).queries is None
     with environment(tmp_path):
-        noted = {"state": "finished", SHA256: "0" * 64}
+        noted = {"state": "finished", SHA256_KEY: "0" * 64}
         session(tmp_path, "queries-1", "queries", {"study": "synthetic"}, summary=noted)
     with pytest.raises(UserError, match=r"W&B run queries-1: no queries.parquet; expected the artifact"):
-        read(tmp_path)
+        read_wandb_files(tmp_path)
 
 
 def test_of_two_tables_the_further_counts() -> None:
     whole = queries_of().sort_values(["split", "query_id"], ignore_index=True)
     part = whole[["split", "query_id", "turns"]]
     for one, other in ((whole, part), (part, whole), (whole, None), (None, whole)):
-        found = agreed(one, other)
+        found = merge_query_tables(one, other)
         assert found is not None
         assert found.equals(whole)
-    assert agreed(None, None) is None
+    assert merge_query_tables(None, None) is None
     with pytest.raises(UserError, match="query_id is not that in W&B"):
-        agreed(whole, part.assign(query_id=part["query_id"].shift(-1)))
+        merge_query_tables(whole, part.assign(query_id=part["query_id"].shift(-1)))
 
 
 def test_completion_takes_the_records_queries(tmp_path: Path) -> None:
     runs = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path, plan_of(runs, seeds=[1]), runs, queries=queries_of())
     records = read_records(tmp_path)
-    (tmp_path / FILE).unlink()
+    (tmp_path / QUERIES_FILE).unlink()
     assert complete(read_records(tmp_path), records).results == records

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.results import per_query
-from analysis.readers.results import read, read_records
+from analysis.readers.results import read_records, read_wandb_files
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from tests.analysis.offline import environment, session, write_wandb
 from trainables.metrics import recall_at
@@ -19,13 +19,13 @@ from trainables.utils.errors import UserError
 
 
 def test_wandb_and_records_give_the_same(written: Path) -> None:
-    online, records = read(written), read_records(written)
+    online, records = read_wandb_files(written), read_records(written)
     assert online == records
     assert len(online.runs) == 13
     for split in ("dev", "test"):
         pd.testing.assert_frame_equal(per_query(online, split, "R10@1"), per_query(records, split, "R10@1"))
         for first, second in zip(online.runs, records.runs, strict=True):
-            pd.testing.assert_frame_equal(first.scores(split), second.scores(split))
+            pd.testing.assert_frame_equal(first.read_scores(split), second.read_scores(split))
 
 
 def test_the_wandb_folder_alone_suffices_wherever_it_is(
@@ -37,8 +37,8 @@ def test_the_wandb_folder_alone_suffices_wherever_it_is(
     shutil.copytree(study / "wandb", moved)
     shutil.rmtree(study)
     monkeypatch.setenv("HOME", "")
-    assert read(moved) == expected
-    assert len(per_query(read(moved), "test", "R10@1")) == 13 * 60
+    assert read_wandb_files(moved) == expected
+    assert len(per_query(read_wandb_files(moved), "test", "R10@1")) == 13 * 60
 
 
 def test_per_query_is_tidy_and_computed_from_the_scores(written: Path) -> None:
@@ -47,7 +47,7 @@ def test_per_query_is_tidy_and_computed_from_the_scores(written: Path) -> None:
     assert list(table) == ["system", "configuration", "epsilon", "switch", "seed", "query_id", "value"]
     assert table.loc[table["system"] == "BM25", "seed"].isna().all()
     for run in results.runs:
-        frame = run.scores("test")
+        frame = run.read_scores("test")
         grid = frame["score"].to_numpy().reshape(60, 10), frame["relevant"].to_numpy().reshape(60, 10)
         expected = pd.Series(recall_at(1, *grid), index=frame["query_id"].unique()).sort_index()
         own = table["seed"].isna() if run.seed is None else table["seed"] == run.seed
@@ -59,10 +59,10 @@ def test_scores_that_were_changed_after_logging_are_refused(study: Path) -> None
     staged = next(path for path in sorted((study / "wandb" / ".data").rglob("staging/*")) if path.is_file())
     staged.write_bytes(staged.read_bytes() + b"x")
     with pytest.raises(UserError, match="does not have the logged digest"):
-        read(study)
+        read_wandb_files(study)
     staged.unlink()
     with pytest.raises(UserError, match="is not there"):
-        read(study)
+        read_wandb_files(study)
 
 
 def test_fifteen_thousand_test_queries(tmp_path: Path) -> None:
@@ -71,11 +71,11 @@ def test_fifteen_thousand_test_queries(tmp_path: Path) -> None:
     run.scores = {"dev": scores("dev", 5, 1.5, 1), "test": scores("test", 15_000, 1.5, 1)}
     plan = plan_of([run], seeds=[1])
     write_wandb(tmp_path, plan, [run])
-    results = read(tmp_path)
+    results = read_wandb_files(tmp_path)
     started = time.perf_counter()
     assert len(per_query(results, "test", "R10@1")) == 15_000
     assert time.perf_counter() - started < 20
-    pd.testing.assert_frame_equal(results.runs[0].scores("test").astype(object), run.scores["test"].astype(object))
+    pd.testing.assert_frame_equal(results.runs[0].read_scores("test").astype(object), run.scores["test"].astype(object))
 
 
 def test_highest_plan_version_counts(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_highest_plan_version_counts(tmp_path: Path) -> None:
     run = Made("BERT", 1, 1.5, state="failed")
     write_wandb(tmp_path, plan_of([run], version=2), [run])
     write_wandb(tmp_path, plan_of([run]), [])
-    assert read(tmp_path).plan.version == 2
+    assert read_wandb_files(tmp_path).plan.version == 2
 
 
 def _edit(folder: Path, variant: str, name: str = "test_scores.parquet") -> tuple[Path, pd.DataFrame]:
@@ -131,7 +131,7 @@ def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path)
     path.write_text(json.dumps(failed))
     found = {run.id: run for run in read_records(records).runs}
     own, earlier = found[path.parent.name], before[path.parent.name]
-    assert own.finished
+    assert own.is_finished
     assert set(own.files) == {"dev"}
     assert own.summary["dev/R10@1"] == earlier.summary["dev/R10@1"]
     assert (own.summary["test/state"], own.summary["test/error"]) == ("failed", "out of memory")
@@ -205,9 +205,9 @@ def test_scores_are_those_that_the_run_noted(study: Path, source: str) -> None:
             with environment(study):
                 session(study, run.id, "search", run.config, summary=summary)
         if noted == right:
-            (read_records if source == "records" else read)(study)
+            (read_records if source == "records" else read_wandb_files)(study)
     with pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 {right[:12]}...; expected 000000000000"):
-        (read_records if source == "records" else read)(study)
+        (read_records if source == "records" else read_wandb_files)(study)
 
 
 def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
@@ -217,7 +217,7 @@ def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
         parent = {"study": "synthetic", "configuration_id": "c", "specification_ids": [expected.runs[0].id]}
         session(study, "agent", "sweep", parent, summary={"state": "finished"})
         session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
-    assert read(study) == expected
+    assert read_wandb_files(study) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readers.wandb_offline import read_folder
+from analysis.readers.wandb_offline import read_offline_runs
 from tests.analysis.offline import environment, session
 from trainables.utils.errors import UserError
 
@@ -34,7 +34,7 @@ def _copy(folder: Path, target: Path, data: bytes, part: int = 0) -> Path:
 
 
 def test_a_resumed_run_is_one_run(folder: Path) -> None:
-    (run,) = read_folder(folder)
+    (run,) = read_offline_runs(folder)
     assert (run.id, run.group, run.job_type) == ("first", "group", "search")
     assert run.config == CONFIG
     assert run.history[:700] == [{"instances": n, "train/loss": 1 / (n + 1)} for n in range(700)]
@@ -45,12 +45,12 @@ def test_a_resumed_run_is_one_run(folder: Path) -> None:
 
 def test_killed_run_is_read_as_far_as_it_goes(folder: Path, tmp_path: Path) -> None:
     data = sorted(folder.glob("offline-run-*/*.wandb"))[0].read_bytes()
-    whole = read_folder(folder)[0].history
+    whole = read_offline_runs(folder)[0].history
     lengths = []
     for number, cut in enumerate([0, 3, 7, 20, 40_000, len(data) // 2, len(data) - 1]):
         place = tmp_path / str(number)
         place.mkdir()
-        found = read_folder(_copy(folder, place, data[:cut]))
+        found = read_offline_runs(_copy(folder, place, data[:cut]))
         rows = found[0].history if found else []
         assert rows == whole[: len(rows)]
         lengths.append(len(rows))
@@ -63,7 +63,7 @@ def test_damage_is_refused(folder: Path, tmp_path: Path, at: int) -> None:
     data = bytearray(sorted(folder.glob("offline-run-*/*.wandb"))[0].read_bytes())
     data[at] ^= 0xFF
     with pytest.raises(UserError, match="W&B file") as error:
-        read_folder(_copy(folder, tmp_path, bytes(data)))
+        read_offline_runs(_copy(folder, tmp_path, bytes(data)))
     assert "\n" not in str(error.value)
 
 
@@ -73,5 +73,5 @@ def test_parts_of_the_same_second_stay_in_order(folder: Path, tmp_path: Path) ->
         place = tmp_path / f"offline-run-20260101_000000-first{suffix}"
         place.mkdir()
         (place / "run-first.wandb").write_bytes(data)
-    states = [json.dumps(run.summary["state"]) for run in read_folder(tmp_path)]
+    states = [json.dumps(run.summary["state"]) for run in read_offline_runs(tmp_path)]
     assert states == ['"finished"']

@@ -15,8 +15,8 @@ from wandb.sdk.lib.service.service_process import ServiceProcess
 from analysis import figures
 from analysis.data.results import Results
 from analysis.readers import wandb_project
-from analysis.readers.results import read, read_records
-from analysis.readers.source import opened
+from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.source import open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
 from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
@@ -49,7 +49,9 @@ def reader(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.chdir(tmp_path)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(figures, "draw", lambda *_: [])  # what is drawn is what is in the tables, and takes longer
+    monkeypatch.setattr(
+        figures, "draw_figures", lambda *_: []
+    )  # what is drawn is what is in the tables, and takes longer
     with client(server, tmp_path / "client"):
         yield server
     server.heal()
@@ -61,9 +63,9 @@ def _whole(results: Results) -> list[object]:
 
 
 def test_server_offline_files_and_records_give_the_same(written: Path, reader: Server, tmp_path: Path) -> None:
-    with opened("wandb:whole") as online:
+    with open_results("wandb:whole") as online:
         first = write_report(online, tmp_path / "server")
-        assert online == read(written) == read_records(written)
+        assert online == read_wandb_files(written) == read_records(written)
         assert len(online.runs) == 13
         assert max(len(run.history) for run in online.runs) == 21
         assert {run.url for run in online.runs} == {f"{reader.url}/laboratory/whole/runs/{r.id}" for r in online.runs}
@@ -82,21 +84,21 @@ def test_what_is_downloaded_is_removed_or_kept_in_a_cache(
 ) -> None:
     monkeypatch.delenv("WANDB_DATA_DIR")
     before = dict(os.environ)
-    with opened("wandb:laboratory/whole") as results:
+    with open_results("wandb:laboratory/whole") as results:
         assert any((tmp_path / "temporary").iterdir())
         assert all(path.is_file() for run in results.runs for path in run.files.values())
     assert not any((tmp_path / "temporary").iterdir())
     assert dict(os.environ) == before
     assert not [path for path in (tmp_path / "client").rglob("*") if path.is_file()]
-    with opened("wandb:whole", cache=tmp_path / "cache") as results:
+    with open_results("wandb:whole", cache=tmp_path / "cache") as results:
         first = _whole(results)
     asked = len(reader.requests)
-    with opened("wandb:whole", cache=tmp_path / "cache") as again:
+    with open_results("wandb:whole", cache=tmp_path / "cache") as again:
         assert not [request for request in reader.requests[asked:] if "scores.parquet" in request.path]
         assert _whole(again) == first
     kept = next(iter(again.runs[0].files.values()))
     kept.write_bytes(b"damaged")
-    with opened("wandb:whole", cache=tmp_path / "cache") as mended:
+    with open_results("wandb:whole", cache=tmp_path / "cache") as mended:
         assert _whole(mended) == first
     assert kept.read_bytes() != b"damaged"
 
@@ -115,7 +117,7 @@ def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pyt
     write_records(tmp_path / "records", plan, runs)
     monkeypatch.setattr(wandb_project, "PER_PAGE", 7)
     asked = len(reader.requests)
-    with opened("wandb:many") as results:
+    with open_results("wandb:many") as results:
         pages = [request for request in reader.requests[asked:] if request.operation == "Runs"]
         assert len(pages) == 1 + math.ceil((62 + 3) / 7)
         assert results == read_records(tmp_path / "records")
@@ -127,7 +129,7 @@ def test_what_the_server_refuses_for_a_while_is_asked_again(written: Path, reade
     reader.fail(429, times=3, retry_after=1, path="RunOutputArtifacts")
     reader.fail(503, times=2, path="scores.parquet")
     reader.fail(429, times=1, retry_after=1, path="HistoryPage")
-    with opened("wandb:whole") as results:
+    with open_results("wandb:whole") as results:
         assert results == read_records(written)
     assert sum(request.status in (429, 503) for request in reader.requests) >= 6
 
@@ -142,12 +144,12 @@ def test_a_partly_synced_study_is_completed_from_its_records(
         log("partly", tmp_path / "client", run.id, "search", run.config(plan), history=run.history()[:5])
     untested = Made(**{**vars(runs[11]), "scores": {"dev": runs[11].scores["dev"]}})
     log_run("partly", plan, untested, tmp_path / "client")
-    with opened("wandb:partly") as results:
+    with open_results("wandb:partly") as results:
         assert len(results.runs) == 10
         assert results.unfinished == sorted(run.id for run in runs[9:11])
         assert results.search is None
     lines: list[str] = []
-    with opened("wandb:partly", records=study, say=lines.append) as results:
+    with open_results("wandb:partly", records=study, log=lines.append) as results:
         assert _whole(results) == _whole(read_records(study))
         assert {run.id for run in results.runs if run.url is None} == {run.id for run in [*runs[9:11], runs[12]]}
     why = "1 not in W&B, 2 unfinished there, 1 without scores there"
@@ -163,7 +165,7 @@ def test_damaged_scores_are_refused(reader: Server, tmp_path: Path) -> None:
     log("damaged", tmp_path / "client", run.id, "search", run.config(plan), summary={"test/scores_sha256": "0" * 64})
     with (
         pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 .*expected 000000000000"),
-        opened("wandb:damaged"),
+        open_results("wandb:damaged"),
     ):
         pass
     put = next(r for r in reversed(reader.requests) if r.method == "PUT" and r.path.endswith("scores.parquet"))
@@ -171,7 +173,7 @@ def test_damaged_scores_are_refused(reader: Server, tmp_path: Path) -> None:
     urllib.request.urlopen(damaged, timeout=10).close()
     with (
         pytest.raises(UserError, match=f"artifact scores-(dev|test)-{run.id}: it does not have the"),
-        opened("wandb:damaged"),
+        open_results("wandb:damaged"),
     ):
         pass
 
@@ -182,7 +184,7 @@ def test_curves_are_whole_or_refused(reader: Server, monkeypatch: pytest.MonkeyP
     scan = public.Run.scan_history
     for lost in (slice(1, None), slice(None, -1)):
         monkeypatch.setattr(public.Run, "scan_history", lambda run, lost=lost, **kind: list(scan(run, **kind))[lost])
-        with opened("wandb:whole") as results:
+        with open_results("wandb:whole") as results:
             run = next(run for run in results.runs if run.config["variant"] == "LS")
             with pytest.raises(UserError, match=f"curve of run {run.id}: 21 rows; expected the 22 that"):
                 run.curve()
@@ -195,7 +197,7 @@ def test_numbers_that_json_does_not_have(reader: Server, tmp_path: Path) -> None
     values = [math.inf, math.nan, "-Infinity", "NaN"]  # as the client sends them, and as W&B's own server tells them
     rows = [{"instances": number, "train/loss": value} for number, value in enumerate(values)]
     log("diverged", place, run.id, "search", run.config(plan), history=rows, summary={"state": "failed", "x": math.nan})
-    with opened("wandb:diverged") as results:
+    with open_results("wandb:diverged") as results:
         (failed,) = results.runs
         assert [str(row["train/loss"]) for row in failed.history] == ["inf", "nan", "-inf", "nan"]
         assert all(isinstance(row["train/loss"], float) for row in failed.history)
@@ -207,10 +209,10 @@ def test_several_studies_in_a_project(reader: Server, tmp_path: Path, capsys: py
     for name, run in own.items():
         log_study("several", plan_of([run], study=name), [run], tmp_path / "client")
     for name, run in own.items():
-        with opened("wandb:several", study=name) as results:
+        with open_results("wandb:several", study=name) as results:
             assert (results.plan.study, [run.id for run in results.runs]) == (name, [run.id])
     write_records(tmp_path / "records", plan_of([own["first"]], study="first"), [own["first"]])
-    with opened("wandb:several", records=tmp_path / "records") as results:
+    with open_results("wandb:several", records=tmp_path / "records") as results:
         assert results.plan.study == "first"
     assert main(["wandb:several"]) == 2
     assert capsys.readouterr().err == "wandb:several: 2 studies: first, second; expected --study with one of them\n"
@@ -224,7 +226,7 @@ def test_a_specification_in_two_wandb_runs_counts_once(reader: Server, tmp_path:
     log_study("twice", plan, [run], tmp_path / "client")
     log_run("twice", plan, run, tmp_path / "client", id="a-sweeps-own")
     log("twice", tmp_path / "client", "begun", "search", run.config(plan))
-    with opened("wandb:twice") as results:
+    with open_results("wandb:twice") as results:
         assert [run.id for run in results.runs] == [run.id]
         assert results.unfinished == []
 
@@ -290,13 +292,13 @@ def test_how_the_clients_service_ends_is_nobodys_mistake_either(
 def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
     reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.readers.wandb_project._STUCK", 20.0)
-    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"), opened("wandb:whole") as results:
+    monkeypatch.setattr("analysis.readers.wandb_project._TIMEOUT_S", 20.0)
+    with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"), open_results("wandb:whole") as results:
         reader.fail(0, times=None)
         with pytest.raises(ServerError, match="wandb:whole"):
             results.runs[0].curve()
     with client(reader, tmp_path / "client", WANDB_HTTP_TIMEOUT="1"):
         reader.heal()
         reader.fail(0, times=None, path="RunOutputArtifacts")
-        with pytest.raises(ServerError), opened("wandb:whole"):
+        with pytest.raises(ServerError), open_results("wandb:whole"):
             pass

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.results import read_records
-from analysis.rendering.latex import escape, latex
-from analysis.tables.main import analyse
+from analysis.rendering.latex import escape_latex, render_latex
+from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import searched
 
@@ -35,7 +35,7 @@ def _balanced(source: str) -> bool:
 def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
     made = study_runs(seeds=(1, 2, 3, 4, 5))
     write_records(tmp_path, plan_of(made, seeds=[1, 2, 3, 4, 5]), made)
-    source = latex(analyse(read_records(tmp_path)))
+    source = render_latex(build_report_data(read_records(tmp_path)))
     tables = _tables(source)
     assert {label: len(lines) - 1 for label, lines in tables.items()} == {
         "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "seed-by-seed": 7,
@@ -51,7 +51,7 @@ def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
 def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
     made = searched(proposals=4, queries=(10, 20))
     write_records(tmp_path, made.plan, made.runs, made.search)
-    source = latex(analyse(read_records(tmp_path)))
+    source = render_latex(build_report_data(read_records(tmp_path)))
     tables = _tables(source)
     assert set(tables) == {"main", "comparisons-variants", "comparisons-sanity", "confirmed", "untuned", "seed-by-seed"}
     assert len(tables["confirmed"]) - 1 in (3, 4)
@@ -65,13 +65,13 @@ def test_nothing_that_a_user_wrote_is_a_command(tmp_path: Path, name: str) -> No
     made = study_runs(seeds=(1,), grid=False)
     families = [{"name": name, "comparisons": [["LS", "BERT"]]}]
     write_records(tmp_path, plan_of(made, seeds=[1], families=families, systems=["BERT", "LS", name]), made)
-    source = latex(analyse(read_records(tmp_path)))
+    source = render_latex(build_report_data(read_records(tmp_path)))
     assert _balanced(source)
-    assert escape(name) in source
+    assert escape_latex(name) in source
     assert all(len({_columns(line) for line in lines}) == 1 for lines in _tables(source).values())
 
 
 def test_text_is_escaped_once() -> None:
-    assert escape("a_b & 5 % of \\x") == r"a\_b \& 5 \% of \textbackslash{}x"
-    assert escape("T-LS -0.01\n5e-06") == "T-LS $-$0.01 5e-06"
-    assert escape("ε ± <.0001 ▲") == r"$\epsilon$ $\pm$ $<$.0001 $\blacktriangle$"
+    assert escape_latex("a_b & 5 % of \\x") == r"a\_b \& 5 \% of \textbackslash{}x"
+    assert escape_latex("T-LS -0.01\n5e-06") == "T-LS $-$0.01 5e-06"
+    assert escape_latex("ε ± <.0001 ▲") == r"$\epsilon$ $\pm$ $<$.0001 $\blacktriangle$"

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.cost import cost
+from analysis.data.cost import compute_cost
 from analysis.readers.results import read_records
-from analysis.rendering.cells import html_table, markdown_table, terminal
-from analysis.rendering.pages import markdown, page, text
-from analysis.rendering.sections import corrections, next_study, runs
-from analysis.rendering.summary import answers
-from analysis.stats.power import detectable
-from analysis.stats.variance_components import variance
-from analysis.tables.main import Analysis, analyse
+from analysis.rendering.cells import format_html_table, format_markdown_table, format_terminal_table
+from analysis.rendering.pages import render_html, render_markdown, render_text
+from analysis.rendering.sections import build_corrections_section, build_runs_section, build_sample_size_sections
+from analysis.rendering.summary import answer_questions
+from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.variance_components import estimate_variance_components
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
 
 EVIL = "<script>alert(1)</script>&\"'|</style>"
@@ -59,18 +59,18 @@ class _Page(HTMLParser):
             self.words[self.open[-1]] = self.words.get(self.open[-1], "") + data
 
 
-def _study(folder: Path, made: list[Made], **changes: object) -> Analysis:
+def _study(folder: Path, made: list[Made], **changes: object) -> ReportData:
     write_records(folder, plan_of(made, **changes), made)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 @pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return _study(tmp_path_factory.mktemp("page") / "study", study_runs())
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else(analysis: Analysis) -> None:
-    source = page(analysis, {"effects": b"<svg/>"})
+def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) -> None:
+    source = render_html(analysis, {"effects": b"<svg/>"})
     found = _Page(source)
     assert {"link", "iframe", "object"}.isdisjoint(tag for tag, _ in found.elements)
     for tag, attributes in found.elements:
@@ -89,13 +89,13 @@ def test_the_page_is_well_formed_and_needs_nothing_else(analysis: Analysis) -> N
     assert "@media print" in style
 
 
-def test_the_first_words_of_the_page_are_the_four_answers(analysis: Analysis) -> None:
-    source = page(analysis, {})
+def test_the_first_words_of_the_page_are_the_four_answers(analysis: ReportData) -> None:
+    source = render_html(analysis, {})
     found = _Page(source)
     assert [tag for tag, _ in found.elements].index("dl") < [tag for tag, _ in found.elements].index("table")
     assert found.words["dt"] == "What was compared?What won?How sure is that?What did it cost?"
     assert analysis.conclusion in html.unescape(source)
-    told = dict(answers(analysis))
+    told = dict(answer_questions(analysis))
     assert told["What was compared?"][0].startswith(
         "LS, T-LS, WSLS and T-WSLS with BERT; T-WSLS with T-LS: R10@1 on docstrings, 60 test queries and 3 seeds."
     )
@@ -118,11 +118,11 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
         path.write_text(json.dumps(record))
     for path in sorted(tmp_path.glob("runs/*/test.json"))[:2]:
         path.write_text(json.dumps({"summary": {"test/seconds": 750.0}}))
-    found = analyse(read_records(tmp_path))
-    spent = cost(found.results)
+    found = build_report_data(read_records(tmp_path))
+    spent = compute_cost(found.results)
     assert (spent.runs, spent.failed, spent.trained, spent.shared) == (7, 1, 7 * 640, 7 * 160)
     assert spent.hours == pytest.approx((2100 + 1500) / 3600)
-    assert dict(answers(found))["What did it cost?"] == [
+    assert dict(answer_questions(found))["What did it cost?"] == [
         "1.00 trial hours (3,600 s) in 7 runs, 1 of them failed.",
         "4,480 instances were trained, 1,120 (20 %) were shared with other runs instead.",
     ]
@@ -130,20 +130,20 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
 
 def test_one_seed_is_said_to_say_nothing_of_others(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
-    assert "with one seed nothing can be said of other seeds" in dict(answers(found))["How sure is that?"][0]
-    for told in (text(found), markdown(found), page(found, {})):
+    assert "with one seed nothing can be said of other seeds" in dict(answer_questions(found))["How sure is that?"][0]
+    for told in (render_text(found), render_markdown(found), render_html(found, {})):
         assert "on new queries, paired t-test" in told
         assert "One seed: the comparisons are for new queries" in told
-    assert "Mean ± standard deviation over 1 seed." in text(found)
+    assert "Mean ± standard deviation over 1 seed." in render_text(found)
 
 
 def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
-    declared = dict(answers(found))["What was compared?"][1]
+    declared = dict(answer_questions(found))["What was compared?"][1]
     assert declared.startswith(
         "Declared before any test score, but for 1 that was added when there were some, and is exploratory: plan "
     )
-    assert "Exploratory, declared when there were test scores: WSLS over BERT" in page(found, {})
+    assert "Exploratory, declared when there were test scores: WSLS over BERT" in render_html(found, {})
 
 
 def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
@@ -151,7 +151,9 @@ def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
     for run in made:
         run.scores.pop("test", None)
     found = _study(tmp_path, made, seeds=[1])
-    assert dict(answers(found))["How sure is that?"] == ["Nothing is known yet: no comparison with BERT is complete."]
+    assert dict(answer_questions(found))["How sure is that?"] == [
+        "Nothing is known yet: no comparison with BERT is complete."
+    ]
 
 
 def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
@@ -171,17 +173,17 @@ def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
     stored = json.loads(record.read_text())
     stored["summary"]["error"] = EVIL
     record.write_text(json.dumps(stored))
-    found = analyse(read_records(tmp_path))
-    parsed = _Page(page(found, {}))
+    found = build_report_data(read_records(tmp_path))
+    parsed = _Page(render_html(found, {}))
     assert [tag for tag, _ in parsed.elements].count("script") == 1
     assert [tag for tag, _ in parsed.elements].count("style") == 1
     assert any(f"failed: {EVIL}" in cell for row in parsed.tables[-1] for cell in row)
     assert parsed.words["title"] == f"{EVIL}: {EVIL}"
-    assert not re.search(r"(?<!\\)<[a-z/!]", markdown(found))
+    assert not re.search(r"(?<!\\)<[a-z/!]", render_markdown(found))
 
 
-def test_every_run_has_its_row(analysis: Analysis) -> None:
-    section = runs(analysis)
+def test_every_run_has_its_row(analysis: ReportData) -> None:
+    section = build_runs_section(analysis)
     assert len(section.rows) == len(analysis.results.runs)
     place = section.header.index
     by_id = {row[place("W&B run")]: row for row in section.rows}
@@ -189,17 +191,17 @@ def test_every_run_has_its_row(analysis: Analysis) -> None:
         row = by_id[run.id]
         assert row[place("configuration")] == run.config["configuration_id"]
         assert row[place("seed")] == ("-" if run.seed is None else str(run.seed))
-        assert row[place("dev R10@1")] == f"{run.per_query('dev', 'R10@1').mean():.4f}"
+        assert row[place("dev R10@1")] == f"{run.evaluate_queries('dev', 'R10@1').mean():.4f}"
         assert (row[place("test R10@1")] == "-") == ("test" not in run.files)
         assert (row[place("trained")], row[place("shared")], row[place("seconds")]) == ("640", "0", "1.5")
-    assert _Page(page(analysis, {})).tables[-1][1:] == section.rows
+    assert _Page(render_html(analysis, {})).tables[-1][1:] == section.rows
 
 
 def test_failed_and_killed_runs_are_listed(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     made[1].state, made[2].state = "failed", "running"
     found = _study(tmp_path, made, seeds=[1])
-    section = runs(found)
+    section = build_runs_section(found)
     assert all(len(row) == len(section.header) for row in section.rows)
     states = {row[section.header.index("W&B run")]: row[section.header.index("state")] for row in section.rows}
     assert len(states) == len(made)
@@ -213,7 +215,7 @@ def test_a_run_links_to_where_the_records_say_it_is_and_nowhere_else(tmp_path: P
     for key, url in urls.items():
         (tmp_path / "runs" / key / "mirrored-dev.json").write_text(json.dumps({"mode": "online", "url": url}))
     (tmp_path / "runs" / made[4].id / "mirrored-dev.json").write_text(json.dumps({"mode": "offline"}))
-    source = page(analyse(read_records(tmp_path)), {})
+    source = render_html(build_report_data(read_records(tmp_path)), {})
     links = [attributes["href"] for tag, attributes in _Page(source).elements if tag == "a"]
     assert links == [urls[made[1].id]]
 
@@ -222,15 +224,15 @@ def test_columns_of_numbers_are_told_apart() -> None:
     header = ["system", "p", "interval", "score", "id", "none", "won"]
     rows = [["BERT", "<.0001", "[-0.1, +0.2]", "0.1 ± 0.2", "12ab", "-", "1/2/3"],
             ["4", "0.5", "-", "incomplete", "34", "-", "11/0/1"]]  # fmt: skip
-    found = [attributes for tag, attributes in _Page(html_table(header, rows)).elements if tag == "th"]
+    found = [attributes for tag, attributes in _Page(format_html_table(header, rows)).elements if tag == "th"]
     assert [name for name, a in zip(header, found, strict=True) if a.get("class") == "n"] == [
         "p", "interval", "score", "won",
     ]  # fmt: skip
     assert all(a["scope"] == "col" for a in found)
 
 
-def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: Analysis) -> None:
-    told = markdown(analysis)
+def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportData) -> None:
+    told = render_markdown(analysis)
     assert told.splitlines()[2] == analysis.conclusion
     assert "- Skipped while reading the task: 3 x pair with an empty question" in told
     for name, count in (("variants", 5), ("sanity", 2)):
@@ -242,12 +244,12 @@ def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: Analysi
 
 
 def test_a_bar_in_a_cell_of_markdown_does_not_end_it() -> None:
-    assert markdown_table(["a|b"], [["<b> p <.05"]]) == "| a\\|b |\n| --- |\n| \\<b> p <.05 |\n"
+    assert format_markdown_table(["a|b"], [["<b> p <.05"]]) == "| a\\|b |\n| --- |\n| \\<b> p <.05 |\n"
 
 
 def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
     header, row = [f"column {n}" for n in range(14)], [f"{'v' * 12}{n:02}" for n in range(14)]
-    shown = terminal("t", header, [row], width=80)
+    shown = format_terminal_table("t", header, [row], width=80)
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
     assert shown.count("v") == 14 * 12
@@ -255,29 +257,29 @@ def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
 
 def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(), margin=0.05)
-    ((_, header, rows, legend, *_),) = next_study(found)
+    ((_, header, rows, legend, *_),) = build_sample_size_sections(found)
     assert header == ["difference", "3 seeds", "6 seeds", "12 seeds"]
     seen = max(c.detectable or 0.0 for c in found.comparisons if c.family == "variants")
     assert [row[0] for row in rows] == ["0.05", f"{seen / 2:.2g}", f"{seen / 4:.2g}"]
     plan = found.results.plan
-    values = [c.values(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
-    parts = variance([own for own in values if own is not None])
+    values = [c.evaluate_queries(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
+    parts = estimate_variance_components([own for own in values if own is not None])
     assert parts is not None
     assert f"seeds {parts.seed**0.5:.4f}" in legend
     for row, difference in zip(rows, (0.05, seen / 2, seen / 4), strict=True):
         for seeds, cell in zip((3, 6, 12), row[1:], strict=True):
             if cell != "never":
-                estimate = parts.of_a_difference().estimate(seeds, int(cell.replace(",", "")))
-                assert (detectable(estimate, 0.01) or 0.0) <= difference
-    assert "## Another study" in markdown(found)
+                estimate = parts.to_difference_variance().estimate(seeds, int(cell.replace(",", "")))
+                assert (minimum_detectable_effect(estimate, 0.01) or 0.0) <= difference
+    assert "## Another study" in render_markdown(found)
 
 
 def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
-    assert next_study(_study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])) == []
+    assert build_sample_size_sections(_study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])) == []
 
 
-def test_every_correction_and_every_seed_is_shown(analysis: Analysis) -> None:
-    section = corrections(analysis)
+def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
+    section = build_corrections_section(analysis)
     assert section.header[4:] == ["p", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)

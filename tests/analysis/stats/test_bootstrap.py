@@ -6,7 +6,7 @@ from scipy import stats
 
 from analysis.stats.bootstrap import difference, resampled
 from trainables.metrics import spearman_pseudo_values
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
 
 def runs(count: int = 4, pairs: int = 80, decimals: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +30,7 @@ def test_correlations_are_scipys_of_the_drawn_pairs(decimals: int) -> None:
     lists = [np.arange(50), np.arange(50, 80)]
     units = np.concatenate([np.arange(50), np.arange(20), np.arange(50, 55), np.arange(50, 55)])
     found = resampled(scores, grades, units, lists, seed=5, draws=50)
-    drawn = generator(5, "bootstrap, pairs", 0).integers(0, 55, (50, 55))
+    drawn = make_generator(5, "bootstrap, pairs", 0).integers(0, 55, (50, 55))
     assert found.shape == (2, 4, 50)
     for own, correlations in zip(lists, found, strict=True):
         rows = [np.concatenate([own[units[own] == unit] for unit in one]) for one in drawn]

@@ -11,13 +11,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.stats.comparison import Comparison, Family, Record, Settings, judge
+from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, WinTieLoss, compare_family
 from analysis.stats.equivalence import tost
-from analysis.stats.multiple_testing import FROM_P, MaxT, adjust, max_t
-from analysis.stats.paired_tests import over_both
+from analysis.stats.multiple_testing import FROM_P, MaxT, adjust_p_values, max_t
+from analysis.stats.paired_tests import estimate_over_both
 from analysis.stats.permutation_tests import sign_flip
-from analysis.stats.power import detectable
-from analysis.stats.two_way import two_way
+from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.two_way import two_way_anova
 
 METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
 """Name -> 1 where more is better."""
@@ -43,17 +43,17 @@ def differences(draw: st.DrawFn) -> list[list[int]] | None:
 
 
 @st.composite
-def families(draw: st.DrawFn) -> tuple[Family, list[list[list[int]] | None]]:
+def families(draw: st.DrawFn) -> tuple[ComparisonFamily, list[list[list[int]] | None]]:
     """A family, and its differences in parts."""
     tables = draw(st.lists(differences(), min_size=1, max_size=3))
     pairs = [(f"new {n}", "old", None if d is None else np.array(d) / PARTS) for n, d in enumerate(tables)]
     several = draw(st.lists(st.sampled_from(list(METRICS)), min_size=len(pairs), max_size=len(pairs)))
     metrics = draw(st.sampled_from([(), tuple(several)]))
-    return Family("name", "task", "" if metrics else several[0], pairs, metrics, draw(st.booleans())), tables
+    return ComparisonFamily("name", "task", "" if metrics else several[0], pairs, metrics, draw(st.booleans())), tables
 
 
 every_setting = st.builds(
-    Settings,
+    ComparisonSettings,
     alpha=st.sampled_from([0.05, 0.2]),
     correction=st.sampled_from(["bonferroni", "holm", "bh", "maxt"]),
     margin=st.sampled_from([None, 1 / PARTS, 4 / PARTS]),
@@ -111,7 +111,7 @@ def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
         return "seeds", lambda level: student([Fraction(v, PARTS) for v in by_seed], level)
 
     def both(level: float) -> tuple[float, float, float]:
-        test = over_both(np.array(table) / PARTS).test(1 - level)
+        test = estimate_over_both(np.array(table) / PARTS).test(1 - level)
         return test.p, test.low, test.high
 
     return "both", both
@@ -129,7 +129,7 @@ def permuted(tables: list[list[list[int]] | None]) -> MaxT | None:
         if min(len(table), len(table[0])) == 1:
             shares.append(1.0)
             continue
-        ms = two_way(np.array(table) / PARTS)
+        ms = two_way_anova(np.array(table) / PARTS)
         few, more = (ms.ms_seed, ms.ms_query) if len(table) <= len(table[0]) else (ms.ms_query, ms.ms_seed)
         few, more = max(few, 0.01 * ms.ms_residual), max(more - ms.ms_residual, 0)
         of_few = few / (few + more) if few + more else 1.0
@@ -141,17 +141,17 @@ def permuted(tables: list[list[list[int]] | None]) -> MaxT | None:
 @settings(max_examples=25, phases=[Phase.generate])  # to shrink an example would take minutes
 @given(families(), every_setting)
 def test_every_column_is_what_its_definition_says(
-    made: tuple[Family, list[list[list[int]] | None]], how: Settings
+    made: tuple[ComparisonFamily, list[list[list[int]] | None]], how: ComparisonSettings
 ) -> None:
     family, tables = made
-    found, heads = judge(family, how), [head_of(table) for table in tables]
+    found, heads = compare_family(family, how), [head_of(table) for table in tables]
     raw = [head(how.alpha)[0] if head else None for _, head in heads]
-    adjusted: dict[str, list[float | None]] = {name: adjust(raw, name) for name in FROM_P}
+    adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in FROM_P}
     families_own = permuted(tables)
     adjusted["maxt"] = families_own.adjust(raw) if families_own else raw
     single = how.alpha / len(tables)
     if how.correction == "maxt" and families_own:
-        single = families_own.level(how.alpha)
+        single = families_own.per_comparison_level(how.alpha)
     assert len(found) == len(tables)
     for place, (one, table) in enumerate(zip(found, tables, strict=True)):
         metric = family.metrics[place] if family.metrics else family.metric
@@ -167,7 +167,7 @@ def test_every_column_is_what_its_definition_says(
             assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "undecided")
             continue
         gain = -1 if how.less_is_better else METRICS[metric]
-        check_numbers(one, table, gain, family.correlation)
+        check_numbers(one, table, gain, family.is_correlation)
         check_free(one, table, single, how)
         check_headline(one, head, single, gain, how, len(tables))
         check_targets(one, table, how.alpha)
@@ -190,7 +190,7 @@ def check_numbers(one: Comparison, table: list[list[int]], gain: int, correlatio
     assert one.effect == near(expected)
 
 
-def check_free(one: Comparison, table: list[list[int]], single: float, how: Settings) -> None:
+def check_free(one: Comparison, table: list[list[int]], single: float, how: ComparisonSettings) -> None:
     """Over seeds where there are several, over queries otherwise; refused where so few can never reach the level."""
     by_query, by_seed = sums(table)
     totals = by_seed if len(by_seed) > 1 else by_query
@@ -205,7 +205,7 @@ def check_free(one: Comparison, table: list[list[int]], single: float, how: Sett
             assert p == pytest.approx(expected)
 
 
-def check_headline(one: Comparison, head: Any, single: float, gain: int, how: Settings, count: int) -> None:
+def check_headline(one: Comparison, head: Any, single: float, gain: int, how: ComparisonSettings, count: int) -> None:
     if not head:
         assert (one.interval, one.detectable, one.alike, one.verdict) == (None, None, None, "undecided")
         return
@@ -255,15 +255,15 @@ def large_enough(draw: st.DrawFn) -> list[list[int]]:
 @given(large_enough())
 @settings(max_examples=20, phases=[Phase.generate])
 def test_distribution_free_tests_are_over_the_means_of_seeds(table: list[list[int]]) -> None:
-    how = Settings(tests=("sign-flip", "wilcoxon"))
-    (one,) = judge(Family("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
+    how = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
+    (one,) = compare_family(ComparisonFamily("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
     assert all(isinstance(p, float) for p in one.free.values())
     check_free(one, table, how.alpha, how)
 
 
 @given(values=st.lists(st.integers(-2, 2), min_size=1, max_size=30))
 def test_the_chance_of_being_better_counts_a_tie_half_and_belongs_to_either_side_as_much(values: list[int]) -> None:
-    own, other = Record.of(np.array(values) / 3), Record.of(np.array(values) / -3)
+    own, other = WinTieLoss.from_differences(np.array(values) / 3), WinTieLoss.from_differences(np.array(values) / -3)
     assert own == (other.losses, other.ties, other.wins)
     assert own.superiority + other.superiority == pytest.approx(1)
     assert own.superiority == pytest.approx(float(np.mean((np.sign(values) + 1) / 2)))
@@ -273,24 +273,24 @@ def test_the_chance_of_being_better_counts_a_tie_half_and_belongs_to_either_side
 @given(families(), st.sampled_from([0.05, 0.2]), st.sampled_from([1 / PARTS, 4 / PARTS]))
 @settings(max_examples=12, phases=[Phase.generate])
 def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
-    made: tuple[Family, list[list[list[int]] | None]], alpha: float, margin: float
+    made: tuple[ComparisonFamily, list[list[list[int]] | None]], alpha: float, margin: float
 ) -> None:
     """Also for the comparisons that could not be made: they were declared."""
     family, tables = made
-    for one, table in zip(judge(family, Settings(alpha=alpha, margin=margin)), tables, strict=True):
+    for one, table in zip(compare_family(family, ComparisonSettings(alpha=alpha, margin=margin)), tables, strict=True):
         if one.target is None or table is None:
             continue
         head = one_alone(table)
         assert one.alike == pytest.approx(min(1, len(tables) * tost(head, margin)))
-        assert one.detectable == near(detectable(head, alpha / len(tables)))
+        assert one.detectable == near(minimum_detectable_effect(head, alpha / len(tables)))
         assert math.isclose(head.mean, one.difference or 0.0, abs_tol=1e-12)
 
 
 def one_alone(table: list[list[int]]) -> Any:
     """The estimate of a headline."""
-    from analysis.stats.paired_tests import estimates
+    from analysis.stats.paired_tests import estimate_all
 
-    found = estimates(np.array(table) / PARTS)
+    found = estimate_all(np.array(table) / PARTS)
     return found["both"] or found["queries"] or found["seeds"]
 
 
@@ -299,7 +299,10 @@ def test_draws_are_named_by_the_seed_of_the_settings() -> None:
     d = np.random.default_rng(1).normal(0.1, 1, (1, 40))
     found = {}
     for seed in (0, 1):
-        (one,) = judge(Family("name", "task", "MAP", [("new", "old", d)]), Settings(tests=("sign-flip",), seed=seed))
+        (one,) = compare_family(
+            ComparisonFamily("name", "task", "MAP", [("new", "old", d)]),
+            ComparisonSettings(tests=("sign-flip",), seed=seed),
+        )
         found[seed] = one.free["sign-flip"]
         assert found[seed] == sign_flip(np.round(d[0], 12), seed)
     assert found[0] != found[1]

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import ttost_paired
 
-from analysis.stats.equivalence import tost, verdict
+from analysis.stats.equivalence import decide_verdict, tost
 from analysis.stats.estimate import Estimate
-from analysis.stats.paired_tests import over_queries
+from analysis.stats.paired_tests import estimate_over_queries
 
 
 @given(seed=st.integers(0, 999), count=st.integers(3, 40), margin=st.floats(0.01, 1), shift=st.floats(-0.5, 0.5))
 def test_tost_is_statsmodels(seed: int, count: int, margin: float, shift: float) -> None:
     d = np.random.default_rng(seed).normal(shift, 0.3, count)
     oracle = ttost_paired(d, np.zeros(count), -margin, margin)[0]
-    assert tost(over_queries(d[None]), margin) == pytest.approx(float(oracle), abs=1e-10)
+    assert tost(estimate_over_queries(d[None]), margin) == pytest.approx(float(oracle), abs=1e-10)
 
 
 @given(mean=st.floats(-1, 1), error=st.floats(0.001, 1), df=st.floats(1, 100), margin=st.floats(0.001, 2))
@@ -55,4 +55,4 @@ def test_a_margin_is_above_zero(margin: float) -> None:
     ],
 )
 def test_verdicts(difference: float | None, p: float | None, alike: float | None, expected: str) -> None:
-    assert verdict(difference, p, alike, 0.05) == expected
+    assert decide_verdict(difference, p, alike, 0.05) == expected

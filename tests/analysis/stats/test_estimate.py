@@ -50,12 +50,12 @@ def test_an_interval_has_the_degrees_of_freedom_of_its_own_level(found: Estimate
     test, df = found.test(1 - level), degrees_of_freedom(found, level)
     assert test.df == pytest.approx(df)
     assert (test.low, test.high) == pytest.approx(stats.t.interval(1 - level, df, found.mean, found.error))
-    assert found.interval(1 - level) == (test.low, test.high)
+    assert found.confidence_interval(1 - level) == (test.low, test.high)
 
 
 @given(found=estimates, level=levels)
 def test_a_difference_that_its_interval_just_excludes_has_the_level_as_its_p(found: Estimate, level: float) -> None:
-    low, high = found.interval(1 - level)
+    low, high = found.confidence_interval(1 - level)
     for mean in (high - found.mean, low - found.mean):
         assert found._replace(mean=mean).test().p == pytest.approx(level, rel=1e-6)
 

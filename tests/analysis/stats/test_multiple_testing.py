@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, MaxT, adjust, max_t
-from analysis.stats.paired_tests import over_both
+from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, MaxT, adjust_p_values, max_t
+from analysis.stats.paired_tests import estimate_over_both
 
 p_values = st.lists(st.floats(1e-12, 1), min_size=1, max_size=12)
 thousandths = st.lists(st.one_of(st.none(), st.integers(1, 60), st.integers(1, 1000)), min_size=1, max_size=6)
@@ -52,26 +52,26 @@ def test_corrections_are_what_their_papers_define(
     """A comparison that was not made counts as if its p were 1."""
     raised = oracle([Fraction(1000 if value is None else value, 1000) for value in p])
     expected = [None if value is None else pytest.approx(float(new)) for value, new in zip(p, raised, strict=True)]
-    assert adjust([None if value is None else value / 1000 for value in p], name) == expected
+    assert adjust_p_values([None if value is None else value / 1000 for value in p], name) == expected
     assert set(FROM_P) == {"bonferroni", "holm", "bh"}
 
 
 def test_bonferroni_and_holm_by_hand() -> None:
     p = [0.01, 0.04, 0.03]
-    assert adjust(p, "bonferroni") == pytest.approx([0.03, 0.12, 0.09])
-    assert adjust(p, "holm") == pytest.approx([0.03, 0.06, 0.06])
-    assert adjust(p, "bh") == pytest.approx([0.03, 0.04, 0.04])
+    assert adjust_p_values(p, "bonferroni") == pytest.approx([0.03, 0.12, 0.09])
+    assert adjust_p_values(p, "holm") == pytest.approx([0.03, 0.06, 0.06])
+    assert adjust_p_values(p, "bh") == pytest.approx([0.03, 0.04, 0.04])
 
 
 @pytest.mark.parametrize("name", FROM_P)
 def test_a_family_of_none_has_nothing_to_correct(name: str) -> None:
-    assert adjust([], name) == []
+    assert adjust_p_values([], name) == []
 
 
 @given(p=p_values)
 @few
 def test_no_correction_makes_a_p_value_smaller_and_holm_is_never_stricter_than_bonferroni(p: list[float]) -> None:
-    raised = {name: np.array(adjust(p, name), dtype=float) for name in FROM_P}
+    raised = {name: np.array(adjust_p_values(p, name), dtype=float) for name in FROM_P}
     assert all((values >= np.array(p) - 1e-15).all() for values in raised.values())
     assert (raised["bh"] <= raised["holm"] + 1e-15).all()
     assert (raised["holm"] <= raised["bonferroni"] + 1e-15).all()
@@ -79,7 +79,7 @@ def test_no_correction_makes_a_p_value_smaller_and_holm_is_never_stricter_than_b
 
 def test_unknown_correction_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown correction 'none'"):
-        adjust([0.1], "none")
+        adjust_p_values([0.1], "none")
 
 
 def t_values(units: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ def test_max_t_of_few_is_every_permutation() -> None:
     expected = [np.mean([maximum >= abs(one.statistic) - 1e-9 for maximum in maxima]) for one in own]
     raw = [one.pvalue for one in own]
     assert found.adjust(raw) == pytest.approx(np.maximum(expected, raw))
-    assert found.smallest == 2 / 2**6
+    assert found.smallest_p == 2 / 2**6
 
 
 def test_max_t_of_many_is_drawn_by_name() -> None:
@@ -109,7 +109,7 @@ def test_max_t_of_many_is_drawn_by_name() -> None:
     assert not one.exact
     np.testing.assert_array_equal(one.maxima, again.maxima)
     assert (one.maxima != other.maxima).any()
-    assert one.smallest == 1 / 501
+    assert one.smallest_p == 1 / 501
     for _ in range(5):
         signs = np.where(np.random.default_rng(3).random(60) < 0.5, -1.0, 1.0)
         assert max_t(units * signs, permutations=500).adjust([0.01]) == pytest.approx(one.adjust([0.01]), abs=0.05)
@@ -127,14 +127,14 @@ def test_a_family_of_one_is_corrected_for_nothing() -> None:
     units = np.random.default_rng(5).normal(0.1, 1, (1, 300))
     p = stats.ttest_1samp(units[0], 0).pvalue
     assert max_t(units).adjust([p, None]) == [pytest.approx(p, abs=0.02), None]
-    assert max_t(units).level(0.05) == pytest.approx(0.05, abs=0.01)
+    assert max_t(units).per_comparison_level(0.05) == pytest.approx(0.05, abs=0.01)
 
 
 def test_equal_comparisons_cost_no_more_than_one_and_unrelated_ones_what_bonferroni_takes() -> None:
     row = np.random.default_rng(6).normal(0, 1, (1, 400))
     alike, apart = max_t(np.repeat(row, 5, axis=0)), max_t(np.random.default_rng(7).normal(0, 1, (5, 400)))
-    assert alike.level(0.05) == pytest.approx(max_t(row).level(0.05), rel=1e-9)
-    assert apart.level(0.05) == pytest.approx(0.05 / 5, rel=0.15)
+    assert alike.per_comparison_level(0.05) == pytest.approx(max_t(row).per_comparison_level(0.05), rel=1e-9)
+    assert apart.per_comparison_level(0.05) == pytest.approx(0.05 / 5, rel=0.15)
 
 
 def reached(maxima: np.ndarray, t: float, exact: bool) -> Fraction:
@@ -161,7 +161,7 @@ def test_a_corrected_p_value_is_the_share_of_permutations_that_reach_it(found: M
     for own in (t, *found.maxima[:: max(1, len(found.maxima) // 5)]):
         p = float(2 * stats.t.sf(own, found.df))
         assert found.adjust([None, p]) == [None, pytest.approx(max(p, float(reached(found.maxima, own, found.exact))))]
-    assert found.smallest == pytest.approx(float(reached(found.maxima, math.inf, found.exact)))
+    assert found.smallest_p == pytest.approx(float(reached(found.maxima, math.inf, found.exact)))
 
 
 @settings(max_examples=300)
@@ -172,7 +172,7 @@ def test_the_interval_of_a_family_holds_zero_where_its_p_value_is_above_the_leve
     """Of a comparison just short of each maximum, and just beyond it; also at levels that are reached exactly."""
     own = 0 if found.exact else 1
     alpha = share or min(0.75, steps * (2 - own) / (len(found.maxima) + own))
-    level = found.level(alpha)
+    level = found.per_comparison_level(alpha)
     if level == 0:
         assert reached(found.maxima, math.inf, found.exact) > Fraction(alpha)
         return
@@ -196,13 +196,13 @@ def test_families_with_a_false_finding_are_no_more_than_the_level_says() -> None
     for _ in range(families):
         scores = rng.normal(0, 0.006, (7, 3, 1)) + rng.normal(0, 0.05, (7, 1, 200)) + rng.normal(0, 0.12, (7, 3, 200))
         pairs = scores[1:] - scores[0]
-        found = [over_both(d) for d in pairs]
+        found = [estimate_over_both(d) for d in pairs]
         raw = [one.test().p for one in found]
         if min(raw) >= 0.05:  # no correction finds what is not there uncorrected
             continue
         permuted = max_t(pairs.mean(axis=1), [1 - one.share for one in found], permutations=400)
         for name in CORRECTIONS:
-            adjusted = permuted.adjust(raw) if name == "maxt" else adjust(raw, name)
+            adjusted = permuted.adjust(raw) if name == "maxt" else adjust_p_values(raw, name)
             wrong[name] += min(value for value in adjusted if value is not None) < 0.05
     noise = 2 * math.sqrt(0.05 * 0.95 / families)
     assert all(count / families <= 0.05 + noise for count in wrong.values()), wrong
@@ -216,7 +216,7 @@ def test_what_queries_share_is_not_taken_for_what_seeds_share(seeds: int, deviat
     for _ in range(families):
         shared = rng.normal(0, 0.3, 300)
         pairs = rng.normal(0, deviation, (6, seeds, 1)) + shared + rng.normal(0, 0.05, (6, seeds, 300))
-        found = [over_both(d) for d in pairs]
+        found = [estimate_over_both(d) for d in pairs]
         raw = [one.test().p for one in found]
         if min(raw) < 0.05:
             permuted = max_t(pairs.mean(axis=1), [1 - one.share for one in found], permutations=400)
@@ -227,16 +227,16 @@ def test_what_queries_share_is_not_taken_for_what_seeds_share(seeds: int, deviat
 def test_no_p_value_is_below_the_raw_one_nor_an_interval_where_the_level_is_out_of_reach() -> None:
     """Eight permutations of three units, in pairs of mirror images: a share of them is a multiple of a quarter."""
     found = max_t(np.random.default_rng(11).normal(0, 1, (2, 3)))
-    assert found.smallest == 2 / 2**3
+    assert found.smallest_p == 2 / 2**3
     assert found.adjust([1e-9, None]) == [0.25, None]
     between = float(2 * stats.t.sf(found.maxima[1], found.df)) - 0.01  # above three quarters, reached by as many
     assert between > 0.75
     assert found.adjust([between]) == [between]
-    assert found.level(0.05) == 0.0
-    assert found.level(0.5) <= 0.5
+    assert found.per_comparison_level(0.05) == 0.0
+    assert found.per_comparison_level(0.5) <= 0.5
 
 
 def test_a_comparison_that_was_not_made_counts_for_max_t_as_well() -> None:
     units = np.random.default_rng(12).normal(0, 1, (1, 200))
-    alone, two_missing = max_t(units).level(0.05), max_t(units, missing=2).level(0.05)
+    alone, two_missing = max_t(units).per_comparison_level(0.05), max_t(units, missing=2).per_comparison_level(0.05)
     assert two_missing == pytest.approx(alone / 3, rel=0.15)

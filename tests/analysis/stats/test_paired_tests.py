@@ -21,7 +21,7 @@ def test_queries_and_seeds_equal_scipys_paired_test(d: np.ndarray) -> None:
     rng = np.random.default_rng(6)
     baseline = rng.random(d.shape)
     paired = s.differences(baseline + d, baseline)
-    for axis, found in ((0, s.over_queries(paired)), (1, s.over_seeds(paired))):
+    for axis, found in ((0, s.estimate_over_queries(paired)), (1, s.estimate_over_seeds(paired))):
         oracle, test = stats.ttest_rel((baseline + d).mean(axis=axis), baseline.mean(axis=axis)), found.test()
         interval = oracle.confidence_interval(0.95)
         assert (test.p, test.low, test.high) == pytest.approx((oracle.pvalue, interval.low, interval.high), abs=1e-10)
@@ -29,31 +29,31 @@ def test_queries_and_seeds_equal_scipys_paired_test(d: np.ndarray) -> None:
 
 
 def test_each_seed_alone_equals_scipys_test(d: np.ndarray) -> None:
-    for row, found in zip(d, s.each_seed(d), strict=True):
+    for row, found in zip(d, s.estimate_each_seed(d), strict=True):
         assert found.test().p == pytest.approx(stats.ttest_1samp(row, 0).pvalue, abs=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(1, 10), (3, 10), (2, 2), (3, 1)])
 def test_no_difference_at_all_has_p_one(shape: tuple[int, int]) -> None:
-    for test in s.targets(np.zeros(shape)).values():
+    for test in s.run_tests(np.zeros(shape)).values():
         assert test is None or (test.p, test.low, test.high) == (1.0, 0.0, 0.0)
     assert s.effect_size(np.zeros(shape)) == 0.0
 
 
 def test_zero_but_for_rounding_is_zero() -> None:
     noise = s.differences(np.full((3, 8), 0.1 + 0.2), np.full((3, 8), 0.3))
-    assert s.over_queries(noise).test().p == 1.0
+    assert s.estimate_over_queries(noise).test().p == 1.0
 
 
 def test_constant_difference_is_certain() -> None:
-    test = s.over_queries(np.full((2, 5), 0.1)).test()
+    test = s.estimate_over_queries(np.full((2, 5), 0.1)).test()
     assert (test.p, test.low, test.high) == pytest.approx((0.0, 0.1, 0.1))
     assert s.effect_size(np.full((2, 5), 0.1)) is None
 
 
 def test_what_is_not_a_sample_is_not_asked_about(d: np.ndarray) -> None:
     for part, known in ((d, {"queries", "seeds", "both"}), (d[:1], {"queries"}), (d[:, :1], {"seeds"})):
-        assert {name for name, test in s.targets(part).items() if test} == known
+        assert {name for name, test in s.run_tests(part).items() if test} == known
 
 
 def test_baseline_without_seeds_is_repeated() -> None:
@@ -67,7 +67,7 @@ def test_baseline_without_seeds_is_repeated() -> None:
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((0, 3)), np.array([[1.0, math.nan]])])
 def test_what_cannot_be_tested_is_refused(bad: np.ndarray) -> None:
     with pytest.raises(ValueError, match="finite differences"):
-        s.targets(bad)
+        s.run_tests(bad)
 
 
 @given(seed=st.integers(0, 10_000), shape=st.tuples(st.integers(2, 5), st.integers(2, 12)))
@@ -76,8 +76,8 @@ def test_order_and_sign_do_not_matter(seed: int, shape: tuple[int, int]) -> None
     rng = np.random.default_rng(seed)
     values = np.round(rng.normal(0.1, 0.3, shape), 2)
     shuffled = values[rng.permutation(shape[0])][:, rng.permutation(shape[1])]
-    for name, test in s.targets(values).items():
-        other, mirrored = s.targets(shuffled)[name], s.targets(-values)[name]
+    for name, test in s.run_tests(values).items():
+        other, mirrored = s.run_tests(shuffled)[name], s.run_tests(-values)[name]
         assert test is not None
         assert other is not None
         assert mirrored is not None

@@ -8,17 +8,22 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.stats.estimate import Estimate
-from analysis.stats.paired_tests import over_both, over_queries
-from analysis.stats.power import Parts, detectable, queries_needed, table
-from analysis.stats.two_way import crossed, two_way
+from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
+from analysis.stats.power import (
+    DifferenceVariance,
+    minimum_detectable_effect,
+    required_queries,
+    tabulate_required_queries,
+)
+from analysis.stats.two_way import two_way_anova, two_way_estimate
 
-SPREAD = Parts(0.006**2, 0.05**2, 0.17**2)
+SPREAD = DifferenceVariance(0.006**2, 0.05**2, 0.17**2)
 
 
 @pytest.mark.parametrize(("queries", "alpha"), [(40, 0.05), (200, 0.01), (12, 0.05 / 7)])
 def test_detectable_difference_is_statsmodels(queries: int, alpha: float) -> None:
     d = np.random.default_rng(2).normal(0, 0.2, (3, queries))
-    found = detectable(over_queries(d), alpha)
+    found = minimum_detectable_effect(estimate_over_queries(d), alpha)
     assert found is not None
     effect = found / d.mean(axis=0).std(ddof=1)
     power = TTestPower().power(effect, nobs=queries, alpha=alpha, alternative="two-sided")
@@ -26,35 +31,35 @@ def test_detectable_difference_is_statsmodels(queries: int, alpha: float) -> Non
 
 
 def test_without_spread_there_is_no_such_difference() -> None:
-    assert detectable(Estimate(0.0, 0.0, 4), 0.05) is None
+    assert minimum_detectable_effect(Estimate(0.0, 0.0, 4), 0.05) is None
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 def test_the_difference_is_found_as_often_as_it_says(seeds: int) -> None:
     """Differences of that size, over and over: the test over both finds four of five."""
-    shift = detectable(SPREAD.estimate(seeds, 400), 0.05)
+    shift = minimum_detectable_effect(SPREAD.estimate(seeds, 400), 0.05)
     assert shift is not None
     rng, found, trials = np.random.default_rng(seeds), 0, 700
     for _ in range(trials):
         d = rng.normal(0, 0.006, (seeds, 1)) + rng.normal(0, 0.05, 400) + rng.normal(shift, 0.17, (seeds, 400))
-        found += over_both(d).test().p < 0.05
+        found += estimate_over_both(d).test().p < 0.05
     assert found / trials == pytest.approx(0.8, abs=0.05)
 
 
 def test_parts_give_the_estimate_back() -> None:
     d = np.random.default_rng(3).normal(0, 0.2, (4, 90)) + np.random.default_rng(4).normal(0, 0.3, 90)
     d += np.random.default_rng(5).normal(0, 0.1, (4, 1))
-    found = two_way(d)
+    found = two_way_anova(d)
     rest = found.ms_residual
-    parts = Parts((found.ms_seed - rest) / 90, (found.ms_query - rest) / 4, rest)
-    assert parts.estimate(4, 90, found.mean) == pytest.approx(crossed(found))
+    parts = DifferenceVariance((found.ms_seed - rest) / 90, (found.ms_query - rest) / 4, rest)
+    assert parts.estimate(4, 90, found.mean) == pytest.approx(two_way_estimate(found))
 
 
 @pytest.mark.parametrize(("seeds", "difference"), [(3, 0.06), (5, 0.03), (10, 0.03)])
 def test_so_many_queries_are_enough_and_one_less_is_not(seeds: int, difference: float) -> None:
-    queries = queries_needed(SPREAD, difference, seeds, 0.01)
+    queries = required_queries(SPREAD, difference, seeds, 0.01)
     assert queries is not None
-    enough, short = (detectable(SPREAD.estimate(seeds, count), 0.01) for count in (queries, queries - 1))
+    enough, short = (minimum_detectable_effect(SPREAD.estimate(seeds, count), 0.01) for count in (queries, queries - 1))
     assert enough is not None
     assert short is not None
     assert enough <= difference < short
@@ -62,28 +67,28 @@ def test_so_many_queries_are_enough_and_one_less_is_not(seeds: int, difference: 
 
 def test_no_number_of_queries_makes_up_for_seeds() -> None:
     """With three seeds their own spread decides: .006 / sqrt(3), two degrees of freedom."""
-    assert queries_needed(SPREAD, 0.005, 3, 0.05) is None
+    assert required_queries(SPREAD, 0.005, 3, 0.05) is None
     limit = Estimate(0.0, 0.006 / math.sqrt(3), 2)
-    least = detectable(limit, 0.05)
+    least = minimum_detectable_effect(limit, 0.05)
     assert least is not None
-    assert queries_needed(SPREAD, least * 1.02, 3, 0.05) is not None
-    assert queries_needed(SPREAD, least * 0.98, 3, 0.05) is None
+    assert required_queries(SPREAD, least * 1.02, 3, 0.05) is not None
+    assert required_queries(SPREAD, least * 0.98, 3, 0.05) is None
 
 
 def test_a_level_out_of_reach_is_not_taken_for_no_spread() -> None:
     """Two queries have one degree of freedom, which knows no level of 1e-10; that says nothing of more queries."""
-    assert detectable(SPREAD.estimate(20, 2), 1e-10) is None
-    queries = queries_needed(SPREAD, 0.05, 20, 1e-10)
+    assert minimum_detectable_effect(SPREAD.estimate(20, 2), 1e-10) is None
+    queries = required_queries(SPREAD, 0.05, 20, 1e-10)
     assert queries is not None
-    enough, short = (detectable(SPREAD.estimate(20, count), 1e-10) for count in (queries, queries - 1))
+    enough, short = (minimum_detectable_effect(SPREAD.estimate(20, count), 1e-10) for count in (queries, queries - 1))
     assert enough is not None
     assert short is not None
     assert enough <= 0.05 < short
-    assert queries_needed(Parts(0.0, 0.0, 0.0), 0.05, 20, 1e-10) == 2
+    assert required_queries(DifferenceVariance(0.0, 0.0, 0.0), 0.05, 20, 1e-10) == 2
 
 
 def test_more_seeds_and_larger_effects_need_fewer_queries() -> None:
-    rows = table(SPREAD, [0.01, 0.02, 0.04], [3, 5, 10, 20], 0.05)
+    rows = tabulate_required_queries(SPREAD, [0.01, 0.02, 0.04], [3, 5, 10, 20], 0.05)
     numbers = np.array([[math.inf if count is None else count for count in counts] for _, counts in rows])
     assert [difference for difference, _ in rows] == [0.01, 0.02, 0.04]
     assert (numbers[:, 1:] <= numbers[:, :-1]).all()
@@ -92,5 +97,5 @@ def test_more_seeds_and_larger_effects_need_fewer_queries() -> None:
 
 def test_power_of_normal_theory() -> None:
     """Many degrees of freedom: (z_alpha/2 + z_power) standard errors."""
-    found = detectable(Estimate(0.0, 0.01, 1e6), 0.05)
+    found = minimum_detectable_effect(Estimate(0.0, 0.01, 1e6), 0.05)
     assert found == pytest.approx(0.01 * (stats.norm.isf(0.025) + stats.norm.ppf(0.8)), rel=1e-3)

@@ -13,7 +13,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats.estimate import Estimate
-from analysis.stats.two_way import TwoWay, crossed, floored, two_way
+from analysis.stats.two_way import TwoWayAnova, satterthwaite_estimate, two_way_anova, two_way_estimate
 
 NONE, SMALL, LARGE = 0, 1, 2
 SEED, QUERY, REST = (0, 0.006, 0.02), (0, 0.05, 0.2), (0, 0.05, 0.17)
@@ -27,7 +27,7 @@ GRID = [
 REPETITIONS = 2000
 
 
-def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> list[TwoWay]:
+def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> list[TwoWayAnova]:
     """Mean squares of differences whose mean is 0. Of normal ones they are independent and chi-squared."""
     seeds, queries, a, b, e = cell
     rng = np.random.default_rng([seed, *cell])
@@ -35,7 +35,7 @@ def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int 
     truth = rest + queries * SEED[a] ** 2, rest + seeds * QUERY[b] ** 2, rest
     drawn = [value * rng.chisquare(n, repetitions) / n for value, n in zip(truth, df, strict=True)]
     means = rng.normal(0, 1, repetitions) * math.sqrt((truth[0] + truth[1] - rest) / (seeds * queries))
-    return [TwoWay(seeds, queries, *map(float, row)) for row in zip(means, *drawn, strict=True)]
+    return [TwoWayAnova(seeds, queries, *map(float, row)) for row in zip(means, *drawn, strict=True)]
 
 
 def level(estimates: list[Estimate], nominal: float = 0.05) -> float:
@@ -47,7 +47,7 @@ def level(estimates: list[Estimate], nominal: float = 0.05) -> float:
 @pytest.mark.parametrize("cell", GRID, ids=str)
 def test_the_level_is_kept_whatever_varies(cell: tuple[int, int, int, int, int]) -> None:
     """So is the coverage of the 95 % interval, which holds 0 where p is not below .05."""
-    found = level([crossed(one) for one in simulated(cell, REPETITIONS)])
+    found = level([two_way_estimate(one) for one in simulated(cell, REPETITIONS)])
     assert 0.03 <= found <= 0.07, found
 
 
@@ -60,12 +60,16 @@ def test_nor_are_the_low_levels_of_large_families_exceeded(seeds: int, nominal: 
         (seeds, 2000, SMALL, SMALL, LARGE),
         (seeds, 2000, LARGE, LARGE, LARGE),
     ):
-        found = level([crossed(one) for one in simulated(cell, 40_000)], nominal)
+        found = level([two_way_estimate(one) for one in simulated(cell, 40_000)], nominal)
         assert found <= 1.1 * nominal + 3 * math.sqrt(nominal / 40_000), (cell, found)
 
 
 def test_satterthwaites_own_degrees_of_freedom_do_not_keep_it() -> None:
-    levels = {cell: level([floored(one) for one in simulated(cell, REPETITIONS)]) for cell in GRID if cell[0] == 3}
+    levels = {
+        cell: level([satterthwaite_estimate(one) for one in simulated(cell, REPETITIONS)])
+        for cell in GRID
+        if cell[0] == 3
+    }
     assert min(levels.values()) < 0.025
     assert max(levels.values()) > 0.07
 
@@ -75,12 +79,12 @@ def test_simulated_mean_squares_are_those_of_simulated_differences() -> None:
     made = []
     for _ in range(REPETITIONS):
         d = rng.normal(0, SEED[SMALL], (3, 1)) + rng.normal(0, QUERY[SMALL], 200) + rng.normal(0, REST[LARGE], (3, 200))
-        made.append(two_way(d))
+        made.append(two_way_anova(d))
     drawn = simulated(cell, REPETITIONS)
     for name in ("mean", "ms_seed", "ms_query", "ms_residual"):
         one, other = ([getattr(found, name) for found in sample] for sample in (made, drawn))
         assert stats.ks_2samp(one, other).pvalue > 0.001, name
-    assert 0.03 <= level([crossed(found) for found in made]) <= 0.07
+    assert 0.03 <= level([two_way_estimate(found) for found in made]) <= 0.07
 
 
 def test_the_test_over_queries_is_too_sure_of_the_method() -> None:
@@ -96,7 +100,7 @@ def test_mean_squares_are_statsmodels(seeds: int, queries: int, seed: int) -> No
     d = np.random.default_rng(seed).normal(0.1, 1, (seeds, queries))
     frame = pd.DataFrame([(s, q, d[s, q]) for s in range(seeds) for q in range(queries)], columns=["s", "q", "d"])
     oracle = anova_lm(ols("d ~ C(s) + C(q)", frame).fit())["mean_sq"]
-    found = two_way(d)
+    found = two_way_anova(d)
     assert (found.ms_seed, found.ms_query) == pytest.approx((oracle["C(s)"], oracle["C(q)"]), abs=1e-10)
     assert found.ms_residual == pytest.approx(oracle["Residual"], abs=1e-10)
     assert found.mean == pytest.approx(d.mean())
@@ -113,33 +117,33 @@ def test_both_by_plain_loops() -> None:
     rest = sum((d[i, j] - row[i] - column[j] + grand) ** 2 for i in range(5) for j in range(40)) / (4 * 39)
     assert ms_query > rest
     total = ms_seed + ms_query - rest
-    assert crossed(two_way(d)) == pytest.approx((grand, math.sqrt(total / 200), 4, ms_seed / total, 39))
+    assert two_way_estimate(two_way_anova(d)) == pytest.approx((grand, math.sqrt(total / 200), 4, ms_seed / total, 39))
 
 
 def test_where_queries_do_not_differ_it_is_the_test_over_seeds() -> None:
-    found = TwoWay(seeds=4, queries=50, mean=0.3, ms_seed=2.0, ms_query=0.5, ms_residual=1.0)
-    assert crossed(found)[:4] == pytest.approx((0.3, math.sqrt(2.0 / 200), 3, 1.0))
-    assert crossed(found).df_at(0.01) == 3
+    found = TwoWayAnova(seeds=4, queries=50, mean=0.3, ms_seed=2.0, ms_query=0.5, ms_residual=1.0)
+    assert two_way_estimate(found)[:4] == pytest.approx((0.3, math.sqrt(2.0 / 200), 3, 1.0))
+    assert two_way_estimate(found).df_at(0.01) == 3
 
 
 def test_where_seeds_do_not_differ_it_is_the_test_over_queries() -> None:
-    found = TwoWay(seeds=4, queries=50, mean=0.3, ms_seed=0.0, ms_query=2.0, ms_residual=0.0)
-    assert crossed(found)[:2] == pytest.approx((0.3, math.sqrt(2.0 / 200)))
-    assert crossed(found).df_at(0.01) == 49
+    found = TwoWayAnova(seeds=4, queries=50, mean=0.3, ms_seed=0.0, ms_query=2.0, ms_residual=0.0)
+    assert two_way_estimate(found)[:2] == pytest.approx((0.3, math.sqrt(2.0 / 200)))
+    assert two_way_estimate(found).df_at(0.01) == 49
 
 
 def test_seeds_that_agree_by_chance_are_not_certain() -> None:
     """Two seeds of a metric that is 0 or 1 have the same mean in one study of forty."""
     d = np.array([[1.1, 0.9], [0.9, 1.1]])
-    assert two_way(d).ms_seed == pytest.approx(0)
-    test = crossed(two_way(d)).test()
+    assert two_way_anova(d).ms_seed == pytest.approx(0)
+    test = two_way_estimate(two_way_anova(d)).test()
     assert test.p > 0.001
     assert test.low < 1 < test.high
 
 
 def test_seeds_and_queries_change_places() -> None:
     d = np.random.default_rng(7).normal(0, 1, (3, 12)) + np.random.default_rng(8).normal(0, 1, 12)
-    assert crossed(two_way(d)) == pytest.approx(crossed(two_way(d.T)))
+    assert two_way_estimate(two_way_anova(d)) == pytest.approx(two_way_estimate(two_way_anova(d.T)))
 
 
 def test_parts_of_the_variance_are_unbiased() -> None:
@@ -174,24 +178,24 @@ def test_what_racing_decides_with_is_satterthwaites_approximation(
     rng = np.random.default_rng(seed)
     d = rng.normal(0.1, 1, shape) + spread[0] * rng.normal(0, 1, (shape[0], 1)) + spread[1] * rng.normal(0, 1, shape[1])
     mean, error, df = by_statsmodels(d)
-    assert floored(two_way(d)) == pytest.approx((mean, error, df, 1.0, math.inf))
-    assert floored(two_way(d.T)) == pytest.approx((mean, error, df, 1.0, math.inf))
-    assert floored(two_way(5 * d)) == pytest.approx((5 * mean, 5 * error, df, 1.0, math.inf))
+    assert satterthwaite_estimate(two_way_anova(d)) == pytest.approx((mean, error, df, 1.0, math.inf))
+    assert satterthwaite_estimate(two_way_anova(d.T)) == pytest.approx((mean, error, df, 1.0, math.inf))
+    assert satterthwaite_estimate(two_way_anova(5 * d)) == pytest.approx((5 * mean, 5 * error, df, 1.0, math.inf))
 
 
 @pytest.mark.parametrize(("a", "b", "rest"), [(2.0, 3.0, 0.0), (2.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 1.0)])
 def test_of_one_source_of_variance_racing_takes_its_degrees_of_freedom(a: float, b: float, rest: float) -> None:
-    found = floored(TwoWay(4, 50, 0.3, a, b, rest))
+    found = satterthwaite_estimate(TwoWayAnova(4, 50, 0.3, a, b, rest))
     expected = (a + b + rest) ** 2 / (a**2 / 3 + b**2 / 49 + rest**2 / (3 * 49))
     assert (found.error, found.df) == pytest.approx((math.sqrt((a + b + rest) / 200), expected))
 
 
 @pytest.mark.parametrize(("shape", "df"), [((3, 8), 2.0), ((8, 3), 2.0), ((2, 9), 1.0), ((5, 5), 4.0)])
 def test_where_nothing_varies_the_fewest_degrees_of_freedom_are_left(shape: tuple[int, int], df: float) -> None:
-    for found in (crossed, floored):
-        assert found(two_way(np.full(shape, 0.5)))[:3] == (0.5, 0.0, df)
+    for found in (two_way_estimate, satterthwaite_estimate):
+        assert found(two_way_anova(np.full(shape, 0.5)))[:3] == (0.5, 0.0, df)
 
 
 def test_a_floored_variance_never_falls_below_the_residual() -> None:
     residual = np.array([[1.0, -1, 0], [-1, 0, 1], [0, 1, -1]]) + 0.5  # rows and columns sum alike: only residual
-    assert floored(two_way(residual)).error == pytest.approx(math.sqrt((6 / 4) / 9))
+    assert satterthwaite_estimate(two_way_anova(residual)).error == pytest.approx(math.sqrt((6 / 4) / 9))

@@ -7,12 +7,12 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.sample_size import main
-from analysis.stats.variance_components import Variance, variance
+from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 
 DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
 
 
-def scores(systems: int, seeds: int, queries: int, sizes: Variance, seed: int = 1) -> list[np.ndarray]:
+def scores(systems: int, seeds: int, queries: int, sizes: VarianceComponents, seed: int = 1) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     query, cross, own, rest = np.sqrt(sizes)
     shared, parts = rng.normal(0, query, queries), ((cross, queries), (own, (seeds, 1)), (rest, (seeds, queries)))
@@ -21,11 +21,11 @@ def scores(systems: int, seeds: int, queries: int, sizes: Variance, seed: int = 
 
 def test_mean_squares_are_statsmodels() -> None:
     systems, seeds, queries = 3, 4, 6
-    values = scores(systems, seeds, queries, Variance(0.2, 0.1, 0.3, 0.05))
+    values = scores(systems, seeds, queries, VarianceComponents(0.2, 0.1, 0.3, 0.05))
     rows = [(n, s, q, values[n][s, q]) for n in range(systems) for s in range(seeds) for q in range(queries)]
     frame = pd.DataFrame(rows, columns=["n", "s", "q", "y"])
     ms = anova_lm(ols("y ~ C(n) + C(q) + C(n):C(q) + C(n):C(s)", frame).fit())["mean_sq"]
-    found = variance(values)
+    found = estimate_variance_components(values)
     assert found is not None
     assert found.rest == pytest.approx(ms["Residual"])
     assert found.seed == pytest.approx(max(0.0, (ms["C(n):C(s)"] - ms["Residual"]) / queries))
@@ -34,15 +34,15 @@ def test_mean_squares_are_statsmodels() -> None:
 
 
 def test_what_was_put_in_comes_out() -> None:
-    sizes = Variance(0.04, 0.0025, 0.0004, 0.0144)
-    found = np.mean([variance(scores(6, 8, 300, sizes, seed)) for seed in range(40)], axis=0)
+    sizes = VarianceComponents(0.04, 0.0025, 0.0004, 0.0144)
+    found = np.mean([estimate_variance_components(scores(6, 8, 300, sizes, seed)) for seed in range(40)], axis=0)
     assert found == pytest.approx(np.array(sizes), rel=0.12)
-    assert sizes.of_a_difference() == (0.0008, 0.005, 0.0288)
+    assert sizes.to_difference_variance() == (0.0008, 0.005, 0.0288)
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 9), (2, 1, 9), (2, 3, 1)])
 def test_of_too_little_nothing_is_said(shape: tuple[int, int, int]) -> None:
-    assert variance([np.zeros(shape[1:])] * shape[0]) is None
+    assert estimate_variance_components([np.zeros(shape[1:])] * shape[0]) is None
 
 
 def test_the_command_with_published_deviations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,12 +57,12 @@ def test_the_command_with_published_deviations(capsys: pytest.CaptureFixture[str
 
 
 def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    values = scores(3, 4, 50, Variance(0.04, 0.0025, 0.0004, 0.0144))
+    values = scores(3, 4, 50, VarianceComponents(0.04, 0.0025, 0.0004, 0.0144))
     rows = [(f"s{n}", s, q, values[n][s, q]) for n in range(3) for s in range(4) for q in range(50)]
     path = f"{tmp_path}/pilot.csv"
     pd.DataFrame(rows, columns=["system", "seed", "query", "value"]).to_csv(path, index=False)
     assert main([path, "--comparisons", "4"]) == 0
-    found = variance(values)
+    found = estimate_variance_components(values)
     assert found is not None
     assert f"seeds {found.seed**0.5:.4f}, rest {found.rest**0.5:.4f}" in capsys.readouterr().out
 

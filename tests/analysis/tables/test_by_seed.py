@@ -8,19 +8,19 @@ from scipy import stats
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records
-from analysis.rendering.latex import latex
-from analysis.rendering.pages import markdown, page
-from analysis.rendering.sections import seed_by_seed
-from analysis.tables.main import Analysis, analyse
-from analysis.tables.marks import seed_mark
+from analysis.rendering.latex import render_latex
+from analysis.rendering.pages import render_html, render_markdown
+from analysis.rendering.sections import build_seed_sections
+from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.marks import get_seed_mark
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 
 SYSTEMS = ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
 
 
-def _study(folder: Path, runs: list[Made], **changes: object) -> Analysis:
+def _study(folder: Path, runs: list[Made], **changes: object) -> ReportData:
     write_records(folder, plan_of(runs, **changes), runs)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
@@ -35,7 +35,7 @@ def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
 
 def test_means_and_marks_are_scipys(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded())
-    (section,) = seed_by_seed(found)
+    (section,) = build_seed_sections(found)
     assert section.header == ["seed", *SYSTEMS]
     assert [row[0] for row in section.rows] == ["1", "2", "3", "mean", "SD"]
     values = per_query(found.results, "test", "R10@1").set_index(["system", "seed"])["value"]
@@ -59,13 +59,13 @@ def test_means_and_marks_are_scipys(tmp_path: Path) -> None:
 
 
 def test_marks_tell_levels_and_directions() -> None:
-    assert [seed_mark(p, 1.0) for p in (0.0, 0.0099, 0.01, 0.0499, 0.05, 1.0)] == ["⇑", "⇑", "↑", "↑", "", ""]
-    assert [seed_mark(p, -1.0) for p in (0.0099, 0.0499, 0.05)] == ["⇓", "↓", ""]
+    assert [get_seed_mark(p, 1.0) for p in (0.0, 0.0099, 0.01, 0.0499, 0.05, 1.0)] == ["⇑", "⇑", "↑", "↑", "", ""]
+    assert [get_seed_mark(p, -1.0) for p in (0.0099, 0.0499, 0.05)] == ["⇓", "↓", ""]
 
 
 def test_of_a_metric_of_which_less_is_better_gains_are_drops(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded(), metric="position")
-    (section,) = seed_by_seed(found)
+    (section,) = build_seed_sections(found)
     assert section.rows[0][1 + SYSTEMS.index("T-WSLS")].endswith("⇑")
     assert section.rows[0][1 + SYSTEMS.index("LS")].endswith("⇓")
     assert (0, 1 + SYSTEMS.index("T-WSLS")) in section.bold
@@ -73,14 +73,14 @@ def test_of_a_metric_of_which_less_is_better_gains_are_drops(tmp_path: Path) -> 
 
 def test_every_form_shows_marks_and_bold(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded())
-    (section,) = seed_by_seed(found)
+    (section,) = build_seed_sections(found)
     best = section.rows[0][-1]
-    assert f" **{best}** |" in markdown(found)
-    assert f"<strong>{best}</strong>" in page(found, {})
+    assert f" **{best}** |" in render_markdown(found)
+    assert f"<strong>{best}</strong>" in render_html(found, {})
     value = best.partition(" ")[0]
-    assert rf"\textbf{{{value}}}$^{{\Uparrow}}$" in latex(found)
-    assert "uncorrected, one a seed, as in the paper" in markdown(found)
-    for text in (markdown(found), page(found, {})):
+    assert rf"\textbf{{{value}}}$^{{\Uparrow}}$" in render_latex(found)
+    assert "uncorrected, one a seed, as in the paper" in render_markdown(found)
+    for text in (render_markdown(found), render_html(found, {})):
         assert (
             "⇑ better and ⇓ worse than BERT at 99 %, ↑" in text or "↑ better and ↓ worse than BERT at 95 %, ⇑" in text
         )
@@ -89,7 +89,7 @@ def test_every_form_shows_marks_and_bold(tmp_path: Path) -> None:
 def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
     runs = [run for run in _graded() if (run.variant, run.seed) not in (("T-WSLS", 2), ("BERT", 3))]
     found = _study(tmp_path, runs)
-    (section,) = seed_by_seed(found)
+    (section,) = build_seed_sections(found)
     column = [row[-1] for row in section.rows]
     assert column[1] == column[3] == column[4] == "-"
     assert column[0].endswith("⇑")
@@ -99,13 +99,13 @@ def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
 
 def test_one_seed_and_none(tmp_path: Path) -> None:
     found = _study(tmp_path / "one", _graded((1,)), seeds=[1])
-    (section,) = seed_by_seed(found)
+    (section,) = build_seed_sections(found)
     assert [row[0] for row in section.rows] == ["1", "mean", "SD"]
     assert section.rows[2][1:] == ["-"] * 5
     runs = study_runs(seeds=(1,), grid=False)
     for run in runs:
         run.scores.pop("test", None)
-    assert seed_by_seed(_study(tmp_path / "none", runs, seeds=[1])) == []
+    assert build_seed_sections(_study(tmp_path / "none", runs, seeds=[1])) == []
 
 
 @pytest.mark.parametrize(("systems", "broad"), [(7, False), (12, True)])
@@ -116,8 +116,8 @@ def test_many_systems_are_a_broad_table(tmp_path: Path, systems: int, broad: boo
         run.scores = {split: scores(split, 30, 1.5, int(run.id[:8], 16)) for split in ("dev", "test")}
     families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in names[1:]]}]
     found = _study(tmp_path, runs, seeds=[1, 2], systems=names, families=families)
-    (section,) = seed_by_seed(found)
-    assert section.broad == broad
+    (section,) = build_seed_sections(found)
+    assert section.is_wide == broad
     assert len(section.header) == systems + 1
-    assert (r"\begin{table*}" in latex(found)) == broad
-    assert r"CL-\\words\_\\responses0\end{tabular}" in latex(found)
+    assert (r"\begin{table*}" in render_latex(found)) == broad
+    assert r"CL-\\words\_\\responses0\end{tabular}" in render_latex(found)

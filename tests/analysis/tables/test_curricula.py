@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.data.configurations import configurations
-from analysis.data.cost import cost
+from analysis.data.configurations import collect_configurations
+from analysis.data.cost import compute_cost
 from analysis.data.results import per_query
-from analysis.data.search_log import SystemSearch
-from analysis.export.optuna import distributions
-from analysis.export.wandb_summary import findings
+from analysis.data.search_log import SystemSearchLog
+from analysis.export.optuna import to_distributions
+from analysis.export.wandb_summary import build_wandb_summary
 from analysis.figures import learning_curves as curves
 from analysis.figures.search import parallel_coordinates
-from analysis.figures.style import COLOURS, line_of
+from analysis.figures.style import COLOURS, get_line_style
 from analysis.readers.results import read_records
-from analysis.rendering.sections import runs as runs_section
-from analysis.tables.main import Analysis, analyse
-from study.records.run_name import run_name
+from analysis.rendering.sections import build_runs_section as runs_section
+from analysis.tables.main import ReportData, build_report_data
+from study.records.run_name import format_run_name
 from tests.analysis.builders import Made, plan_of, queries_of, scores, write_records
 
 CURRICULUM = {"pacing": "root_2", "score": "BERT_loss", "delta": 0.33, "duration": 0.9}
@@ -34,11 +34,11 @@ def _made(variant: str, seed: int, quality: float = 1.5, **further: object) -> M
     return run
 
 
-def _study(folder: Path, runs: list[Made], systems: list[str], **changes: object) -> Analysis:
+def _study(folder: Path, runs: list[Made], systems: list[str], **changes: object) -> ReportData:
     families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in systems[1:]]}]
     plan = plan_of(runs, seeds=[1, 2], systems=systems, families=families, **changes)
     write_records(folder, plan, runs, queries=queries_of(30, 30))
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 def test_what_a_systems_configurations_differ_in_is_named(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_a_systems_configurations_differ_in_is_named(tmp_path: Path) -> Non
     for seed in (1, 2):
         runs += [_made("CL", seed, **CURRICULUM), _made("CL", seed, 1.2, untested=True, **other)]
     found = _study(tmp_path, runs, ["BERT", "CL"])
-    assert {c.label for c in configurations(found.results)} == {
+    assert {c.label for c in collect_configurations(found.results)} == {
         "BERT",
         "CL (pacing root_2, score BERT_loss, delta 0.33, duration 0.9)",
         "CL (pacing linear, score words_responses, delta 0.1, duration 0.5)",
@@ -69,7 +69,7 @@ def test_what_a_systems_configurations_differ_in_is_named(tmp_path: Path) -> Non
     ],
 )
 def test_a_runs_name_tells_its_curriculum(labels: dict[str, object], expected: str) -> None:
-    assert run_name({**labels, "seed": 1}) == expected
+    assert format_run_name({**labels, "seed": 1}) == expected
 
 
 def test_the_scoring_run_is_in_the_table_of_runs_and_nowhere_else(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_the_scoring_run_is_in_the_table_of_runs_and_nowhere_else(tmp_path: Path
     assert found.results.plan.scorer_seed == 0
     assert found.table == without.table
     assert not found.table.notes
-    assert [c.runs.keys() for c in found.found] == [{1, 2}] * 2
+    assert [c.runs.keys() for c in found.configurations] == [{1, 2}] * 2
     assert found.strata is not None
     assert without.strata is not None
-    assert found.strata.table().equals(without.strata.table())
+    assert found.strata.to_frame().equals(without.strata.to_frame())
     for split in ("dev", "test"):
         assert 0 not in set(per_query(found.results, split, "R10@1")["seed"])
     rows = runs_section(found).rows
@@ -92,18 +92,18 @@ def test_the_scoring_run_is_in_the_table_of_runs_and_nowhere_else(tmp_path: Path
     assert rows[-1][:5] == ["-", "-", "0", scorer.id, "scorer"]
     assert "with seed 0; it is of no system" in runs_section(found).legend
     assert "of no system" not in runs_section(without).legend
-    assert cost(found.results).runs == cost(without.results).runs + 1
+    assert compute_cost(found.results).runs == compute_cost(without.results).runs + 1
 
 
 def test_a_scoring_run_that_failed_is_no_failure_of_the_baseline(tmp_path: Path) -> None:
     scorer = _made("BERT", 0, role="scorer", untested=True)
     scorer.state = "failed"
     runs = [_made(name, seed) for name in ("BERT", "CL-turns") for seed in (1, 2)]
-    told = findings(_study(tmp_path, [*runs, scorer], ["BERT", "CL-turns"], scorer_seed=0))
+    told = build_wandb_summary(_study(tmp_path, [*runs, scorer], ["BERT", "CL-turns"], scorer_seed=0))
     assert (told["system/BERT/failed_runs"], told["failed_runs"]) == (0, 1)
 
 
-def _search() -> SystemSearch:
+def _search() -> SystemSearchLog:
     grid = {"pacing": ("linear", "root_2"), "score": ("turns", "words_responses"), "delta": (0.1, 0.33)}
     proposals = [
         {
@@ -118,11 +118,11 @@ def _search() -> SystemSearch:
         for number in range(8)
     ]  # fmt: skip
     stored = {"sampler": "tpe", "size": 8, "wanted": 8, "proposed": 8, "grid": grid, "proposals": proposals}
-    return SystemSearch.model_validate(stored)
+    return SystemSearchLog.model_validate(stored)
 
 
 def test_names_of_pacing_and_score_are_categories_and_shown_as_they_are(tmp_path: Path) -> None:
-    domains = distributions(_search())
+    domains = to_distributions(_search())
     assert {name: type(domain).__name__ for name, domain in domains.items()} == {
         "pacing": "CategoricalDistribution", "score": "CategoricalDistribution", "delta": "FloatDistribution",
     }  # fmt: skip
@@ -134,7 +134,7 @@ def test_names_of_pacing_and_score_are_categories_and_shown_as_they_are(tmp_path
     for one in stored["proposals"]:
         one["values"] = {name: one["values"][name] for name in reverse}
     write_records(tmp_path, plan, runs, {"systems": {"CL": stored}})
-    found = analyse(read_records(tmp_path))
+    found = build_report_data(read_records(tmp_path))
     assert found.results.search is not None
     assert list(found.results.search.systems["CL"].proposals[0].values) == ["pacing", "score", "delta"]
     figure = parallel_coordinates(found)
@@ -149,7 +149,7 @@ def test_twelve_systems_are_told_apart(tmp_path: Path) -> None:
     systems = ["BERT", *(f"CL-{number}" for number in range(18))]
     runs = [_made("BERT", seed) for seed in (1, 2)]
     plan = _study(tmp_path, runs, systems).results.plan
-    assert len({str(line_of(plan, name)) for name in systems}) == 19
+    assert len({str(get_line_style(plan, name)) for name in systems}) == 19
 
 
 def _lab(colour: str) -> np.ndarray:
@@ -165,7 +165,7 @@ def _lab(colour: str) -> np.ndarray:
 def test_each_dev_curve_has_its_highest_point_marked(tmp_path: Path, count: int, bands: bool) -> None:
     systems = ["BERT", *(f"CL-{number}" for number in range(count - 1))]
     found = _study(tmp_path, [_made(name, seed) for name in systems for seed in (1, 2)], systems)
-    loss, dev = curves.learning_curves(found).axes
+    loss, dev = curves.plot_learning_curves(found).axes
     assert not [line for line in loss.lines if line.get_marker() == "*"]
     stars = [line for line in dev.lines if line.get_marker() == "*"]
     drawn = {line.get_label(): line for line in dev.lines if line.get_label() in systems}

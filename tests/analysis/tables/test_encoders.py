@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from analysis.export import wandb_summary as findings
-from analysis.export.trec import export
-from analysis.readers.results import read, read_records
+from analysis.export.trec import export_trec
+from analysis.readers.results import read_records, read_wandb_files
 from analysis.report import Report, write_report
-from analysis.tables.main import Analysis, analyse
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, write_records
 from tests.analysis.offline import write_wandb
 from tests.analysis.similarity import SETS, encoder_plan, encoder_runs
@@ -40,7 +40,7 @@ def report(records: Path) -> Report:
 
 
 @pytest.fixture(scope="module")
-def analysis(report: Report) -> Analysis:
+def analysis(report: Report) -> ReportData:
     return report.analysis
 
 
@@ -61,14 +61,14 @@ def mean_of(runs: list[Made], system: str, name: str, split: str = "test") -> fl
 def test_report_from_wandb_equals_report_from_records(runs: list[Made], report: Report, tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     write_wandb(tmp_path, encoder_plan(runs), runs)
-    online = write_report(read(tmp_path), tmp_path / "report")
+    online = write_report(read_wandb_files(tmp_path), tmp_path / "report")
     assert online.files == report.files
     assert online.text == report.text
     for name in online.files:
         assert (online.folder / name).read_bytes() == (report.folder / name).read_bytes(), name
 
 
-def test_a_family_is_every_pair_by_every_metric_corrected_together(runs: list[Made], analysis: Analysis) -> None:
+def test_a_family_is_every_pair_by_every_metric_corrected_together(runs: list[Made], analysis: ReportData) -> None:
     asked = [(c.family, c.system, c.baseline, c.metric, c.comparisons) for c in analysis.comparisons]
     systems = ("GS-InfoNCE", "T-GS-InfoNCE")
     assert asked == [
@@ -93,10 +93,10 @@ def test_comparisons_json_has_the_metric_and_the_bootstrap_of_each(report: Repor
     assert all(set(one["bootstrap"]) == {"p", "low", "high"} for one in stored)
 
 
-def test_a_column_a_metric(runs: list[Made], report: Report, analysis: Analysis) -> None:
-    table = analysis.by_metric
+def test_a_column_a_metric(runs: list[Made], report: Report, analysis: ReportData) -> None:
+    table = analysis.metric_table
     assert table is not None
-    header, rows, bold = table.cells()
+    header, rows, bold = table.to_cells()
     assert header == ["system", *SETS, "STS (mean)"]
     for row in rows:
         for cell, metric in zip(row[1:], [*METRICS, "STS"], strict=True):
@@ -137,11 +137,11 @@ def test_subsets_are_a_file(runs: list[Made], report: Report) -> None:
     assert sorted(set(frame["metric"])) == names
 
 
-def test_findings_tell_the_metrics_apart(analysis: Analysis) -> None:
-    found = findings.findings(analysis)
+def test_findings_tell_the_metrics_apart(analysis: ReportData) -> None:
+    found = findings.build_wandb_summary(analysis)
     for c in analysis.comparisons:
         metric = "" if c.metric == "STS" else c.metric
-        assert found[findings.compared(c.system, c.baseline, "difference", metric)] == c.difference
+        assert found[findings.make_comparison_key(c.system, c.baseline, "difference", metric)] == c.difference
     assert "comparison/GS-InfoNCE vs SimCSE on STS/STS12/p" in found
 
 
@@ -178,7 +178,7 @@ def test_other_pairs_are_refused(
     broken = damaged(runs, change)
     write_records(tmp_path, encoder_plan(broken), broken)
     with pytest.raises(UserError, match=message):
-        analyse(read_records(tmp_path))
+        build_report_data(read_records(tmp_path))
 
 
 @pytest.mark.parametrize(("unit", "metric"), [("query", "STS"), ("sentence pair", "MAP")])
@@ -212,5 +212,5 @@ def test_a_study_of_one_set_among_several(runs: list[Made], tmp_path: Path) -> N
 
 def test_gold_similarities_are_no_judgements_of_trec(records: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--trec: gold similarities of sentences; expected a study of rankers"):
-        export(read_records(records), tmp_path / "trec")
+        export_trec(read_records(records), tmp_path / "trec")
     assert not (tmp_path / "trec").exists()

@@ -14,8 +14,8 @@ from optuna.distributions import FloatDistribution
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import Proposal, Search
-from analysis.tables.importance import FEWEST, _axis, importances, seeds_share
+from analysis.data.search_log import Proposal, SearchLog
+from analysis.tables.importance import MIN_CONFIGURATIONS, _build_axis, compute_importances, compute_seeds_share
 from tests.analysis.builders import PLAN
 
 GRID: dict[str, list[Any]] = {
@@ -33,7 +33,7 @@ def results(values: list[dict[str, Any]], score: Callable[[dict[str, Any]], floa
     ]  # fmt: skip
     system = {"sampler": "grid", "size": len(values), "wanted": len(values), "proposed": len(values), "grid": grid,
               "proposals": proposals}  # fmt: skip
-    return Results(Plan.model_validate(PLAN), "0", [], Search.model_validate({"systems": {"T-LS": system}}))
+    return Results(Plan.model_validate(PLAN), "0", [], SearchLog.model_validate({"systems": {"T-LS": system}}))
 
 
 def everything(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -46,17 +46,17 @@ def test_shares_are_those_of_an_analysis_of_variance() -> None:
 
     points = everything(GRID)
     scores = np.array([score(point) for point in points])
-    rows = {row.hyperparameter: row for row in importances(results(points, score, GRID), [])}
+    rows = {row.hyperparameter: row for row in compute_importances(results(points, score, GRID), [])}
     for name, several in GRID.items():
         means = [scores[[point[name] == value for point in points]].mean() for value in several]
         assert rows[name].shares["R10@1"] == pytest.approx(float(np.var(means) / np.var(scores)), abs=0.1)
-        assert rows[name].among == 36
+        assert rows[name].n_configurations == 36
     assert rows["switch"].shares["R10@1"] < 0.02
 
 
 def test_the_same_search_has_the_same_importances() -> None:
     made = results(everything(GRID), lambda values: values["epsilon"] * values["switch"], GRID)
-    assert importances(made, []) == importances(made, [])
+    assert compute_importances(made, []) == compute_importances(made, [])
 
 
 def test_a_setting_of_one_schedule_is_judged_among_those_that_have_it() -> None:
@@ -67,20 +67,25 @@ def test_a_setting_of_one_schedule_is_judged_among_those_that_have_it() -> None:
     def score(values: dict[str, Any]) -> float:
         return float(values.get("switch", 0.0)) + (values["schedule"] == "linear") / 4
 
-    rows = {row.hyperparameter: row for row in importances(results(two_stage + linear, score, grid), [])}
-    assert (rows["switch"].among, rows["schedule"].among) == (12, 16)
+    rows = {row.hyperparameter: row for row in compute_importances(results(two_stage + linear, score, grid), [])}
+    assert (rows["switch"].n_configurations, rows["schedule"].n_configurations) == (12, 16)
     assert rows["switch"].shares["R10@1"] > 0.95
     assert rows["schedule"].shares["R10@1"] > 0.1
     assert "end" not in rows
 
 
 def test_where_nothing_can_be_said_no_number_is() -> None:
-    few = importances(results(everything(GRID)[: FEWEST - 1], lambda values: values["epsilon"], GRID), [])
-    assert {(row.reason, len(row.shares)) for row in few} == {(f"fewer than {FEWEST}", 0)}
-    flat = importances(results(everything(GRID), lambda values: 0.5, GRID), [])
+    few = compute_importances(
+        results(everything(GRID)[: MIN_CONFIGURATIONS - 1], lambda values: values["epsilon"], GRID), []
+    )
+    assert {(row.reason, len(row.shares)) for row in few} == {(f"fewer than {MIN_CONFIGURATIONS}", 0)}
+    flat = compute_importances(results(everything(GRID), lambda values: 0.5, GRID), [])
     assert {row.reason for row in flat} == {"all scores are equal"}
     fixed = [point for point in everything(GRID) if point["switch"] == 0.5]
-    one = {row.hyperparameter: row for row in importances(results(fixed, lambda values: values["epsilon"], GRID), [])}
+    one = {
+        row.hyperparameter: row
+        for row in compute_importances(results(fixed, lambda values: values["epsilon"], GRID), [])
+    }
     assert one["switch"].reason == "one value was tried"
     assert one["epsilon"].shares["R10@1"] > 0.95
 
@@ -94,7 +99,7 @@ def test_a_number_is_told_by_its_place_among_all_values(grid: list[float], tried
     own = [{"epsilon": value} for value in [*grid, *tried]]
     search = results(own, lambda _: 0.0, {"epsilon": grid}).search
     assert search is not None
-    axis = _axis(search.systems["T-LS"], "epsilon")
+    axis = _build_axis(search.systems["T-LS"], "epsilon")
     values = sorted({*grid, *tried})
     assert [axis.places[value["epsilon"]] for value in own] == [values.index(value["epsilon"]) for value in own]
     assert axis.distribution == FloatDistribution(-0.5, len(values) - 0.5)
@@ -117,7 +122,7 @@ def test_the_work_grows_with_the_proposals_and_no_faster(monkeypatch: pytest.Mon
         search = made.search.systems["T-LS"]
         counted = search.model_copy(update={"proposals": _Counted(search.proposals)})
         monkeypatch.setattr(_Counted, "passes", 0)
-        importances(replace(made, search=Search.model_construct(systems={"T-LS": counted})), [])
+        compute_importances(replace(made, search=SearchLog.model_construct(systems={"T-LS": counted})), [])
         return _Counted.passes
 
     assert passes(20) == passes(80) < 10
@@ -143,6 +148,6 @@ def test_the_share_of_the_seeds(spread: float, low: float, high: float) -> None:
     assert made.search is not None
     alike = rng.normal(0, 5, 5)
     found = [_Fixed(n, (rng.normal(0, 0.1, 5) + alike + spread * n / 36)[:, None]) for n in range(36)]
-    share = seeds_share(made.plan, made.search.systems["T-LS"], found)  # type: ignore[arg-type]
+    share = compute_seeds_share(made.plan, made.search.systems["T-LS"], found)  # type: ignore[arg-type]
     assert share is not None
     assert low <= share <= high

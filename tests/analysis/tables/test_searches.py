@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.configurations import configurations
+from analysis.data.configurations import collect_configurations
 from analysis.data.results import per_query
-from analysis.data.scores import Evaluator, splits
-from analysis.readers.results import read, read_records
-from analysis.rendering.notes import notes
-from analysis.rendering.pages import markdown, page, text
-from analysis.report import _tidy
+from analysis.data.scores import Evaluator, list_splits
+from analysis.readers.results import read_records, read_wandb_files
+from analysis.rendering.notes import collect_notes
+from analysis.rendering.pages import render_html, render_markdown, render_text
+from analysis.report import _build_results_frame
 from analysis.tables import confirmation
-from analysis.tables.main import Analysis, analyse
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.offline import environment, write_search
 from tests.analysis.searching import Searched, metric, searched
@@ -39,12 +39,12 @@ def folder(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def analysis(folder: Path) -> Analysis:
-    return analyse(read_records(folder))
+def analysis(folder: Path) -> ReportData:
+    return build_report_data(read_records(folder))
 
 
 def test_the_latest_search_that_was_written_counts(study: Path) -> None:
-    first = read(study)
+    first = read_wandb_files(study)
     assert first.search is not None
     assert len(first.search.systems["T-LS"].proposals) == 14
     stored = json.loads((study / "search.json").read_text())
@@ -53,7 +53,7 @@ def test_the_latest_search_that_was_written_counts(study: Path) -> None:
     plan = json.loads((study / "plan.json").read_text())["plan"]
     with environment(study):
         write_search(study, plan, stored)
-    second = read(study)
+    second = read_wandb_files(study)
     assert second.search is not None
     assert len(second.search.systems["T-LS"].proposals) == 2
     assert second == read_records(study)
@@ -67,7 +67,7 @@ def test_older_studies_have_no_search_and_their_curves_in_the_record(tmp_path: P
     new, old_one = read_records(tmp_path / "new"), read_records(tmp_path / "old")
     assert new == old_one
     assert new.search is None
-    assert (new.plan.confirm_seeds, new.plan.searched_for, new.plan.pruning) == ((), ("R10@1",), None)
+    assert (new.plan.confirm_seeds, new.plan.search_objectives, new.plan.pruning) == ((), ("R10@1",), None)
     assert any(run.history for run in new.runs)
 
 
@@ -92,17 +92,17 @@ def test_a_bad_search_is_one_line(tmp_path: Path, damage: str) -> None:
     assert "search" in str(error.value)
 
 
-def test_what_search_json_says_is_what_the_runs_say(made: Searched, analysis: Analysis) -> None:
-    found = {c.id: c for c in analysis.found}
+def test_what_search_json_says_is_what_the_runs_say(made: Searched, analysis: ReportData) -> None:
+    found = {c.id: c for c in analysis.configurations}
     for system in made.systems.values():
         for proposal in system["proposals"]:
-            values = found[proposal["configuration_id"]].values(analysis.results.plan, "search")
+            values = found[proposal["configuration_id"]].evaluate_queries(analysis.results.plan, "search")
             assert (values is not None) == (proposal["state"] == "complete")
             if values is not None:
                 assert values.mean() == pytest.approx(proposal["objectives"]["R10@1"])
 
 
-def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analysis: Analysis) -> None:
+def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analysis: ReportData) -> None:
     table = per_query(analysis.results, "test", "R10@1")
     assert set(table["seed"].dropna()) == {11, 12}
     means = table.groupby(["system", "query_id"])["value"].mean().unstack(0)
@@ -115,23 +115,23 @@ def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analy
             dev = [run for run in made.runs if run.configuration == row.configuration and run.seed in (1, 2, 3)]
             assert row.dev is not None
             assert row.dev[0] == pytest.approx(np.mean([metric(run.scores["dev"]) for run in dev]))
-    assert "seeds: 3 of the search on dev, 2 fresh ones on test" in text(analysis)
+    assert "seeds: 3 of the search on dev, 2 fresh ones on test" in render_text(analysis)
     assert not any("undeclared" in note for note in analysis.table.notes)
 
 
 def test_without_confirmation_test_scores_belong_to_the_seeds_of_the_search(tmp_path: Path) -> None:
     made = searched(fresh=(), proposals=3, queries=(10, 20))
     write_records(tmp_path, made.plan, made.runs, made.search)
-    analysis = analyse(read_records(tmp_path))
+    analysis = build_report_data(read_records(tmp_path))
     assert analysis.table.seeds == 3
     assert analysis.confirmed == []
     assert all(c.difference is not None for c in analysis.comparisons)
-    assert "Search, confirmed and test" not in text(analysis)
+    assert "Search, confirmed and test" not in render_text(analysis)
 
 
-def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, analysis: Analysis) -> None:
+def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, analysis: ReportData) -> None:
     lost = {made.systems["T-LS"]["proposals"][number]["configuration_id"] for number in DROPPED}
-    assert {c.id for c in analysis.found if c.dropped} == lost
+    assert {c.id for c in analysis.configurations if c.pruned} == lost
     (incomplete,) = [note for note in analysis.table.notes if "is incomplete" in note]
     assert "seed 3 failed" in incomplete
     (dropped,) = [note for note in analysis.table.notes if "dropped by the race" in note]
@@ -139,7 +139,7 @@ def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, a
     assert all(f"[{key}]" in dropped for key in lost)
     run = next(run for run in analysis.results.runs if run.config["configuration_id"] in lost)
     run.files["test"] = next(run.files["test"] for run in analysis.results.runs if "test" in run.files)
-    again = analyse(analysis.results)
+    again = build_report_data(analysis.results)
     del run.files["test"]
     assert {name: c and c.id for name, c in again.chosen.items()} == {n: c and c.id for n, c in analysis.chosen.items()}
     assert any("the race dropped it" in note for note in again.table.notes)
@@ -150,15 +150,15 @@ def test_test_scores_do_not_make_a_dropped_configuration_the_chosen_one(tmp_path
     system = made.systems["T-LS"]
     winner = next(p for p in system["proposals"] if p["configuration_id"] == system["winner"])
     write_records(tmp_path / "before", made.plan, made.runs, made.search)
-    chosen = analyse(read_records(tmp_path / "before")).chosen["T-LS"]
+    chosen = build_report_data(read_records(tmp_path / "before")).chosen["T-LS"]
     assert chosen is not None
     assert chosen.id == system["winner"]
     winner["state"] = "dropped"
     write_records(tmp_path / "after", made.plan, made.runs, made.search)
-    assert analyse(read_records(tmp_path / "after")).chosen["T-LS"] is None
+    assert build_report_data(read_records(tmp_path / "after")).chosen["T-LS"] is None
 
 
-def test_the_luck_of_a_search_by_hand(made: Searched, analysis: Analysis) -> None:
+def test_the_luck_of_a_search_by_hand(made: Searched, analysis: ReportData) -> None:
     def mean(configuration: str, seeds: tuple[int, ...], split: str = "dev") -> float:
         own = [run for run in made.runs if run.configuration == configuration and run.seed in seeds]
         assert len(own) == len(seeds)
@@ -170,13 +170,13 @@ def test_the_luck_of_a_search_by_hand(made: Searched, analysis: Analysis) -> Non
         won, default = system["winner"], system["untuned"]
         row, other = rows[name, True], rows[name, False]
         gain, fresh = (mean(won, seeds) - mean(default, seeds) for seeds in ((1, 2, 3), (11, 12)))
-        assert (row.gain, row.fresh, row.luck) == pytest.approx((gain, fresh, gain - fresh))
+        assert (row.gain, row.fresh_gain, row.optimism) == pytest.approx((gain, fresh, gain - fresh))
         assert row.test is not None
         assert row.test[0] == pytest.approx(mean(won, (11, 12), "test"))
         assert other.confirmed is not None
         assert other.confirmed[0] == pytest.approx(mean(default, (11, 12)))
         assert (other.gain, other.test) == (None, None)
-    for shown in (text(analysis), markdown(analysis), page(analysis, {})):
+    for shown in (render_text(analysis), render_markdown(analysis), render_html(analysis, {})):
         assert "Search, confirmed and test" in shown
         assert f"{rows['T-LS', True].gain:+.4f}" in shown
 
@@ -188,12 +188,12 @@ def test_a_default_outside_the_grid_has_a_gain_on_fresh_seeds_only(tmp_path: Pat
     system["proposals"] = [p for p in system["proposals"] if p["configuration_id"] != default]
     runs = [run for run in made.runs if run.configuration != default or run.role == "confirm"]
     write_records(tmp_path, made.plan, runs, made.search)
-    analysis = analyse(read_records(tmp_path))
+    analysis = build_report_data(read_records(tmp_path))
     row = next(row for row in analysis.confirmed if (row.system, row.tuned) == ("T-LS", True))
-    assert (row.gain, row.luck) == (None, None)
-    assert row.fresh is not None
-    assert "The untuned default is not in the grid of T-LS" in text(analysis)
-    assert "not in the grid of LS" not in text(analysis)
+    assert (row.gain, row.optimism) == (None, None)
+    assert row.fresh_gain is not None
+    assert "The untuned default is not in the grid of T-LS" in render_text(analysis)
+    assert "not in the grid of LS" not in render_text(analysis)
 
 
 def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> None:
@@ -201,30 +201,30 @@ def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> Non
     for system in made.systems.values():
         system["untuned"] = system["winner"]
     write_records(tmp_path, made.plan, made.runs, made.search)
-    rows = analyse(read_records(tmp_path)).confirmed
-    assert [(row.gain, row.fresh, row.luck) for row in rows] == [(0.0, 0.0, 0.0)] * 2
-    assert all("= untuned" in cells[1] for cells in confirmation.cells(rows))
+    rows = build_report_data(read_records(tmp_path)).confirmed
+    assert [(row.gain, row.fresh_gain, row.optimism) for row in rows] == [(0.0, 0.0, 0.0)] * 2
+    assert all("= untuned" in cells[1] for cells in confirmation.format_rows(rows))
 
 
 def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path) -> None:
     changed = searched(dropped=(2,), proposals=5, objectives=("R10@1", "ECE"), queries=(10, 20))
     changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
     write_records(tmp_path, changed.plan, changed.runs, changed.search)
-    told = notes(analyse(read_records(tmp_path)))
+    told = collect_notes(build_report_data(read_records(tmp_path)))
     assert "search.hours: 5 of 12 proposals of T-LS were made; what such a study finds depends on the machine" in told
     assert any(note.endswith("it dropped 1 of 9 configurations") for note in told)
     assert any("R10@1 (most), ECE (least)" in note for note in told)
 
 
-def test_fresh_runs_are_told_apart_in_the_results(analysis: Analysis) -> None:
-    rows = list(csv.DictReader(_tidy(analysis).to_csv(index=False).splitlines()))
+def test_fresh_runs_are_told_apart_in_the_results(analysis: ReportData) -> None:
+    rows = list(csv.DictReader(_build_results_frame(analysis).to_csv(index=False).splitlines()))
     for row in rows:
         assert (row["role"] == "confirm") == (row["seed"] in ("11", "12"))
     assert {row["role"] for row in rows} == {"search", "confirm", "baseline"}
 
 
-def test_labels_name_what_a_system_varies_in(analysis: Analysis) -> None:
-    labels = {c.id: c.label for c in configurations(analysis.results)}
+def test_labels_name_what_a_system_varies_in(analysis: ReportData) -> None:
+    labels = {c.id: c.label for c in collect_configurations(analysis.results)}
     assert len({label for key, label in labels.items() if label.startswith("T-LS")}) == 14
     assert {"LS (ε 0.1)", "LS (ε 0.2)", "BERT", "BM25"} < set(labels.values())
 
@@ -232,22 +232,22 @@ def test_labels_name_what_a_system_varies_in(analysis: Analysis) -> None:
 def test_the_order_of_candidates_is_worked_out_once_and_never_mistaken(folder: Path, tmp_path: Path) -> None:
     results = read_records(folder)
     runs = [run for run in results.runs if "dev" in run.files][:6]
-    alone = [Evaluator().per_query(run.files["dev"], "dev", "R10@1", "") for run in runs]
+    alone = [Evaluator().evaluate_queries(run.files["dev"], "dev", "R10@1", "") for run in runs]
     shared = Evaluator()
     for number, run in enumerate(runs):
-        frame = run.scores("dev").sample(frac=1, random_state=number) if number % 2 else run.scores("dev")
+        frame = run.read_scores("dev").sample(frac=1, random_state=number) if number % 2 else run.read_scores("dev")
         frame.to_parquet(tmp_path / f"{number}.parquet", index=False)
-        values = shared.per_query(tmp_path / f"{number}.parquet", "dev", "R10@1", "")
+        values = shared.evaluate_queries(tmp_path / f"{number}.parquet", "dev", "R10@1", "")
         assert values.equals(alone[number])
-    again = [shared.per_query(run.files["dev"], "dev", "R10@1", "") for run in runs]
+    again = [shared.evaluate_queries(run.files["dev"], "dev", "R10@1", "") for run in runs]
     assert again[0].index is again[-1].index
 
 
 def test_a_file_of_several_splits(tmp_path: Path, folder: Path) -> None:
     run = next(run for run in read_records(folder).runs if "test" in run.files)
-    both = pd.concat([run.scores("dev"), run.scores("test")])
+    both = pd.concat([run.read_scores("dev"), run.read_scores("test")])
     both.to_parquet(tmp_path / "both.parquet")
-    assert splits(tmp_path / "both.parquet") == ["dev", "test"]
+    assert list_splits(tmp_path / "both.parquet") == ["dev", "test"]
     for split in ("dev", "test"):
-        found = Evaluator().per_query(tmp_path / "both.parquet", split, "R10@1", "")
-        assert found.equals(run.per_query(split, "R10@1"))
+        found = Evaluator().evaluate_queries(tmp_path / "both.parquet", split, "R10@1", "")
+        assert found.equals(run.evaluate_queries(split, "R10@1"))

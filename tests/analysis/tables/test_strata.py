@@ -10,32 +10,32 @@ from scipy import stats
 from analysis.data.results import per_query
 from analysis.figures import strata as strata_figure
 from analysis.readers.results import read_records
-from analysis.rendering.latex import latex
-from analysis.rendering.pages import markdown, page
+from analysis.rendering.latex import render_latex
+from analysis.rendering.pages import render_html, render_markdown
 from analysis.report import write_report
-from analysis.stats.paired_tests import targets
-from analysis.tables.main import Analysis, analyse
-from analysis.tables.strata import COLUMNS, interval
+from analysis.stats.paired_tests import run_tests
+from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.strata import COLUMNS, compute_interval
 from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
 from trainables.utils.errors import UserError
 
 QUERIES = queries_of()
 
 
-def _study(folder: Path, runs: list[Made], queries: pd.DataFrame | None = QUERIES, **changes: object) -> Analysis:
+def _study(folder: Path, runs: list[Made], queries: pd.DataFrame | None = QUERIES, **changes: object) -> ReportData:
     write_records(folder, plan_of(runs, **changes), runs, queries=queries)
-    return analyse(read_records(folder))
+    return build_report_data(read_records(folder))
 
 
 @pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return _study(tmp_path_factory.mktemp("strata"), study_runs())
 
 
-def test_every_number_by_a_plain_loop(analysis: Analysis) -> None:
+def test_every_number_by_a_plain_loop(analysis: ReportData) -> None:
     assert analysis.strata is not None
     values = per_query(analysis.results, "test", "R10@1")
-    table = analysis.strata.table()
+    table = analysis.strata.to_frame()
     assert list(table) == COLUMNS
     known = QUERIES[QUERIES["split"] == "test"].set_index("query_id")
     for row in table[table["attribute"] == "domain"].itertuples():
@@ -52,22 +52,22 @@ def test_every_number_by_a_plain_loop(analysis: Analysis) -> None:
         mean = sum(float(value) for value in cubes[row.system].ravel()) / cubes[row.system].size
         assert row.mean == pytest.approx(mean)
         if len(cubes[row.system]) > 1:
-            expected = targets(cubes[row.system])["both"]
+            expected = run_tests(cubes[row.system])["both"]
             assert expected is not None
             assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
         if row.system == "BERT":
             assert np.isnan([row.difference, row.difference_low, row.difference_high]).all()
         else:
-            gap = targets(cubes[row.system] - cubes["BERT"])["both"]
+            gap = run_tests(cubes[row.system] - cubes["BERT"])["both"]
             assert gap is not None
             found = row.difference, row.difference_low, row.difference_high
             assert found == pytest.approx(((cubes[row.system] - cubes["BERT"]).mean(), gap.low, gap.high))
 
 
-def test_strata_add_up_to_the_whole(analysis: Analysis) -> None:
+def test_strata_add_up_to_the_whole(analysis: ReportData) -> None:
     assert analysis.strata is not None
     whole = per_query(analysis.results, "test", "R10@1").groupby("system")["value"].mean()
-    table = analysis.strata.table()
+    table = analysis.strata.to_frame()
     assert set(table["system"]) == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"}
     for (_, system), own in table.groupby(["attribute", "system"]):
         assert own["queries"].sum() == 60
@@ -75,10 +75,10 @@ def test_strata_add_up_to_the_whole(analysis: Analysis) -> None:
     assert list(dict.fromkeys(table["attribute"])) == ["turns", "domain", "difficulty/turns", "difficulty/BERT_loss"]
 
 
-def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: Analysis) -> None:
+def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: ReportData) -> None:
     """Its scores of these queries are partly chance, which favours others among those that it found difficult."""
     assert analysis.strata is not None
-    table = analysis.strata.table()
+    table = analysis.strata.to_frame()
     table = table[table["system"] == "T-WSLS"]
     for name, own in table.groupby("attribute"):
         assert own["difference"].notna().all()
@@ -88,7 +88,7 @@ def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: 
             == own["difference_high"].isna().all()
             == (name == "difficulty/BERT_loss")
         )
-    assert "these differences have no interval" in markdown(analysis)
+    assert "these differences have no interval" in render_markdown(analysis)
 
 
 def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
@@ -96,17 +96,17 @@ def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
     assert found.strata is not None
     values = per_query(found.results, "test", "R10@1").set_index(["system", "query_id"])["value"]
     known = QUERIES[(QUERIES["split"] == "test") & (QUERIES["domain"] == "travel")]["query_id"].tolist()
-    (row,) = [row for row in found.strata.of("domain", "T-WSLS") if row.stratum == "travel"]
+    (row,) = [row for row in found.strata.select("domain", "T-WSLS") if row.stratum == "travel"]
     gap = values["T-WSLS"][known].to_numpy() - values["BERT"][known].to_numpy()
     oracle = stats.ttest_1samp(gap, 0).confidence_interval(0.95)
     assert row.difference is not None
     assert row.difference == pytest.approx((gap.mean(), oracle.low, oracle.high))
-    assert "for new queries (one seed)" in found.strata.legend(found.results.plan)
+    assert "for new queries (one seed)" in found.strata.format_legend(found.results.plan)
 
 
 def test_a_stratum_of_one_query_has_no_interval() -> None:
-    assert interval(np.array([[1.0], [0.0]])) == (0.5, None, None)
-    assert interval(np.array([[1.0]])).text("+") == "+1.0000"
+    assert compute_interval(np.array([[1.0], [0.0]])) == (0.5, None, None)
+    assert compute_interval(np.array([[1.0]])).to_text("+") == "+1.0000"
 
 
 def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
     found = _study(tmp_path, runs)
     assert found.strata is not None
     assert found.strata.shown == ("BERT", "LS")
-    header, rows = found.strata.cells(found.strata.attributes[0])
+    header, rows = found.strata.to_cells(found.strata.attributes[0])
     assert header == ["turns", "queries", "BERT", "LS", "difference"]
     assert all(row[-1].startswith("-") for row in rows)
 
@@ -131,11 +131,11 @@ def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> N
     assert found.strata is not None
     assert found.strata.phase == "search"
     values = per_query(found.results, "dev", "R10@1").groupby(["system", "configuration"])["value"].mean()
-    table = found.strata.table()
+    table = found.strata.to_frame()
     for system, own in table[table["attribute"] == "domain"].groupby("system"):
         assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
-    assert "by these very scores" in found.strata.legend(found.results.plan)
-    assert "By turns, on dev" in markdown(found)
+    assert "by these very scores" in found.strata.format_legend(found.results.plan)
+    assert "By turns, on dev" in render_markdown(found)
 
 
 def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
     runs = [run for run in runs if (run.variant, run.seed) != ("BERT", 2)]
     broken = _study(tmp_path / "broken", runs, seeds=[1, 2])
     assert broken.strata is None
-    assert strata_figure.strata(broken) is None
+    assert strata_figure.plot_strata(broken) is None
     report = write_report(read_records(tmp_path / "none"), tmp_path / "report")
     assert not [name for name in report.files if name.startswith("strata")]
     assert "exploratory. " not in (tmp_path / "report" / "report.html").read_text()
@@ -177,29 +177,29 @@ def test_queries_that_are_not_those_of_the_runs_are_refused(tmp_path: Path, chan
     assert "\n" not in str(error.value)
 
 
-def test_every_form_of_the_report_has_every_attribute(analysis: Analysis) -> None:
+def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> None:
     assert analysis.strata is not None
-    told, source, paper = markdown(analysis), page(analysis, {}), latex(analysis)
+    told, source, paper = render_markdown(analysis), render_html(analysis, {}), render_latex(analysis)
     for attribute in analysis.strata.attributes:
         assert f"## By {attribute.title}, on test" in told
         assert f"<h2>By {attribute.title}, on test</h2>" in source
         assert rf"\label{{tab:strata-{attribute.name.replace('/', '-').replace('_', '-')}}}" in paper
-        for row in analysis.strata.of(attribute.name, "T-WSLS"):
-            assert row.value.text() in told
+        for row in analysis.strata.select(attribute.name, "T-WSLS"):
+            assert row.value.to_text() in told
             assert row.difference is not None
-            assert row.difference.text("+") in source
+            assert row.difference.to_text("+") in source
     for text in (told, source):
         assert "Not declared, and not corrected for their number: exploratory. T-WSLS is the best" in text
 
 
-def test_the_figure_shows_both_systems_and_their_intervals(analysis: Analysis) -> None:
+def test_the_figure_shows_both_systems_and_their_intervals(analysis: ReportData) -> None:
     assert analysis.strata is not None
-    figure = strata_figure.strata(analysis)
+    figure = strata_figure.plot_strata(analysis)
     shown = [axis for axis in figure.axes if axis.get_visible()]
     for axis, attribute in zip(shown, analysis.strata.attributes, strict=True):
         assert [label.get_text() for label in axis.get_xticklabels()] == attribute.strata
         for container, system in zip(axis.containers, ("BERT", "T-WSLS"), strict=True):
-            rows = analysis.strata.of(attribute.name, system)
+            rows = analysis.strata.select(attribute.name, system)
             line, _, (bars,) = container.lines
             assert line.get_ydata().tolist() == [row.value.mean for row in rows]
             ends = [end for segment in bars.get_segments() for end in segment[:, 1]]

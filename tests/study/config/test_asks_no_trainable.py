@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.registry import KINDS, Kind, kind
+from search_spaces.registry import STUDY_TYPES, StudyType, get_study_type
 
 ROOT = Path(__file__).parents[3]
 MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")])
-MODULES.append(ROOT / "search_spaces" / "replicates.py")
-ALL = [kind(name) for name in KINDS]
-NAMES = {*KINDS, *(name for own in ALL for name in (*own.variants, *own.orders))}
-STRENGTHS = {name for own in ALL for name in own.untuned} - {
+MODULES.append(ROOT / "search_spaces" / "search.py")
+ALL = [get_study_type(name) for name in STUDY_TYPES]
+NAMES = {*STUDY_TYPES, *(name for own in ALL for name in (*own.variants, *own.reference_rankings))}
+STRENGTHS = {name for own in ALL for name in own.defaults} - {
     "weight",
     "multiple",
     "mean",
     "deviation",
 }  # words of English too
-UNITS = {own.unit for own in ALL} - {Kind.unit}
+UNITS = {own.unit for own in ALL} - {StudyType.unit}
 KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/latex.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
 
@@ -67,8 +67,8 @@ def test_nobody_names_what_a_metric_of_one_trainable_is_averaged_over() -> None:
 
 
 def test_nobody_imports_what_is_a_trainables_own() -> None:
-    assert not naming({*KINDS.values(), *(own.specification.__module__ for own in ALL)})
-    assert not naming({name for own in ALL for name in (own.trainable.runs_module, own.trainable.data_module)})
+    assert not naming({*STUDY_TYPES.values(), *(own.specification.__module__ for own in ALL)})
+    assert not naming({name for own in ALL for name in (own.trainable.training_module, own.trainable.data_module)})
 
 
 def test_the_strength_is_named_only_for_plans_that_do_not_name_it() -> None:
@@ -80,12 +80,12 @@ def test_the_strength_is_named_only_for_plans_that_do_not_name_it() -> None:
     [
         ('"""Of BERT."""\nif name == "BERT": pass', 2),
         ('f"{x} over SimCSE"', 1),
-        ("from trainables import ranking\nimport search_spaces.ranker", 2),
+        ("from trainables import rankers\nimport search_spaces.ranker", 2),
         ("# BERT\ndef f():\n    '''BERT.'''\nx = 1\n'''BERT.'''", None),
         ("first, sentence = 'BERTology', 'T-BERT'", None),
     ],
 )
 def test_a_name_is_found_where_it_is_one(tmp_path: Path, source: str, line: int | None) -> None:
-    words = re.compile(r"(?<![\w-])(BERT|SimCSE|search_spaces\.ranking)(?![\w-])")
+    words = re.compile(r"(?<![\w-])(BERT|SimCSE|search_spaces\.ranker)(?![\w-])")
     found = [number for number, text in said(source) if words.search(text)]
     assert found == ([] if line is None else [line])

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from search_spaces.space import points
+from search_spaces.space import enumerate_space
 from study.config import trial_params as hyperparameters
-from study.config.loader import load
-from study.config.spaces import family, searched
-from study.config.systems import systems
-from study.plan.analysis_plan import declared
-from study.plan.shared_training import shared, unshared
+from study.config.loader import load_study
+from study.config.spaces import count_proposals, make_system_space
+from study.config.systems import get_systems
+from study.plan.analysis_plan import build_plan
+from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.wandb_sweeps import export as sweep_files
 from tests.study.command import run
 from trainables.utils.errors import UserError
@@ -21,9 +21,9 @@ SHIPPED = ("curriculum-scoring", "curriculum-pacing")
 
 
 def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
-    made = load("curriculum-scoring", ["variants=[\"BERT\", \"T-WSLS\"]", "task.sampler.weak_label=bm25",
+    made = load_study("curriculum-scoring", ["variants=[\"BERT\", \"T-WSLS\"]", "task.sampler.weak_label=bm25",
                                        'curriculum.variants=["BERT", "T-WSLS"]'])  # fmt: skip
-    plan = declared(made, "sha256:0")
+    plan = build_plan(made, "sha256:0")
     pairs = plan["families"][0]["comparisons"]
     scores = ["random", "turns", "words_context", "words_responses", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss"]
     names = [f"CL-{score}" for score in scores]
@@ -33,16 +33,16 @@ def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
     assert [pair for pair in pairs if pair[1] == "T-WSLS-CL-random"] == paced
     assert [f"T-WSLS-{name}" for name in names] == [pair[0] for pair in pairs if pair[1] == "T-WSLS"]
     assert plan["scorer_seed"] == 0
-    assert "curriculum" not in declared(load("quick"), "sha256:0")["settings"]
+    assert "curriculum" not in build_plan(load_study("quick"), "sha256:0")["settings"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
-    made = load(name)
-    found = systems(made)
-    assert all(len(list(points(family(made, system)))) == 1 for system in found)
-    assert searched(made) == {system: 1 for system in found if system != "BERT"}
-    first = next(points(family(made, list(found)[1]))).values
+    made = load_study(name)
+    found = get_systems(made)
+    assert all(len(list(enumerate_space(make_system_space(made, system)))) == 1 for system in found)
+    assert count_proposals(made) == {system: 1 for system in found if system != "BERT"}
+    first = next(enumerate_space(make_system_space(made, list(found)[1]))).values
     assert (first["delta"] if first["pacing"] != "step" else 0.33, first["duration"]) == (0.33, 0.9)
     settings = made.training
     assert (settings.batch_size, settings.learning_rate, settings.decay, settings.epochs) == (32, 2e-5, "linear", 3)
@@ -50,10 +50,12 @@ def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
 
 
 def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> None:
-    made = load("curriculum-scoring", ["training.epochs=none", "training.instances=320"])
-    assert shared(made) == unshared(made) == ((9 * 5 + 1) * 320,) * 2
-    only = load("curriculum-scoring", ["training.epochs=none", "training.instances=320", 'curriculum.score=["turns"]'])
-    assert shared(only) == unshared(only) == (2 * 5 * 320,) * 2
+    made = load_study("curriculum-scoring", ["training.epochs=none", "training.instances=320"])
+    assert bound_instances_with_sharing(made) == bound_instances_without_sharing(made) == ((9 * 5 + 1) * 320,) * 2
+    only = load_study(
+        "curriculum-scoring", ["training.epochs=none", "training.instances=320", 'curriculum.score=["turns"]']
+    )
+    assert bound_instances_with_sharing(only) == bound_instances_without_sharing(only) == (2 * 5 * 320,) * 2
 
 
 @pytest.mark.parametrize(
@@ -75,14 +77,14 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> N
 )  # fmt: skip
 def test_a_mistake_is_told_in_a_line(overrides: list[str], line: str) -> None:
     with pytest.raises(UserError) as caught:
-        load("curriculum-scoring", overrides)
+        load_study("curriculum-scoring", overrides)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_seed_of_the_scorer_matters_only_where_there_is_one() -> None:
-    load("curriculum-scoring", ["curriculum.seed=3", 'curriculum.score=["random", "turns"]'])
-    load("quick", ["curriculum.seed=1"])
+    load_study("curriculum-scoring", ["curriculum.seed=3", 'curriculum.score=["random", "turns"]'])
+    load_study("quick", ["curriculum.seed=1"])
 
 
 def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
@@ -92,14 +94,16 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
         'curriculum.pacing=["linear", "step"]',
         "curriculum.delta=[0.2, 0.33]",
     ]
-    made = load("curriculum-scoring", changes)
+    made = load_study("curriculum-scoring", changes)
     given = {"variant": "CL", "pacing": "linear", "score": "turns", "delta": "0.2"}
-    named = hyperparameters.read(made, given)
-    assert named.point.values == {"pacing": "linear", "score": "turns", "delta": 0.2, "duration": 0.9}
-    stepped = hyperparameters.read(made, {"variant": "CL", "pacing": "step", "score": "turns", "delta": "0.2"})
-    assert (stepped.ignored, "delta" in stepped.point.values) == (("delta",), False)
-    beyond = hyperparameters.read(made, {**given, "pacing": "root_9", "delta": "0.4", "duration": "0.5"})
-    assert beyond.point.values == {"pacing": "root_9", "score": "turns", "delta": 0.4, "duration": 0.5}
+    named = hyperparameters.parse_trial_params(made, given)
+    assert named.params.values == {"pacing": "linear", "score": "turns", "delta": 0.2, "duration": 0.9}
+    stepped = hyperparameters.parse_trial_params(
+        made, {"variant": "CL", "pacing": "step", "score": "turns", "delta": "0.2"}
+    )
+    assert (stepped.ignored, "delta" in stepped.params.values) == (("delta",), False)
+    beyond = hyperparameters.parse_trial_params(made, {**given, "pacing": "root_9", "delta": "0.4", "duration": "0.5"})
+    assert beyond.params.values == {"pacing": "root_9", "score": "turns", "delta": 0.4, "duration": 0.5}
     for wrong, line in (
         ({**given, "pacing": "standard"}, "--sweep pacing"),
         ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected no pacing function 'bla'"),
@@ -109,16 +113,18 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
         ({**given, "variant": "CL-turns"}, "--sweep variant: CL-turns; expected one of the study's variants: BERT, CL"),
     ):
         with pytest.raises(UserError, match=re.escape(line)):
-            hyperparameters.read(made, wrong)
-    apart = load("curriculum-scoring")
+            hyperparameters.parse_trial_params(made, wrong)
+    apart = load_study("curriculum-scoring")
     with pytest.raises(UserError, match="--sweep score: turns; expected random, which is what CL-random has"):
-        hyperparameters.read(apart, {"variant": "CL-random", "score": "turns"})
-    written = sweep_files.export(made, sweep_files.Source("curriculum-scoring", changes), tmp_path)
+        hyperparameters.parse_trial_params(apart, {"variant": "CL-random", "score": "turns"})
+    written = sweep_files.export_sweeps(made, sweep_files.StudyReference("curriculum-scoring", changes), tmp_path)
     content = yaml.safe_load(written[0].read_text(encoding="utf-8"))
     assert content["parameters"]["pacing"] == {"values": ["linear", "step"]}
     assert "step takes no delta" in written[0].read_text(encoding="utf-8")
-    grid = load("curriculum-scoring", [*changes, "search.sampler=grid"])
-    files = sweep_files.export(grid, sweep_files.Source("curriculum-scoring", changes), tmp_path / "grid")
+    grid = load_study("curriculum-scoring", [*changes, "search.sampler=grid"])
+    files = sweep_files.export_sweeps(
+        grid, sweep_files.StudyReference("curriculum-scoring", changes), tmp_path / "grid"
+    )
     assert sorted(path.name for path in files) == ["cl-gradual.yaml", "cl-step.yaml"]
 
 

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 from wandb import Settings
 
-from study.config.loader import STUDIES, load, shipped
-from study.config.spaces import searched
+from study.config.loader import STUDIES_FOLDER, list_shipped_studies, load_study
+from study.config.spaces import count_proposals
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
 
@@ -27,36 +27,36 @@ def _no_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def message(path: str | None, *overrides: str) -> str:
     with pytest.raises(UserError) as caught:
-        load(path, overrides)
+        load_study(path, overrides)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+@pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
 def test_shipped_studies_load_by_name_and_as_a_file(name: str) -> None:
-    assert load(name) == load(str(STUDIES / f"{name}.toml"))
-    assert load(name).name == name
+    assert load_study(name) == load_study(str(STUDIES_FOLDER / f"{name}.toml"))
+    assert load_study(name).name == name
 
 
 def test_no_path_is_the_quick_study() -> None:
-    assert load(None) == load("quick")
+    assert load_study(None) == load_study("quick")
 
 
 def test_shipped_studies_say_what_they_are() -> None:
-    assert {"quick", "wsls-docstrings"} <= dict(shipped()).keys()
-    assert all(line and not line.startswith("#") for _, line in shipped())
+    assert {"quick", "wsls-docstrings"} <= dict(list_shipped_studies()).keys()
+    assert all(line and not line.startswith("#") for _, line in list_shipped_studies())
 
 
 def test_the_paper_study_covers_its_grid() -> None:
-    study = load("wsls-docstrings")
+    study = load_study("wsls-docstrings")
     assert study.search.sampler == "grid"
-    assert searched(study) == {"LS": 4, "T-LS": 4, "WSLS": 4, "T-WSLS": 4}
+    assert count_proposals(study) == {"LS": 4, "T-LS": 4, "WSLS": 4, "T-WSLS": 4}
 
 
 def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
-    study = load("small.toml")
+    study = load_study("small.toml")
     assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), tuple(VARIANTS))
     assert (study.folder, study.cache) == (tmp_path / "results/small", tmp_path / "results/.cache")
     assert study.project == "small"
@@ -79,7 +79,7 @@ def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_override_keeps_its_type(override: str, key: str, value: object) -> None:
-    found: object = load(None, [override])
+    found: object = load_study(None, [override])
     for name in key.split("."):
         found = getattr(found, name)
     assert (found, type(found)) == (value, type(value))
@@ -88,13 +88,13 @@ def test_override_keeps_its_type(override: str, key: str, value: object) -> None
 def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SMALL + "[search.trials]\nLS = 4\n")
-    assert searched(load(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
+    assert count_proposals(load_study(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 
 
 def test_an_override_changes_nothing_else() -> None:
-    study = load(None, ["search.trials.LS=3"])
-    assert study.search.trials == load().search.trials | {"LS": 3}
-    assert study.model_copy(update={"search": load().search}) == load()
+    study = load_study(None, ["search.trials.LS=3"])
+    assert study.search.trials == load_study().search.trials | {"LS": 3}
+    assert study.model_copy(update={"search": load_study().search}) == load_study()
 
 
 MISTAKES = [
@@ -267,14 +267,14 @@ def test_unreadable_files(tmp_path: Path) -> None:
     [("20GB", 20 * 10**9), ("500 MB", 500 * 10**6), ("1.5 GiB", 3 * 2**29), ("7b", 7), ("0B", 0), ("none", None)],
 )
 def test_a_budget_is_a_size(text: str, expected: int | None) -> None:
-    assert load(None, [f"cache.budget={text}"]).caching.bytes == expected
+    assert load_study(None, [f"cache.budget={text}"]).caching.budget_bytes == expected
 
 
 def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert load(None, ["cache.folder=shared"]).stages == str(tmp_path / "shared" / "stages")
-    assert load(None, ["cache.stages=states"]).stages == str(tmp_path / "states")
-    assert load(None, ["cache.stages=memory://bucket/stages"]).stages == "memory://bucket/stages"
+    assert load_study(None, ["cache.folder=shared"]).checkpoints_url == str(tmp_path / "shared" / "stages")
+    assert load_study(None, ["cache.stages=states"]).checkpoints_url == str(tmp_path / "states")
+    assert load_study(None, ["cache.stages=memory://bucket/stages"]).checkpoints_url == "memory://bucket/stages"
 
 
 def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_as_many_negatives_as_candidates_are_too_many() -> None:
 def mistakes(path: str | None, *overrides: str) -> list[str]:
     """The start of each line, up to what was expected."""
     with pytest.raises(UserError) as caught:
-        load(path, overrides)
+        load_study(path, overrides)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
 
@@ -349,7 +349,7 @@ def test_mistakes_together_are_told_as_they_are_alone() -> None:
 )
 def test_one_key_with_two_values_is_refused(overrides: tuple[str, str], told: str) -> None:
     assert mistakes(None, *overrides) == [f"command line: {told}"]
-    assert load(None, [overrides[0], overrides[0]]) == load(None, [overrides[0]])
+    assert load_study(None, [overrides[0], overrides[0]]) == load_study(None, [overrides[0]])
 
 
 def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,12 +358,12 @@ def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "weights/bert has no config.json" in message(None, "model.name=weights/bert")
     Path("weights/bert/config.json").write_text("{}")
     for name in ("weights/bert", "./weights/bert", str(tmp_path / "weights/bert")):
-        assert load(None, [f"model.name={name}"]).model.name == name
+        assert load_study(None, [f"model.name={name}"]).model.name == name
 
 
 def test_environment_overrides_the_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert load(None, ["tracking.mode=online"]).tracking.mode == "disabled"
+    assert load_study(None, ["tracking.mode=online"]).tracking.mode == "disabled"
     monkeypatch.setenv("WANDB_MODE", "on")
     expected = "expected one of offline, online, disabled, dryrun, run, shared"
     assert message(None) == f"environment variable WANDB_MODE: 'on'; {expected}"
@@ -375,13 +375,13 @@ def test_every_mode_of_the_wandb_client_is_known(monkeypatch: pytest.MonkeyPatch
     found = {}
     for mode in named:
         monkeypatch.setenv("WANDB_MODE", mode)
-        found[mode] = load(None).tracking.mode
+        found[mode] = load_study(None).tracking.mode
     same = {"online": "online", "offline": "offline", "disabled": "disabled"}
     assert found == {**same, "dryrun": "offline", "run": "online", "shared": "online"}
 
 
 def test_a_study_is_frozen_and_checks_itself() -> None:
-    study = load()
+    study = load_study()
     with pytest.raises(ValidationError, match="frozen"):
         study.name = "other"
     with pytest.raises(ValidationError, match="distinct configurations"):

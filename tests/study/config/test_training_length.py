@@ -8,31 +8,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.space import Point
+from search_spaces.space import Params
 from study.config import trial_params as hyperparameters
-from study.config.loader import load
+from study.config.loader import load_study
 from study.config.schema import Study
-from study.config.training_length import in_instances
-from study.execution.resolve import resolve
+from study.config.training_length import convert_to_instances
+from study.execution.resolve import resolve_study
 from study.plan import analysis_plan as plan
-from study.scheduling.trials import Maker
-from study.workflows.dry_run import preview, show
-from study.workflows.prepare_data import summarise
-from study.workflows.throughput import calibrate
+from study.scheduling.trials import ConfigurationFactory
+from study.workflows.dry_run import build_preview, print_preview
+from study.workflows.prepare_data import prepare_data
+from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light
 from tests.study.driving import RESOLVED, STUDY
 from tests.study.small import SETTINGS
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
-from trainables.data.ranking_dataset import Prepared
-from trainables.specs.ranker import TrainingSettings
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.errors import UserError
 
 TRAINING = {name: value for name, value in SETTINGS["training"].items() if name != "instances"}
 
 
-def training(**settings: Any) -> TrainingSettings:
-    return TrainingSettings.model_validate(settings)
+def training(**settings: Any) -> RankerTrainingSettings:
+    return RankerTrainingSettings.model_validate(settings)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def training(**settings: Any) -> TrainingSettings:
 def test_an_epoch_is_every_query_with_its_negatives(
     epochs: float, queries: int, negatives: int, batch_size: int, instances: int
 ) -> None:
-    found = in_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries)
+    found = convert_to_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries)
     assert found == training(instances=instances, negatives=negatives, batch_size=batch_size)
 
 
 @given(st.floats(0.01, 50), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 8))
 def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: int, groups: int) -> None:
     batch_size = groups * (1 + negatives)
-    found = in_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries).instances
+    found = convert_to_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries).instances
     assert found >= batch_size
     assert found % batch_size == 0
     exact = Fraction(epochs) * queries * (1 + negatives)
@@ -64,33 +64,38 @@ def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: i
 
 
 def test_settings_in_instances_stay_as_they_are() -> None:
-    assert in_instances(STUDY.training, 100) is STUDY.training
+    assert convert_to_instances(STUDY.training, 100) is STUDY.training
 
 
 @pytest.fixture
-def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> RankingDataset:
     """What the tiny task's data is, wherever a study looks for it."""
-    monkeypatch.setattr("trainables.rankers.data.prepare", lambda *_: world.prepared)
-    monkeypatch.setattr("trainables.rankers.data.find", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.find_prepared_data", lambda *_: world.prepared)
     return world.prepared
 
 
-def named(world: World, prepared: Prepared, place: Path, epochs: float) -> tuple[Study, Study]:
+def named(world: World, prepared: RankingDataset, place: Path, epochs: float) -> tuple[Study, Study]:
     """A study that says epochs, and the one that says as many instances."""
     made = tiny_study(world, place, place / "cache", training={**TRAINING, "epochs": epochs})
-    queries = prepared.meta()["splits"]["train"]["queries"]
-    instances = in_instances(made.training, queries).instances
+    queries = prepared.read_metadata()["splits"]["train"]["queries"]
+    instances = convert_to_instances(made.training, queries).instances
     return made, tiny_study(world, place, place / "cache", training={**TRAINING, "instances": instances})
 
 
-def test_its_runs_and_its_plan_are_those_of_as_many_instances(world: World, prepared: Prepared, tmp_path: Path) -> None:
+def test_its_runs_and_its_plan_are_those_of_as_many_instances(
+    world: World, prepared: RankingDataset, tmp_path: Path
+) -> None:
     said: list[str] = []
-    one, other = (resolve(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
-    queries, instances = prepared.meta()["splits"]["train"]["queries"], other[0].training.instances
+    one, other = (resolve_study(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
+    queries, instances = prepared.read_metadata()["splits"]["train"]["queries"], other[0].training.instances
     assert said == [f"training.epochs = 2 of {queries} in the training split: {instances} instances a run"]
     assert one[0] == other[0]
-    assert plan.declared(one[0], "sha256:0") == plan.declared(other[0], "sha256:0")
-    made = [Maker(*resolved, "").system("LS", Point(), (1,), "search") for resolved in (one, other)]
+    assert plan.build_plan(one[0], "sha256:0") == plan.build_plan(other[0], "sha256:0")
+    made = [
+        ConfigurationFactory(*resolved, "").make_configuration("LS", Params(), (1,), "search")
+        for resolved in (one, other)
+    ]
     assert made[0].runs == made[1].runs
     assert "epochs" not in made[0].runs[0].model_dump(mode="json")["training"]
 
@@ -98,36 +103,36 @@ def test_its_runs_and_its_plan_are_those_of_as_many_instances(world: World, prep
 def test_a_run_is_never_named_by_epochs() -> None:
     unsettled = STUDY.model_copy(update={"training": STUDY.training.model_copy(update={"epochs": 2.0})})
     with pytest.raises(AssertionError):
-        Maker(unsettled, RESOLVED, "").system("BERT", Point(), (1,), "baseline")
+        ConfigurationFactory(unsettled, RESOLVED, "").make_configuration("BERT", Params(), (1,), "baseline")
 
 
 def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_for(
-    world: World, prepared: Prepared, tmp_path: Path
+    world: World, prepared: RankingDataset, tmp_path: Path
 ) -> None:
     settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
     made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
     expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
-    for ask in (preview, summarise, lambda study: resolve(study, lambda line: None)):
+    for ask in (build_preview, prepare_data, lambda study: resolve_study(study, lambda line: None)):
         with pytest.raises(UserError, match=expected):
             ask(made)
 
 
 def test_the_plan_knows_it_once_the_data_is_prepared(
-    world: World, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: World, prepared: RankingDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = named(world, prepared, tmp_path, 3)
-    found, expected = preview(one), preview(other)
+    found, expected = build_preview(one), build_preview(other)
     instances = other.training.instances
     assert found == expected | {"training": {"epochs": 3.0, "instances": instances}}
     assert expected["training"] == {"epochs": None, "instances": instances}
-    show(one, calibrate=False, as_json=False)
+    print_preview(one, calibrate=False, as_json=False)
     assert f"training: 3 epochs; instances a run: {instances}\n" in capsys.readouterr().out
 
 
 def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
     places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
     settings = [*(setting for setting in SMALL if "instances" not in setting), "training.epochs=2.5", *places]
-    found = preview(load("quick", settings))
+    found = build_preview(load_study("quick", settings))
     assert found["training"] == {"epochs": 2.5, "instances": None}
     assert (found["instances"], found["cost"]) == (None, None)
     trained = {row["system"]: row["instances"] for row in found["systems"]}
@@ -144,17 +149,17 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_the_data_says_it(
-    world: World, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: World, prepared: RankingDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = named(world, prepared, tmp_path, 3)
-    summarise(one)
+    prepare_data(one)
     assert f"split: {other.training.instances} instances a run\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_it_can_be_calibrated(world: World, prepared: Prepared, tmp_path: Path, fresh: Fresh) -> None:
+def test_it_can_be_calibrated(world: World, prepared: RankingDataset, tmp_path: Path, fresh: Fresh) -> None:
     made = tiny_study(world, tmp_path, fresh(), training={**TRAINING, "epochs": 2})
-    assert calibrate(made, lambda line: None, seconds=0.1).training > 0
+    assert measure_study_throughput(made, lambda line: None, seconds=0.1).training > 0
 
 
 FILE = 'name = "small"\n[training]\nbatch_size = 32\nnegatives = 1\n'
@@ -177,7 +182,7 @@ def test_the_command_line_says_it_instead_of_the_file(
 ) -> None:
     file = tmp_path / "study.toml"
     file.write_text(f"{FILE}{own}\n")
-    found = load(str(file), overrides).training
+    found = load_study(str(file), overrides).training
     assert (found.epochs, found.instances) == (epochs, instances)
 
 
@@ -188,7 +193,7 @@ def test_both_in_one_place_are_refused(tmp_path: Path, override: list[str]) -> N
     file = tmp_path / "study.toml"
     file.write_text(f"{FILE}instances = 64\nepochs = 2\n")
     with pytest.raises(UserError) as caught:
-        load(str(file), override)
+        load_study(str(file), override)
     where = "command line" if len(override) == 2 else str(file)
     expected = "none beside training.instances = 64: one of them says how long training is"
     assert str(caught.value) == f"{where}: training.epochs: 2.0; expected {expected}"
@@ -201,14 +206,17 @@ def test_a_swept_configuration_of_another_length_is_refused(
     made = tiny_study(world, tmp_path, tmp_path / "cache", training={**TRAINING, "epochs": 2})
     given = {"variant": "LS", "epsilon": "0.2"}
     with pytest.raises(UserError, match=rf"--sweep {name}: {value}; expected the study's {own}, as its length is"):
-        hyperparameters.read(made, {**given, name: value})
-    assert hyperparameters.read(made, {**given, name: str(own)}).point.values == {"epsilon": 0.2, name: own}
+        hyperparameters.parse_trial_params(made, {**given, name: value})
+    assert hyperparameters.parse_trial_params(made, {**given, name: str(own)}).params.values == {
+        "epsilon": 0.2,
+        name: own,
+    }
 
 
 @pytest.mark.parametrize("searched", ["batch_size=[16, 32]", "negatives=[1, 3]"])
 def test_what_an_epoch_depends_on_is_not_searched_beside_it(searched: str) -> None:
     name, _, value = searched.partition("=")
     with pytest.raises(UserError) as caught:
-        load(None, ["training.epochs=2", f"search.{searched}"])
+        load_study(None, ["training.epochs=2", f"search.{searched}"])
     expected = f"command line: search.{name}: {value}; expected none beside training.epochs: "
     assert str(caught.value).startswith(expected)

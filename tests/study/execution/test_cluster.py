@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.config.loader import load
+from study.config.loader import load_study
 from study.execution import connect as joining
 from study.execution import nodes
-from study.execution.node_monitor import Watch
-from study.records.run_name import run_name
+from study.execution.node_monitor import NodeMonitor
+from study.records.run_name import format_run_name
 from tests.study.command import called
 from trainables.specs.base import Environment
 from trainables.utils.errors import UserError
@@ -45,22 +45,22 @@ def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: li
         while all(have >= round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)):
             left = [have - round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)]
             total += 1
-    assert nodes.room(wanted, cluster) == max(1, total)
+    assert nodes.compute_capacity(wanted, cluster) == max(1, total)
 
 
 def test_a_custom_resource_keeps_trials_on_its_nodes() -> None:
-    wanted = nodes.need(load("quick", ["resources.custom={amx = 0.01}"]))
-    assert nodes.held(node(CPU=4.0), wanted) == 0
-    assert nodes.held(node(CPU=4.0, amx=1.0), wanted) == 4
-    assert nodes.held(node(a=0.3), {"a": 0.1}) == 3  # which 0.3 / 0.1 is not
-    assert nodes.options(load("quick", ["resources.custom={amx = 0.01}"]))["resources"] == {"amx": 0.01}
+    wanted = nodes.get_trial_resources(load_study("quick", ["resources.custom={amx = 0.01}"]))
+    assert nodes.count_trials_per_node(node(CPU=4.0), wanted) == 0
+    assert nodes.count_trials_per_node(node(CPU=4.0, amx=1.0), wanted) == 4
+    assert nodes.count_trials_per_node(node(a=0.3), {"a": 0.1}) == 3  # which 0.3 / 0.1 is not
+    assert nodes.get_task_options(load_study("quick", ["resources.custom={amx = 0.01}"]))["resources"] == {"amx": 0.01}
 
 
 def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> None:
     other = ENVIRONMENT.model_copy(update={"instruction_set": "x86_64-amx"})
-    nodes._refuse_mixed([ENVIRONMENT, ENVIRONMENT])
+    nodes._reject_heterogeneous([ENVIRONMENT, ENVIRONMENT])
     with pytest.raises(UserError) as caught:
-        nodes._refuse_mixed([ENVIRONMENT, other, other])
+        nodes._reject_heterogeneous([ENVIRONMENT, other, other])
     text = str(caught.value)
     assert text.startswith("resources.custom: ")
     assert "2 with instruction_set x86_64-amx; 1 with instruction_set x86_64-any; expected" in text
@@ -68,10 +68,10 @@ def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> Non
 
 
 def test_a_folder_that_a_node_does_not_see_is_refused() -> None:
-    seen = nodes.Kind(ENVIRONMENT, load("quick").training, [])
-    nodes._refuse_unseen([seen, seen])
+    seen = nodes.NodeInfo(ENVIRONMENT, load_study("quick").training, [])
+    nodes._reject_unshared_folders([seen, seen])
     with pytest.raises(UserError, match=r"cache\.folder: 1 of the 2 nodes .* do not see it; expected .* share"):
-        nodes._refuse_unseen([seen, seen._replace(unseen=["cache.folder"])])
+        nodes._reject_unshared_folders([seen, seen._replace(unseen_folders=["cache.folder"])])
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_the_address_is_the_studys_and_else_the_environments(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if variable is not None:
         monkeypatch.setenv("RAY_ADDRESS", variable)
-    assert joining.address(load("quick", [f"resources.address={given or 'none'}"])) == expected
+    assert joining.get_cluster_address(load_study("quick", [f"resources.address={given or 'none'}"])) == expected
 
 
 def test_an_address_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:8265")
     with pytest.raises(UserError, match=r"^environment variable RAY_ADDRESS: 'http://.*; expected auto"):
-        joining.address(load("quick"))
+        joining.get_cluster_address(load_study("quick"))
     with pytest.raises(UserError, match=r"^resources\.address: 'ray://head:10001'; expected auto"):
-        joining.address(load("quick", ["resources.address=ray://head:10001"]))
+        joining.get_cluster_address(load_study("quick", ["resources.address=ray://head:10001"]))
 
 
 def test_a_closed_port_is_known_at_once() -> None:
@@ -109,19 +109,19 @@ def test_a_closed_port_is_known_at_once() -> None:
         closed.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(UserError, match=rf"^cluster {place}: does not answer \(.*\); expected HOST:PORT"):
-            joining.join(load("quick"), place)
+            joining.connect_to_cluster(load_study("quick"), place)
 
 
 def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not one that misses a knock; with real Ray: tests/faults/test_cluster.py."""
     said: list[str] = []
-    monkeypatch.setattr(joining, "_BEAT", 0.05)
-    monkeypatch.setattr(joining, "_SILENCE", 0.5)
-    monkeypatch.setattr("trainables.utils.interruption.end", said.append)
+    monkeypatch.setattr(joining, "_POLL_INTERVAL_S", 0.05)
+    monkeypatch.setattr(joining, "_HEAD_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("trainables.utils.interruption.abort_command", said.append)
     head = socket.create_server(("127.0.0.1", 0))
     port = head.getsockname()[1]
     asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path)
-    guard = threading.Thread(target=joining._guard, args=asked, daemon=True)
+    guard = threading.Thread(target=joining._exit_on_lost_head, args=asked, daemon=True)
     guard.start()
     time.sleep(0.8)
     head.close()
@@ -150,10 +150,10 @@ def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path / "job")
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps({"runtime_env": {"working_dir": "gcs://a.zip"}}))
     good = {name: tmp_path / "disk" / name for name in ("output.folder", "cache.folder", "cache.stages")}
-    joining._refuse_temporary(load("quick", [f"{name}={place}" for name, place in good.items()]))
+    joining._reject_job_relative_paths(load_study("quick", [f"{name}={place}" for name, place in good.items()]))
     settings = [f"{name}={'here' if name == key else place}" for name, place in good.items()]
     with pytest.raises(UserError, match=rf"{key}: here in the job's temporary folder; expected an absolute path"):
-        joining.join(load("quick", settings), "auto")
+        joining.connect_to_cluster(load_study("quick", settings), "auto")
 
 
 class FakeTrial:
@@ -170,15 +170,15 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
     rooms: list[int] = []
-    monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
-    monkeypatch.setattr("study.execution.node_monitor._answers", lambda found, times: found["NodeID"] == "a")
-    monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
-    watch = Watch({"CPU": 1.0}, said.append, rooms.append)
+    monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: list(cluster.values()))
+    monkeypatch.setattr("study.execution.node_monitor._is_reachable", lambda found, times: found["NodeID"] == "a")
+    monkeypatch.setattr("study.execution.node_monitor._POLL_INTERVAL_S", 0.0)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, rooms.append)
     lost, own = FakeTrial("t1", 1), FakeTrial("t2", 2)
     places = {"t1": "b", "t2": "a"}
-    monkeypatch.setattr(watch, "_node_of", lambda trial: places[trial.trial_id])
-    assert watch.lost(lost)
-    assert not watch.lost(own)
+    monkeypatch.setattr(watch, "_find_node", lambda trial: places[trial.trial_id])
+    assert watch.is_node_lost(lost)
+    assert not watch.is_node_lost(own)
     watch.on_step_begin(0, [])  # the cluster has not missed it yet
     assert said == ["1 node lost, 1 left; on it: LS epsilon 0.2 seed 1; to go on elsewhere from the last state"]
     assert rooms == [2]
@@ -198,18 +198,18 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     """However soon it starts again: what else was on the node is waited for."""
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
-    monkeypatch.setattr(nodes, "fitting", lambda wanted: list(cluster.values()))
+    monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: list(cluster.values()))
     monkeypatch.setattr(
-        "study.execution.node_monitor._answers", lambda found, times: found is not None and found["NodeID"] == "a"
+        "study.execution.node_monitor._is_reachable", lambda found, times: found is not None and found["NodeID"] == "a"
     )
-    watch = Watch({"CPU": 1.0}, said.append, lambda room: None)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, lambda room: None)
     trials = [FakeTrial("t1", 1), FakeTrial("t2", 2)]
-    monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
-    assert watch.lost(trials[0])
+    monkeypatch.setattr(watch, "_find_node", lambda trial: "b")
+    assert watch.is_node_lost(trials[0])
     watch.on_trial_start(0, [], trials[0])
-    assert watch.lost(trials[1])
+    assert watch.is_node_lost(trials[1])
     assert said == []
-    monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
+    monkeypatch.setattr("study.execution.node_monitor._POLL_INTERVAL_S", 0.0)
     watch.on_step_begin(0, [])
     both = "LS epsilon 0.2 seed 1; LS epsilon 0.2 seed 2"
     assert said == [
@@ -218,7 +218,7 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     ]
     watch.on_trial_start(0, [], trials[1])
     assert said[2:] == ["LS epsilon 0.2 seed 2 goes on, on another node"]
-    assert watch.lost(trials[0])
+    assert watch.is_node_lost(trials[0])
     watch.on_trial_start(0, [], trials[0])
     watch.on_trial_complete(0, [], trials[0])
     assert [line.split("seed 1 ")[1].split(" ")[0] for line in said[3:]] == ["goes", "recovered:"]
@@ -229,9 +229,9 @@ class Port:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.misses, self.knocks = 0, 0
-        monkeypatch.setattr("study.execution.node_monitor._PAUSE", 0.0)
-        monkeypatch.setattr("study.execution.node_monitor._BEAT", 0.0)
-        monkeypatch.setattr("study.execution.node_monitor._RETURN", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor._RETRY_INTERVAL_S", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor._POLL_INTERVAL_S", 0.0)
+        monkeypatch.setattr("study.execution.node_monitor._RECHECK_INTERVAL_S", 0.0)
         monkeypatch.setattr("study.execution.node_monitor.socket.create_connection", self._connect)
 
     def _connect(self, place: tuple[str, int], timeout: float) -> SimpleNamespace:
@@ -242,13 +242,13 @@ class Port:
         return SimpleNamespace(close=lambda: None)
 
 
-def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Watch, FakeTrial, list[str], list[int]]:
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeMonitor, FakeTrial, list[str], list[int]]:
     """The watch of two nodes, a trial on node b, what is said and what room there is."""
     cluster = [node(n, CPU=2.0) | {"NodeManagerAddress": n, "NodeManagerPort": 1} for n in "ab"]
     said, rooms = list[str](), list[int]()
-    monkeypatch.setattr(nodes, "fitting", lambda wanted: cluster)
-    watch = Watch({"CPU": 1.0}, said.append, rooms.append)
-    monkeypatch.setattr(watch, "_node_of", lambda trial: "b")
+    monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: cluster)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, rooms.append)
+    monkeypatch.setattr(watch, "_find_node", lambda trial: "b")
     return watch, FakeTrial("t1", 1), said, rooms
 
 
@@ -256,7 +256,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Watch, FakeTrial, list[str
 def test_a_node_that_misses_a_knock_or_two_is_not_lost(misses: int, monkeypatch: pytest.MonkeyPatch) -> None:
     port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
     port.misses = misses
-    assert not watch.lost(trial)  # type: ignore[arg-type]
+    assert not watch.is_node_lost(trial)  # type: ignore[arg-type]
     watch.on_step_begin(0, [])
     assert (port.knocks, said, rooms) == (misses + 1, [], [])
 
@@ -264,7 +264,7 @@ def test_a_node_that_misses_a_knock_or_two_is_not_lost(misses: int, monkeypatch:
 def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
     port.misses = 3
-    assert watch.lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
     port.misses = 1
     watch.on_step_begin(0, [])
     assert rooms == [2]
@@ -272,17 +272,17 @@ def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyP
     assert rooms == [2, 4]
     assert said[1:] == ["1 node joined, 2 in all"]
     port.misses = 1
-    assert not watch.lost(trial)  # type: ignore[arg-type]
+    assert not watch.is_node_lost(trial)  # type: ignore[arg-type]
     port.misses = 3
-    assert watch.lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
     knocks, port.misses = port.knocks, 9
-    assert watch.lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
     assert port.knocks == knocks + 1  # what is known to be lost is not waited for
 
 
 def test_a_run_is_named_by_what_it_has() -> None:
     labels = {"variant": "T-LS", "epsilon": 0.2, "switch": 0.5, "rate": None, "seed": 0}
-    assert run_name(labels) == "T-LS epsilon 0.2 switch 0.5 seed 0"
-    assert run_name({"variant": "BM25", "epsilon": 0.0, "switch": None, "seed": None}) == "BM25"
+    assert format_run_name(labels) == "T-LS epsilon 0.2 switch 0.5 seed 0"
+    assert format_run_name({"variant": "BM25", "epsilon": 0.0, "switch": None, "seed": None}) == "BM25"
     linear = {"variant": "T-LS", "schedule": "linear", "epsilon": 0.2, "end": 0.8, "seed": 1}
-    assert run_name(linear) == "T-LS linear epsilon 0.2 end 0.8 seed 1"
+    assert format_run_name(linear) == "T-LS linear epsilon 0.2 end 0.8 seed 1"

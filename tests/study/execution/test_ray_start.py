@@ -16,22 +16,22 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 CODE = """
 import time
-from trainables import interruption
+from trainables.utils import interruption
 
-interruption.catch("a.command")
+interruption.handle_signals("a.command")
 
 def main():
-    from study import execute
-    from study.config.loader import load
+    from study.execution import tuner
+    from study.config.loader import load_study
 
-    execute.start(load("quick", ["resources.concurrent=1"]))
-    from study import nodes, watch
+    tuner.start_ray(load_study("quick", ["resources.concurrent=1"]))
+    from study.execution import node_monitor, nodes
 
-    (node,) = nodes.fitting({"CPU": 1.0})
-    print("answers" if watch._answers(node, 1) else "does not answer", flush=True)
+    (node,) = nodes.find_eligible_nodes({"CPU": 1.0})
+    print("answers" if node_monitor._is_reachable(node, 1) else "does not answer", flush=True)
     time.sleep(100)
 
-interruption.run(main)
+interruption.run_command(main)
 """
 
 Start = Callable[[Path], "subprocess.Popen[str]"]

@@ -11,20 +11,21 @@ from ray import cloudpickle
 from ray.exceptions import RayTaskError
 
 from study.config.schema import Study
-from study.execution.searcher import TRIES, CampaignSearcher, Failures
+from study.execution.searcher import MAX_ATTEMPTS, FailureCallback, StudySearcher
 from study.records import run_record as record
-from study.scheduling.trials import Errand
-from study.tracking import Scribe, Tracking
+from study.scheduling.trials import TrialRequest
+from study.tracking import Tracking, WandbLogger
 from tests.study.driving import STUDY, campaign, decisions, drive, quality, record_end
-from trainables.specs.job import Job
+from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
-from trainables.utils.errors import MachineError, NoDifficultiesError
-from trainables.worker.crash_report import heading
-from trainables.worker.limits import Limits
+from trainables.utils.errors import MachineError, MissingDifficultyScoresError
+from trainables.worker.crash_report import format_header
+from trainables.worker.limits import StepLimits
 
 LIMITED = STUDY.model_copy(update={"trial": STUDY.trial.model_copy(update={"minutes": 1.0, "memory": "4GB"})})
 TIMEOUT = (
-    heading(1) + 'Timeout (0:01:00)!\nThread 0x0000000000000001 (most recent call first):\n  File "x.py", line 3 in f\n'
+    format_header(1)
+    + 'Timeout (0:01:00)!\nThread 0x0000000000000001 (most recent call first):\n  File "x.py", line 3 in f\n'
 )
 
 
@@ -36,35 +37,39 @@ class Tune:
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.campaign = campaign(folder, study)
         tracking = Tracking(mode="disabled", project="small", folder=folder)
-        self.searcher = CampaignSearcher(self.campaign, Scribe(tracking, print), self._report, self._parts)
-        self.failures, self.count, self.now = Failures(self.searcher), 0, 0.0
+        self.searcher = StudySearcher(self.campaign, WandbLogger(tracking, print), self._report, self._parts)
+        self.failures, self.count, self.now = FailureCallback(self.searcher), 0, 0.0
         monkeypatch.setattr("study.execution.searcher.time.monotonic", lambda: self.now)
 
-    def _report(self, errand: Errand, entry: dict[str, Any] | None) -> None:
+    def _report(self, errand: TrialRequest, entry: dict[str, Any] | None) -> None:
         assert entry is not None
-        self.told.append((errand.job.specification.id, entry))
+        self.told.append((errand.trial.specification.id, entry))
 
     def _parts(self, done: int, total: int) -> None:
         self.parts.append((done, total))
 
-    def begin(self) -> tuple[str, Job, Limits]:
+    def begin(self) -> tuple[str, TrialSpec, StepLimits]:
         """The next trial: its name, its job and its limits."""
         self.count += 1
         found = self.searcher.suggest(str(self.count))
         assert isinstance(found, dict)
         assert set(found) == {"job", "limits", "labels", "tracking", "commit", "shown"}
-        return str(self.count), Job.model_validate_json(found["job"]), Limits.model_validate_json(found["limits"])
+        return (
+            str(self.count),
+            TrialSpec.model_validate_json(found["job"]),
+            StepLimits.model_validate_json(found["limits"]),
+        )
 
-    def start(self) -> tuple[str, Errand]:
+    def start(self) -> tuple[str, TrialRequest]:
         """The same as the name and the errand."""
         self.count += 1
         found = self.searcher.suggest(str(self.count))
         assert isinstance(found, dict)
-        return str(self.count), Errand(Job.model_validate_json(found["job"]), json.loads(found["labels"]))
+        return str(self.count), TrialRequest(TrialSpec.model_validate_json(found["job"]), json.loads(found["labels"]))
 
-    def finish(self, name: str, job: Job) -> None:
+    def finish(self, name: str, job: TrialSpec) -> None:
         """The trial ends well."""
-        record_end(self.folder, Errand(job, {"variant": "", "epsilon": 0, "switch": 0, "seed": 0}), quality)
+        record_end(self.folder, TrialRequest(job, {"variant": "", "epsilon": 0, "switch": 0, "seed": 0}), quality)
         self.searcher.on_trial_complete(name)
 
     def fail(self, name: str, error: Exception | str) -> None:
@@ -84,8 +89,8 @@ def tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
     return Tune(tmp_path, monkeypatch)
 
 
-def error_of(tune: Tune, job: Job) -> str:
-    entry = record.read(tune.folder, job.specification.id)
+def error_of(tune: Tune, job: TrialSpec) -> str:
+    entry = record.read_run_record(tune.folder, job.specification.id)
     assert entry is not None
     return str(entry["summary"]["error"])
 
@@ -93,7 +98,7 @@ def error_of(tune: Tune, job: Job) -> str:
 def test_limits_of_the_study_are_the_trials(tune: Tune) -> None:
     _, job, limits = tune.begin()
     assert (limits.minutes, limits.memory) == (1.0, 4 * 10**9)
-    assert limits.last_words == record.folder(tune.folder, job.specification.id) / "last-words.txt"
+    assert limits.crash_report == record.get_run_folder(tune.folder, job.specification.id) / "last-words.txt"
 
 
 MACHINE = (
@@ -104,7 +109,7 @@ MACHINE = (
     MemoryError("of the machine, where the study sets no limit"),
     MachineError("another processor"),
     DamagedError(Path("/cache/prepared/key/candidates.parquet"), "does not have its checksum"),
-    NoDifficultiesError("no difficulties by BERT_loss"),
+    MissingDifficultyScoresError("no difficulties by BERT_loss"),
     "its worker process has died",
     "the actor died because its node has died",
 )
@@ -117,7 +122,7 @@ def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_
     unlimited = LIMITED.model_copy(update={"trial": LIMITED.trial.model_copy(update={"memory": None})})
     tune = Tune(tmp_path, monkeypatch, unlimited)
     name, job, _ = tune.begin()
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         tune.fail(name, error)
         name, same, _ = tune.begin()
         assert same == job
@@ -126,7 +131,7 @@ def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_
         tune.begin()
     assert tune.told == []
     assert not list(tmp_path.glob("runs/*/*.json"))
-    assert tune.campaign.ledger.state(job.specification.id) is None
+    assert tune.campaign.store.get_state(job.specification.id) is None
 
 
 def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -> None:
@@ -148,13 +153,13 @@ def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -
 def test_a_run_without_difficulties_has_failed_only_where_the_run_that_makes_them_has(tune: Tune, own: bool) -> None:
     if own:
         scorer, summary = tune.campaign.scorer.runs[0].id, {"error": "FloatingPointError: not finite"}
-        record.write(tune.folder, "dev", {"id": scorer, "state": "failed", "summary": summary}, None)
-        tune.campaign.ledger.refresh(scorer, "dev")
+        record.write_run_record(tune.folder, "dev", {"id": scorer, "state": "failed", "summary": summary}, None)
+        tune.campaign.store.refresh(scorer, "dev")
     name, job, _ = tune.begin()
     while job.specification.id == tune.campaign.scorer.runs[0].id:
         name, job, _ = tune.begin()
     for _ in range(2):
-        tune.fail(name, NoDifficultiesError("no difficulties by BERT_loss"))
+        tune.fail(name, MissingDifficultyScoresError("no difficulties by BERT_loss"))
         name, *_ = tune.begin()
     assert len(tune.told) == int(own)
 
@@ -195,14 +200,14 @@ def test_the_cause_is_the_last_try_s(tune: Tune) -> None:
 def test_what_the_trial_has_recorded_itself_stands(tune: Tune) -> None:
     name, job, _ = tune.begin()
     entry = {"id": job.specification.id, "state": "failed", "summary": {"error": "more is known"}}
-    record.write(tune.folder, "dev", entry, None)
+    record.write_run_record(tune.folder, "dev", entry, None)
     tune.fail(name, ValueError("boom"))
     assert error_of(tune, job) == "more is known"
 
 
 def test_a_trial_that_died_after_its_record_has_finished(tune: Tune) -> None:
     name, job, _ = tune.begin()
-    record.write(tune.folder, "dev", {"id": job.specification.id, "state": "finished", "summary": {}}, None)
+    record.write_run_record(tune.folder, "dev", {"id": job.specification.id, "state": "finished", "summary": {}}, None)
     tune.fail(name, "its worker process has died")
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
@@ -212,16 +217,16 @@ def test_a_trial_that_died_after_its_record_has_finished(tune: Tune) -> None:
 def test_a_hang_is_not_tried_again(tune: Tune, words: str | None) -> None:
     """None: on a node that does not see the study's folder, where only the clock tells."""
     name, job, limits = tune.begin()
-    assert limits.last_words is not None
+    assert limits.crash_report is not None
     if words is not None:
-        limits.last_words.parent.mkdir(parents=True)
-        limits.last_words.write_text(words)
+        limits.crash_report.parent.mkdir(parents=True)
+        limits.crash_report.write_text(words)
     else:
         tune.now = 61.0
     tune.fail(name, "its worker process has died")
     assert "longer than trial.minutes = 1; it hung in" in error_of(tune, job)
     assert len(tune.told) == 1
-    assert not limits.last_words.exists()
+    assert not limits.crash_report.exists()
 
 
 def test_steps_that_end_are_no_hang_however_many_they_are(tune: Tune) -> None:
@@ -241,7 +246,7 @@ def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
 
 def test_a_full_disk_stops_the_study_where_tune_does_not_make_a_text_of_it(tune: Tune) -> None:
     """In a trial, again and again; the driver could still write what happened."""
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         name, _, _ = tune.begin()
         tune.fail(name, OSError(28, "No space left on device"))
     with pytest.raises(OSError, match="No space left"):
@@ -256,7 +261,7 @@ def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(record, "write", full)
+    monkeypatch.setattr(record, "write_run_record", full)
     tune.fail(name, ValueError("boom"))
     with pytest.raises(OSError, match="No space left"):
         tune.begin()
@@ -273,7 +278,7 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tune, lost = Tune(tmp_path, monkeypatch), [True, True, False, False]
-    tune.searcher._lost = lambda trial: lost.pop(0)
+    tune.searcher._is_node_lost = lambda trial: lost.pop(0)
     name, job, _ = tune.begin()
     for error in ("the node died", "the node died", ValueError("boom")):
         tune.fail(name, error)
@@ -298,7 +303,7 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
     whole, draw = campaign(tmp_path / "whole", LIMITED), random.Random(seed)
     drive(whole, metric)
     tune, stops = Tune(tmp_path / "disturbed", monkeypatch), 0
-    while not tune.campaign.finished:
+    while not tune.campaign.is_finished:
         try:
             name, errand = tune.start()
         except (OSError, MachineError, DamagedError):
@@ -313,17 +318,17 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
             tune.searcher.on_trial_complete(name)
     assert stops > 0
     assert decisions(tune.campaign) == decisions(whole)
-    assert {name: item.id for name, item in tune.campaign.tested().items()} == {
-        name: item.id for name, item in whole.tested().items()
+    assert {name: item.id for name, item in tune.campaign.select_for_test().items()} == {
+        name: item.id for name, item in whole.select_for_test().items()
     }
 
 
 def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After so many, the loss counts as any other fault of the machine."""
     tune, lost = Tune(tmp_path, monkeypatch), list[bool]()
-    tune.searcher._lost = lambda trial: lost.append(True) or True
+    tune.searcher._is_node_lost = lambda trial: lost.append(True) or True
     _, job, _ = tune.begin()
-    for _ in range(10 + TRIES - 1):
+    for _ in range(10 + MAX_ATTEMPTS - 1):
         tune.fail(str(tune.count), "its node has died")
         _, again, _ = tune.begin()
         assert again.specification == job.specification

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from study.config.loader import load
-from study.execution.slots import places
-from study.workflows.dry_run import preview
+from study.config.loader import load_study
+from study.execution.slots import get_local_concurrency
+from study.workflows.dry_run import build_preview
 from trainables.utils.errors import UserError
 
 
@@ -27,19 +27,19 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_as_many_trials_as_the_cores_hold(settings: list[str], expected: int) -> None:
-    assert places(load("quick", settings)) == expected
+    assert get_local_concurrency(load_study("quick", settings)) == expected
 
 
 @pytest.mark.parametrize("settings", [["resources.concurrent=5"], ["resources.concurrent=3", "training.threads=2"]])
 def test_more_are_refused_in_one_line(settings: list[str]) -> None:
     with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
-        places(load("quick", settings))
+        get_local_concurrency(load_study("quick", settings))
 
 
 def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"training\.threads: 5; expected at most 4, the cores of this machine; or res"):
-        places(load("quick", ["training.threads=5"]))
+        get_local_concurrency(load_study("quick", ["training.threads=5"]))
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
     with pytest.raises(UserError, match=r"training\.threads: 5"):
-        preview(load("quick", ["training.threads=5", *folders]))
-    assert preview(load("quick", ["training.threads=5", "resources.address=head:6379", *folders]))["runs"]
+        build_preview(load_study("quick", ["training.threads=5", *folders]))
+    assert build_preview(load_study("quick", ["training.threads=5", "resources.address=head:6379", *folders]))["runs"]

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 from ray.tune.utils.object_cache import _ObjectCache
 
-from study.execution.tuner import _Kept
+from study.execution.tuner import _KeepActorsAliveScheduler
 
 
-def kept(scheduler: _Kept | None, ended: int) -> int:
+def kept(scheduler: _KeepActorsAliveScheduler | None, ended: int) -> int:
     """Processes that Tune's own cache keeps when so many trials have ended and none is waiting."""
     controller = SimpleNamespace(_actor_cache=_ObjectCache(), _trials=[])
     trial = SimpleNamespace(placement_group_factory="a core")
@@ -21,5 +21,5 @@ def kept(scheduler: _Kept | None, ended: int) -> int:
 
 def test_a_place_that_is_idle_keeps_its_process() -> None:
     assert kept(None, 5) == 1
-    assert kept(_Kept(3), 2) == 2
-    assert kept(_Kept(3), 3) == kept(_Kept(3), 5) == 3
+    assert kept(_KeepActorsAliveScheduler(3), 2) == 2
+    assert kept(_KeepActorsAliveScheduler(3), 3) == kept(_KeepActorsAliveScheduler(3), 5) == 3

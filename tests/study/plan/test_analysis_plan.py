@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from analysis.data.plan import Plan
-from study.config.loader import Study, load, shipped
-from study.config.study_type import study_type
-from study.plan.analysis_plan import declared, settle
+from study.config.loader import Study, list_shipped_studies, load_study
+from study.config.study_class import get_study_class
+from study.plan.analysis_plan import build_plan, register_plan
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 MODEL = "sha256:0"
 ALL = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
 
 
 def study(**changes: Any) -> Study:
-    return study_type().model_validate(
+    return get_study_class().model_validate(
         {"name": "small", "training": {"instances": 64, "batch_size": 32, "negatives": 1}, **changes}
     )
 
@@ -30,16 +30,16 @@ def comparisons(plan: dict[str, Any]) -> list[list[str]]:
 
 def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> None:
     """What was declared before them is not known any more."""
-    settle(study(), MODEL, tmp_path / "results")
+    register_plan(study(), MODEL, tmp_path / "results")
     (tmp_path / "results/runs/a").mkdir(parents=True)
     (tmp_path / "results/runs/a/record.json").write_text("{}")
     (tmp_path / "results/plan.json").unlink()
     with pytest.raises(UserError, match=r"plan\.json: missing beside the results of a study in .*; expected the plan"):
-        settle(study(), MODEL, tmp_path / "results")
+        register_plan(study(), MODEL, tmp_path / "results")
 
 
 def test_all_comparisons_are_declared() -> None:
-    plan = declared(study(), MODEL)
+    plan = build_plan(study(), MODEL)
     assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
         "variants": ALL,
         "sanity": [["BERT", "BM25"], ["BERT", "untrained"]],
@@ -49,22 +49,22 @@ def test_all_comparisons_are_declared() -> None:
 
 
 def test_no_comparison_names_a_system_that_is_not_run() -> None:
-    plan = declared(study(variants=["BERT", "T-WSLS"]), MODEL)
+    plan = build_plan(study(variants=["BERT", "T-WSLS"]), MODEL)
     assert comparisons(plan) == [["T-WSLS", "BERT"], ["BERT", "BM25"], ["BERT", "untrained"]]
-    assert comparisons(declared(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "untrained"]]
+    assert comparisons(build_plan(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "untrained"]]
 
 
 def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> None:
-    plan, plan_hash = settle(study(), MODEL, tmp_path / "results")
-    assert plan_hash == digest(plan)
+    plan, plan_hash = register_plan(study(), MODEL, tmp_path / "results")
+    assert plan_hash == hash_json(plan)
     assert read_json(tmp_path / "results/plan.json") == {"plan": plan, "hash": plan_hash}
     assert json.loads(json.dumps(plan)) == plan
 
 
 def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -> None:
-    first = settle(study(), MODEL, tmp_path)
+    first = register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").stat()
-    assert settle(study(), MODEL, tmp_path) == first
+    assert register_plan(study(), MODEL, tmp_path) == first
     after = (tmp_path / "plan.json").stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
 
@@ -82,7 +82,7 @@ def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -
     ids=lambda change: next(iter(change)),
 )
 def test_where_a_study_runs_is_not_part_of_its_plan(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert settle(study(), MODEL, tmp_path) == settle(study(**change), MODEL, tmp_path)
+    assert register_plan(study(), MODEL, tmp_path) == register_plan(study(**change), MODEL, tmp_path)
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -102,20 +102,20 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> None:
-    first, first_hash = settle(study(), MODEL, tmp_path)
-    second, second_hash = settle(study(**CHANGES[name]), MODEL, tmp_path)
+    first, first_hash = register_plan(study(), MODEL, tmp_path)
+    second, second_hash = register_plan(study(**CHANGES[name]), MODEL, tmp_path)
     assert (second["version"], second["replaces"]) == (2, first_hash)
-    assert second_hash == digest(second) != first_hash
+    assert second_hash == hash_json(second) != first_hash
     assert comparisons(second) == comparisons(first)
-    assert settle(study(**CHANGES[name]), MODEL, tmp_path) == (second, second_hash)
-    back, _ = settle(study(), MODEL, tmp_path)
+    assert register_plan(study(**CHANGES[name]), MODEL, tmp_path) == (second, second_hash)
+    back, _ = register_plan(study(), MODEL, tmp_path)
     assert (back["version"], back["replaces"]) == (3, second_hash)
     assert back["settings"] == first["settings"]
 
 
 def test_another_model_is_another_version(tmp_path: Path) -> None:
-    settle(study(), MODEL, tmp_path)
-    plan, _ = settle(study(), "sha256:1", tmp_path)
+    register_plan(study(), MODEL, tmp_path)
+    plan, _ = register_plan(study(), "sha256:1", tmp_path)
     assert plan["version"] == 2
 
 
@@ -127,38 +127,38 @@ def write_test_scores(folder: Path) -> Path:
 
 
 def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path: Path) -> None:
-    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")  # a run, but none on the test set
-    second, _ = settle(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
+    second, _ = register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
     assert (second["version"], comparisons(second)[:2]) == (2, [["LS", "BERT"], ["T-LS", "BERT"]])
     assert "exploratory" not in second
 
 
 def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path) -> None:
-    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
-    settle(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
+    register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
     scores = write_test_scores(tmp_path)
-    third, _ = settle(study(), MODEL, tmp_path)
+    third, _ = register_plan(study(), MODEL, tmp_path)
     assert third["exploratory"] == [["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
     scores.unlink()
-    fourth, _ = settle(study(seeds=[1, 2]), MODEL, tmp_path)
+    fourth, _ = register_plan(study(seeds=[1, 2]), MODEL, tmp_path)
     assert fourth["exploratory"] == third["exploratory"]
-    assert (fourth["version"], settle(study(seeds=[1, 2]), MODEL, tmp_path)[0]) == (4, fourth)
+    assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path)[0]) == (4, fourth)
 
 
 def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
-    settle(study(), MODEL, tmp_path)
+    register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").read_bytes()
     with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
-        settle(study(name="other"), MODEL, tmp_path)
+        register_plan(study(name="other"), MODEL, tmp_path)
     assert (tmp_path / "plan.json").read_bytes() == before
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(UserError, match="a folder with other things in it; expected an empty folder"):
-        settle(study(), MODEL, tmp_path)
+        register_plan(study(), MODEL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -166,40 +166,40 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
 def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(UserError, match="expected"):
-        settle(study(), MODEL, tmp_path)
+        register_plan(study(), MODEL, tmp_path)
 
 
 def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
-    assert settle(study(), MODEL, tmp_path)[0]["version"] == 1
+    assert register_plan(study(), MODEL, tmp_path)[0]["version"] == 1
 
 
-@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+@pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
 def test_the_analysis_understands_the_plan_of_every_shipped_study(name: str) -> None:
-    plan = declared(load(name), MODEL)
+    plan = build_plan(load_study(name), MODEL)
     assert Plan.model_validate(plan).metric == plan["metric"]
 
 
 def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> None:
-    settle(study(variants=["BERT", "LS"]), MODEL, tmp_path)
+    register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     write_test_scores(tmp_path)
     for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
         with pytest.raises(UserError, match="results obtained under other settings"):
-            settle(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
-    plan, _ = settle(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path)
+            register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
+    plan, _ = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path)
     assert plan["exploratory"] == [["WSLS", "BERT"]]
 
 
 def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:
-    settle(study(), MODEL, tmp_path)
+    register_plan(study(), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")
     with pytest.raises(UserError, match="analysis"):
-        settle(study(analysis={"metric": "R10@2"}), MODEL, tmp_path)
-    settle(study(seeds=[1, 2]), MODEL, tmp_path)
+        register_plan(study(analysis={"metric": "R10@2"}), MODEL, tmp_path)
+    register_plan(study(seeds=[1, 2]), MODEL, tmp_path)
 
 
 def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path: Path) -> None:
     (tmp_path / "error.log").write_text("no disk")
     (tmp_path / ".plan.json.0123").write_text("{")
     (tmp_path / ".cache").mkdir()
-    settle(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)
+    register_plan(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)

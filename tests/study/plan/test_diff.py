@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from study.config.schema import Study
-from study.config.study_type import study_type
+from study.config.study_class import get_study_class
 from study.plan import diff as changes
-from study.plan.analysis_plan import declared, settle
-from trainables.specs.ranker import TaskSettings
+from study.plan.analysis_plan import build_plan, register_plan
+from trainables.specs.ranker import RankerTaskSettings
 
 MODEL = "sha256:0"
 TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}
 
 
 def study(**changed: Any) -> Study:
-    return study_type().model_validate({"name": "small", "training": TRAINING, **changed})
+    return get_study_class().model_validate({"name": "small", "training": TRAINING, **changed})
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def study(**changed: Any) -> Study:
         ({}, []),
         ({"search": {"epsilon": [0.2, 0.3]}}, ["search.epsilon [0.1, 0.2, 0.3, 0.4] -> [0.2, 0.3]"]),
         ({"training": TRAINING | {"instances": 128}}, ["training.instances 64 -> 128"]),
-        ({"task": TaskSettings(dev_queries=7).model_dump()}, ["task.dev_queries none -> 7"]),
+        ({"task": RankerTaskSettings(dev_queries=7).model_dump()}, ["task.dev_queries none -> 7"]),
         ({"analysis": {"correction": "holm"}}, ['analysis.correction "bonferroni" -> "holm"']),
         ({"output": {"folder": "elsewhere"}}, []),
         ({"seeds": [1], "variants": ["BERT"]}, ["seeds [1, 2, 3, 4, 5] -> [1]", "variants"]),
@@ -34,25 +34,25 @@ def study(**changed: Any) -> Study:
 def test_what_changed_is_told_with_old_and_new_value(
     tmp_path: Path, changed: dict[str, Any], expected: list[str]
 ) -> None:
-    settle(study(), MODEL, tmp_path)
-    found = changes.since(tmp_path, declared(study(**changed), MODEL))
+    register_plan(study(), MODEL, tmp_path)
+    found = changes.list_changed_settings(tmp_path, build_plan(study(**changed), MODEL))
     assert len(found) == len(expected)
     assert all(line.startswith(wanted) for line, wanted in zip(found, expected, strict=True))
 
 
 def test_without_a_plan_nothing_has_changed(tmp_path: Path) -> None:
-    assert changes.since(tmp_path, declared(study(), MODEL)) == []
+    assert changes.list_changed_settings(tmp_path, build_plan(study(), MODEL)) == []
 
 
 def test_a_long_value_is_cut(tmp_path: Path) -> None:
-    settle(study(), MODEL, tmp_path)
-    (line,) = changes.since(tmp_path, declared(study(seeds=list(range(100))), MODEL))
+    register_plan(study(), MODEL, tmp_path)
+    (line,) = changes.list_changed_settings(tmp_path, build_plan(study(seeds=list(range(100))), MODEL))
     assert len(line) < 120
     assert line.endswith("...")
 
 
 def test_new_data_are_a_change(tmp_path: Path) -> None:
     splits = {split: {"queries": 3} for split in ("dev", "test")}
-    settle(study(), MODEL, tmp_path, {"fingerprint": "a", "splits": splits})
-    found = changes.since(tmp_path, declared(study(), MODEL, {"fingerprint": "b", "splits": splits}))
+    register_plan(study(), MODEL, tmp_path, {"fingerprint": "a", "splits": splits})
+    found = changes.list_changed_settings(tmp_path, build_plan(study(), MODEL, {"fingerprint": "b", "splits": splits}))
     assert found == ['data.fingerprint "a" -> "b"']

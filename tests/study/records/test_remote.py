@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from study.config.loader import load
-from study.execution.trainable import Trial
+from study.config.loader import load_study
+from study.execution.trainable import StudyTrainable
 from study.records import run_record as record
-from study.records.remote import Archive, download_result, upload_result
+from study.records.remote import RemoteRecords, download_result, upload_result
 from study.tracking import Tracking
 from study.tracking.sync_state import name as marker_name
 from tests.study.driving import campaign, drive, names
@@ -26,7 +26,7 @@ from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 CURVE = [{"instances": 16, "train/loss": 0.5}]
 
@@ -39,7 +39,7 @@ def scores(split: str) -> pd.DataFrame:
 def recorded(folder: Path, run_id: str, split: record.Split = "dev", state: str = "finished") -> None:
     entry: dict[str, Any] = {"id": run_id, "state": state, "summary": {"state": state}}
     entry |= {"history": CURVE} if split == "dev" else {}
-    record.write(folder, split, entry, scores(split) if state == "finished" else None)
+    record.write_run_record(folder, split, entry, scores(split) if state == "finished" else None)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -49,7 +49,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def planned(folder: Path, version: int = 1, name: str = "small", **more: Any) -> None:
     plan = {"study": name, "version": version, "families": [], **more}
-    write_json(folder / "plan.json", {"plan": plan, "hash": digest(plan)})
+    write_json(folder / "plan.json", {"plan": plan, "hash": hash_json(plan)})
 
 
 @pytest.fixture(params=KINDS)
@@ -62,24 +62,24 @@ def test_what_one_node_put_another_gets_byte_by_byte(place: str, tmp_path: Path)
         recorded(tmp_path / "one", "abc", split)
     recorded(tmp_path / "one", "bad", state="failed")
     for run_id, split in (("abc", "dev"), ("abc", "test"), ("bad", "dev")):
-        assert not Archive(place).get(tmp_path / "other", run_id, split)  # type: ignore[arg-type]
-        Archive(place).put(tmp_path / "one", run_id, split)  # type: ignore[arg-type]
-    assert Archive(place).fetch(tmp_path / "other") == ["abc", "bad"]
+        assert not RemoteRecords(place).download_evaluation(tmp_path / "other", run_id, split)  # type: ignore[arg-type]
+        RemoteRecords(place).upload_evaluation(tmp_path / "one", run_id, split)  # type: ignore[arg-type]
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "bad"]
     assert files(tmp_path / "other") == files(tmp_path / "one")
-    assert record.history(tmp_path / "other", "abc") == CURVE
+    assert record.read_history(tmp_path / "other", "abc") == CURVE
 
 
 def test_only_what_is_not_finished_here_is_fetched(place: str, tmp_path: Path) -> None:
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
-        Archive(place).put(tmp_path / "one", run_id, "dev")
+        RemoteRecords(place).upload_evaluation(tmp_path / "one", run_id, "dev")
     recorded(tmp_path / "other", "abc")
     recorded(tmp_path / "other", "def", state="failed")
     mine = (tmp_path / "other" / "runs" / "abc" / "record.json").stat().st_mtime_ns
-    assert Archive(place).fetch(tmp_path / "other") == ["def"]
-    assert record.finished(tmp_path / "other", "def")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["def"]
+    assert record.is_run_finished(tmp_path / "other", "def")
     assert (tmp_path / "other" / "runs" / "abc" / "record.json").stat().st_mtime_ns == mine
-    assert Archive(place).fetch(tmp_path / "other") == []
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == []
 
 
 @pytest.mark.parametrize("count", range(3))
@@ -88,7 +88,7 @@ def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(
 ) -> None:
     place = some_place("memory", tmp_path)
     recorded(tmp_path / "one", "abc")
-    archive = Archive(place)
+    archive = RemoteRecords(place)
     whole, put = archive._storage.put_file, []
 
     def failing(name: str, source: Path) -> None:
@@ -99,12 +99,12 @@ def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(
 
     monkeypatch.setattr(archive._storage, "put_file", failing)
     with pytest.raises(OSError, match="network"):
-        archive.put(tmp_path / "one", "abc", "dev")
+        archive.upload_evaluation(tmp_path / "one", "abc", "dev")
     assert len(put) == count
-    assert Archive(place).fetch(tmp_path / "other") == []
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == []
     assert not (tmp_path / "other").exists()
-    Archive(place).put(tmp_path / "one", "abc", "dev")
-    assert Archive(place).fetch(tmp_path / "other") == ["abc"]
+    RemoteRecords(place).upload_evaluation(tmp_path / "one", "abc", "dev")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc"]
 
 
 def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_counts(tmp_path: Path) -> None:
@@ -112,48 +112,48 @@ def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_c
     code = """
 import os, signal, sys
 from pathlib import Path
-from study.records.remote import Archive
+from study.records.remote import RemoteRecords
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == "record.json":
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = deadly
-Archive(sys.argv[1]).put(Path(sys.argv[2]), "abc", "dev")
+RemoteRecords(sys.argv[1]).upload_evaluation(Path(sys.argv[2]), "abc", "dev")
 """
     place = f"file://{tmp_path}/bucket"
     ended = subprocess.run([sys.executable, "-c", code, place, str(tmp_path / "one")], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert (tmp_path / "bucket/runs/abc/scores.parquet").exists()
-    assert Archive(place).fetch(tmp_path / "other") == []
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == []
 
 
 @pytest.mark.parametrize("name", ["record.json", "scores.parquet", "history.json"])
 def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place: str, tmp_path: Path, name: str) -> None:
     recorded(tmp_path / "one", "abc")
-    Archive(place).put(tmp_path / "one", "abc", "dev")
+    RemoteRecords(place).upload_evaluation(tmp_path / "one", "abc", "dev")
     write(place, f"runs/abc/{name}", None)
-    Archive(place).fetch(tmp_path / "other")
-    assert record.finished(tmp_path / "other", "abc") == (name == "history.json")
+    RemoteRecords(place).download_missing(tmp_path / "other")
+    assert record.is_run_finished(tmp_path / "other", "abc") == (name == "history.json")
 
 
 def test_a_damaged_record_there_counts_as_none_and_is_replaced(place: str, tmp_path: Path) -> None:
     recorded(tmp_path / "one", "abc")
-    Archive(place).put(tmp_path / "one", "abc", "dev")
+    RemoteRecords(place).upload_evaluation(tmp_path / "one", "abc", "dev")
     write(place, "runs/abc/record.json", b'{"state": "fin')
-    archive = Archive(place)
-    assert archive.fetch(tmp_path / "other") == []
+    archive = RemoteRecords(place)
+    assert archive.download_missing(tmp_path / "other") == []
     assert not (tmp_path / "other").exists()
-    archive.complete(tmp_path / "one", "disabled")
-    assert Archive(place).fetch(tmp_path / "other") == ["abc"]
+    archive.upload_missing(tmp_path / "one", "disabled")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc"]
 
 
 def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:
     for path in ("runs/record.json", "runs/a/b/record.json", "runs/../record.json", "other/abc/record.json", "x"):
         write_to = tmp_path / "source"
         write_to.write_text("{}")
-        Archive(place)._storage.put_file(path, write_to)
-    assert Archive(place).fetch(tmp_path / "other") == []
+        RemoteRecords(place)._storage.put_file(path, write_to)
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == []
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -163,18 +163,18 @@ def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path,
     whole = drive(campaign(tmp_path / "whole"))
     for number in range(4):
         folder = tmp_path / f"machine-{number}"
-        fetched = Archive(place).join(folder, "small")
+        fetched = RemoteRecords(place).download_study(folder, "small")
         assert len(fetched) == len({errand.job.specification.id for errand in started})
         stop = draw.randrange(1, 14) if number < 3 else None
         last = campaign(folder)
         begun = drive(last, order=draw, concurrent=2, stop_after=stop)
         for errand in begun:
-            run_id, split = errand.job.specification.id, errand.split
-            if record.finished(folder, run_id, split):
+            run_id, split = errand.trial.specification.id, errand.split
+            if record.is_run_finished(folder, run_id, split):
                 started.append(errand)
-                scores(split).to_parquet(record.scores_file(folder, run_id, split))
-        Archive(place).complete(folder, "offline")
-    assert last.finished
+                scores(split).to_parquet(record.get_scores_path(folder, run_id, split))
+        RemoteRecords(place).upload_missing(folder, "offline")
+    assert last.is_finished
     assert names(started) == names(whole)
 
 
@@ -183,17 +183,17 @@ def test_a_trial_that_does_not_see_the_folder_keeps_its_record_at_the_place(worl
     place = some_place("file", tmp_path)
     made = real_study(world, tmp_path / "study", tmp_path / "cache")
     shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
-    errands = list(iter(real_campaign(world, made).next, None))
-    errand = next(one for one in errands if one.job.specification.system == "sampler")
+    errands = list(iter(real_campaign(world, made).pop_request, None))
+    errand = next(one for one in errands if one.trial.specification.system == "sampler")
     (tmp_path / "file").touch()
     tracking = Tracking(mode="offline", project="p", folder=tmp_path / "file" / "study", records=place)
-    config = {"job": errand.job.model_dump_json(), "labels": json.dumps(errand.labels)}
-    trial = Trial(config=config | {"tracking": tracking.model_dump_json()})
+    config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels)}
+    trial = StudyTrainable(config=config | {"tracking": tracking.model_dump_json()})
     assert trial.step()["done"]
     driver = tracking.model_copy(update={"folder": tmp_path / "driver"})
-    download_result(driver.folder, driver.records, errand.job.specification.id, "dev")
-    assert record.finished(driver.folder, errand.job.specification.id)
-    assert len(pd.read_parquet(record.scores_file(driver.folder, errand.job.specification.id))) > 0
+    download_result(driver.folder, driver.records, errand.trial.specification.id, "dev")
+    assert record.is_run_finished(driver.folder, errand.trial.specification.id)
+    assert len(pd.read_parquet(record.get_scores_path(driver.folder, errand.trial.specification.id))) > 0
 
 
 def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:
     entry = {"id": "abc", "state": "finished", "summary": {}}
     upload_result(tracking.folder, tracking.records, "dev", entry, scores("dev"))
     download_result(tracking.folder, tracking.records, "abc", "dev")
-    assert record.finished(tmp_path, "abc")
+    assert record.is_run_finished(tmp_path, "abc")
 
 
 def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
     for split in record.SPLITS:
         recorded(tmp_path / "one", "def", split)
     write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "offline"})
-    Archive(place).complete(tmp_path / "one", "offline")
-    assert Archive(place).fetch(tmp_path / "other") == ["abc", "def"]
+    RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def"]
     kept = {name for name in files(tmp_path / "one") if "bad" not in name and "mirrored" not in name}
     assert files(tmp_path / "other").keys() == kept
 
@@ -219,8 +219,8 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
 def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:
     recorded(tmp_path / "one", "abc")
     write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "online"})
-    Archive(place).complete(tmp_path / "one", "online")
-    Archive(place).fetch(tmp_path / "other")
+    RemoteRecords(place).upload_missing(tmp_path / "one", "online")
+    RemoteRecords(place).download_missing(tmp_path / "other")
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
@@ -230,13 +230,13 @@ def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) 
         write_json(tmp_path / "one/report/comparisons.json", [version])
         write_json(tmp_path / "one/search.json", {"version": version})
         (tmp_path / "one/queries.parquet").write_bytes(f"queries {version}".encode())
-        Archive(place).publish(tmp_path / "one")
+        RemoteRecords(place).upload_study(tmp_path / "one")
     for name in ("plan.json", "search.json", "queries.parquet", "report/comparisons.json"):
         assert content(place, name) == (tmp_path / "one" / name).read_bytes()
-    Archive(place).join(tmp_path / "fresh", "small")
+    RemoteRecords(place).download_study(tmp_path / "fresh", "small")
     assert (tmp_path / "fresh/queries.parquet").read_bytes() == b"queries 2"
     (tmp_path / "one/queries.parquet").write_bytes(b"own")
-    Archive(place).join(tmp_path / "one", "small")
+    RemoteRecords(place).download_study(tmp_path / "one", "small")
     assert (tmp_path / "one/queries.parquet").read_bytes() == b"own"
 
 
@@ -245,11 +245,11 @@ def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:
         return int(json.loads((tmp_path / folder / "plan.json").read_text())["plan"]["version"])
 
     planned(tmp_path / "one", 2)
-    Archive(place).publish(tmp_path / "one")
+    RemoteRecords(place).upload_study(tmp_path / "one")
     for folder, mine in (("fresh", None), ("older", 1), ("newer", 3), ("same", 2)):
         if mine:
             planned(tmp_path / folder, mine)
-        Archive(place).join(tmp_path / folder, "small")
+        RemoteRecords(place).download_study(tmp_path / folder, "small")
         assert version(folder) == max(2, mine or 0)
 
 
@@ -261,18 +261,18 @@ def test_another_study_or_another_plan_there_is_refused(
     place: str, tmp_path: Path, theirs: dict[str, Any], found: str
 ) -> None:
     planned(tmp_path / "one", **theirs)
-    Archive(place).publish(tmp_path / "one")
+    RemoteRecords(place).upload_study(tmp_path / "one")
     planned(tmp_path / "other")
     before = files(tmp_path / "other")
     with pytest.raises(UserError, match=found):
-        Archive(place).join(tmp_path / "other", "small")
+        RemoteRecords(place).download_study(tmp_path / "other", "small")
     assert files(tmp_path / "other") == before
 
 
 def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "plan.json").mkdir()
     with pytest.raises(UserError, match=r"output\.records: cannot be read"):
-        Archive(str(tmp_path)).join(tmp_path / "folder", "small")
+        RemoteRecords(str(tmp_path)).download_study(tmp_path / "folder", "small")
 
 
 @pytest.mark.parametrize("key", ["output.records", "cache.stages"])
@@ -286,7 +286,7 @@ def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 )
 def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, url: str, expected: str) -> None:
     with pytest.raises(UserError, match=expected) as told:
-        load(None, [f"{key}={url}"])
+        load_study(None, [f"{key}={url}"])
     assert not {"secret", "sec/ret", "me:"} & set(str(told.value).replace("@", " ").split())
     assert "ret@" not in str(told.value)
 
@@ -294,4 +294,4 @@ def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(UserError, match="Install s3fs"):
-        load(None, ["output.records=s3://bucket/x"])
+        load_study(None, ["output.records=s3://bucket/x"])

@@ -33,7 +33,7 @@ SPLITS: list[record.Split] = ["dev", "test"]
 
 def written(folder: Path, split: record.Split, **more: Any) -> dict[str, Any]:
     """What the record of the entry must say: also which scores it speaks of."""
-    digest = hashlib.sha256(record.scores_file(folder, "abc", split).read_bytes()).hexdigest()
+    digest = hashlib.sha256(record.get_scores_path(folder, "abc", split).read_bytes()).hexdigest()
     return ENTRY | {"summary": ENTRY["summary"] | {f"{split}/scores_sha256": digest}} | more
 
 
@@ -43,52 +43,52 @@ def files(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
-    assert record.read(tmp_path, "abc", split) is None
-    assert not record.finished(tmp_path, "abc", split)
-    record.write(tmp_path, split, ENTRY, SCORES)
-    assert record.read(tmp_path, "abc", split) == written(tmp_path, split)
-    assert record.finished(tmp_path, "abc", split)
-    kept = pd.read_parquet(record.scores_file(tmp_path, "abc", split))
+    assert record.read_run_record(tmp_path, "abc", split) is None
+    assert not record.is_run_finished(tmp_path, "abc", split)
+    record.write_run_record(tmp_path, split, ENTRY, SCORES)
+    assert record.read_run_record(tmp_path, "abc", split) == written(tmp_path, split)
+    assert record.is_run_finished(tmp_path, "abc", split)
+    kept = pd.read_parquet(record.get_scores_path(tmp_path, "abc", split))
     pd.testing.assert_frame_equal(kept, SCORES, check_exact=True)
     other = SPLITS[1 - SPLITS.index(split)]
-    assert record.read(tmp_path, "abc", other) is None
+    assert record.read_run_record(tmp_path, "abc", other) is None
     assert len(files(tmp_path)) == 2
 
 
 def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -> None:
-    record.write(tmp_path, "dev", ENTRY | {"state": "failed"}, None)
-    assert not record.finished(tmp_path, "abc")
+    record.write_run_record(tmp_path, "dev", ENTRY | {"state": "failed"}, None)
+    assert not record.is_run_finished(tmp_path, "abc")
     assert files(tmp_path) == ["runs/abc/record.json"]
-    record.write(tmp_path, "dev", ENTRY, SCORES)
-    assert record.finished(tmp_path, "abc")
+    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    assert record.is_run_finished(tmp_path, "abc")
 
 
 def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -> None:
     """As long as the papers' trainings: 1,250 batches."""
-    assert record.history(tmp_path, "abc") == []
-    record.write(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
-    assert record.history(tmp_path, "abc") == CURVE
+    assert record.read_history(tmp_path, "abc") == []
+    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    assert record.read_history(tmp_path, "abc") == CURVE
     curve = hashlib.sha256((tmp_path / "runs/abc/history.json").read_bytes()).hexdigest()
-    assert record.read(tmp_path, "abc") == written(tmp_path, "dev", history_sha256=curve)
-    assert files(tmp_path) == [f"runs/abc/{name}" for name in sorted(record.files("dev"))]
+    assert record.read_run_record(tmp_path, "abc") == written(tmp_path, "dev", history_sha256=curve)
+    assert files(tmp_path) == [f"runs/abc/{name}" for name in sorted(record.list_record_files("dev"))]
     assert (tmp_path / "runs/abc/record.json").stat().st_size < 1000
-    record.write(tmp_path, "dev", ENTRY | {"history": []}, None)
-    assert record.history(tmp_path, "abc") == []
+    record.write_run_record(tmp_path, "dev", ENTRY | {"history": []}, None)
+    assert record.read_history(tmp_path, "abc") == []
 
 
 def test_a_record_of_old_with_its_curve_inside_is_still_read(tmp_path: Path) -> None:
     write_json(tmp_path / "runs/abc/record.json", ENTRY | {"history": CURVE})
-    assert record.history(tmp_path, "abc") == CURVE
-    assert record.finished(tmp_path, "abc")
+    assert record.read_history(tmp_path, "abc") == CURVE
+    assert record.is_run_finished(tmp_path, "abc")
 
 
 @pytest.mark.parametrize("content", [b"", b'[{"instances": 16', b"{}"])
 def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
-    record.write(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
     path = tmp_path / "runs/abc/history.json"
     path.write_bytes(content)
     with pytest.raises(UserError, match=re.escape(str(path))):
-        record.history(tmp_path, "abc")
+        record.read_history(tmp_path, "abc")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -98,11 +98,11 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
     tmp_path: Path, split: record.Split, place: int, damage: str
 ) -> None:
     for one in SPLITS:
-        record.write(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), SCORES)
-    name, said = record.files(split)[place], list[str]()
+        record.write_run_record(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), SCORES)
+    name, said = record.list_record_files(split)[place], list[str]()
     DAMAGES[damage](tmp_path / "runs/abc" / name)
-    record.set_aside_damaged(tmp_path, said.append)
-    last = record.files(split)[-1]
+    record.set_aside_damaged_records(tmp_path, said.append)
+    last = record.list_record_files(split)[-1]
     no_record = damage == "missing" and name == last
     if no_record:
         assert said == []
@@ -110,25 +110,25 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
         (line,) = said
         assert line.startswith(f"{tmp_path / 'runs/abc' / name}: ")
         assert line.endswith(f"set aside as {last}.damaged, and the evaluation is made again")
-    assert record.read(tmp_path, "abc", split) is None
-    assert record.finished(tmp_path, "abc", SPLITS[1 - SPLITS.index(split)])
-    assert record.tested(tmp_path) or (no_record and split == "test")
-    record.write(tmp_path, split, ENTRY | ({"history": CURVE} if split == "dev" else {}), SCORES)
-    record.set_aside_damaged(tmp_path, said.append)
+    assert record.read_run_record(tmp_path, "abc", split) is None
+    assert record.is_run_finished(tmp_path, "abc", SPLITS[1 - SPLITS.index(split)])
+    assert record.has_test_scores(tmp_path) or (no_record and split == "test")
+    record.write_run_record(tmp_path, split, ENTRY | ({"history": CURVE} if split == "dev" else {}), SCORES)
+    record.set_aside_damaged_records(tmp_path, said.append)
     assert len(said) == 1 - no_record
 
 
 def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Path) -> None:
     """The effect that is none: a seal that is no seal any more, over a record that is as it was."""
-    record.write(tmp_path, "dev", ENTRY, SCORES)
-    path, expected = tmp_path / "runs/abc/record.json", record.read(tmp_path, "abc")
+    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    path, expected = tmp_path / "runs/abc/record.json", record.read_run_record(tmp_path, "abc")
     content = path.read_bytes()
     assert expected is not None
     for place in range(len(content)):
         for bit in range(8):
             path.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
             try:
-                found = record.read(tmp_path, "abc")
+                found = record.read_run_record(tmp_path, "abc")
             except UserError:
                 continue
             assert found is not None
@@ -136,10 +136,10 @@ def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Pa
 
 
 def test_records_of_before_they_were_sealed_are_read(tmp_path: Path) -> None:
-    record.write(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
     write_json(tmp_path / "runs/abc/record.json", written(tmp_path, "dev"))
-    record.set_aside_damaged(tmp_path, print)
-    assert record.finished(tmp_path, "abc")
+    record.set_aside_damaged_records(tmp_path, print)
+    assert record.is_run_finished(tmp_path, "abc")
 
 
 def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,25 +157,25 @@ def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     break_parquet(monkeypatch)
     with pytest.raises(OSError, match="no space"):
-        record.write(tmp_path, "dev", ENTRY, SCORES)
+        record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
     assert files(tmp_path) == []
-    assert record.read(tmp_path, "abc") is None
+    assert record.read_run_record(tmp_path, "abc") is None
 
 
 def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record.write(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     break_parquet(monkeypatch)
     with pytest.raises(OSError, match="no space"):
-        record.write(tmp_path, "dev", ENTRY | {"other": 1}, SCORES)
+        record.write_run_record(tmp_path, "dev", ENTRY | {"other": 1}, SCORES)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Path("x")])
 def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path: Path, value: object) -> None:
     with pytest.raises((ValueError, TypeError)):
-        record.write(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, SCORES)
-    assert record.read(tmp_path, "abc") is None
+        record.write_run_record(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, SCORES)
+    assert record.read_run_record(tmp_path, "abc") is None
     assert not any(name.startswith("runs/abc/.") for name in files(tmp_path))
 
 
@@ -186,22 +186,22 @@ def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at:
 import os, signal, sys
 from pathlib import Path
 import pandas as pd
-from study import record
+from study.records import run_record
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == {at!r}:
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = deadly
-record.write(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, pd.DataFrame({{"score": [1.0]}}))
+run_record.write_run_record(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, pd.DataFrame({{"score": [1.0]}}))
 """
     result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert result.returncode == -signal.SIGKILL
-    assert record.read(tmp_path, "abc") is None
-    assert not record.finished(tmp_path, "abc")
-    assert record.history(tmp_path, "abc") == []
+    assert record.read_run_record(tmp_path, "abc") is None
+    assert not record.is_run_finished(tmp_path, "abc")
+    assert record.read_history(tmp_path, "abc") == []
     assert (tmp_path / "runs/abc/scores.parquet").exists() == (at != "scores.parquet")
     assert (tmp_path / "runs/abc/history.json").exists() == (at == "record.json")
-    record.write(tmp_path, "dev", ENTRY, SCORES)
-    assert record.finished(tmp_path, "abc")
-    pd.testing.assert_frame_equal(pd.read_parquet(record.scores_file(tmp_path, "abc")), SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    assert record.is_run_finished(tmp_path, "abc")
+    pd.testing.assert_frame_equal(pd.read_parquet(record.get_scores_path(tmp_path, "abc")), SCORES)

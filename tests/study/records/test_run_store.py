@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
-from study.records.run_store import Ledger
+from study.records.run_store import RunStore
 from tests.analysis.similarity import similarities
 from tests.study.driving import empty_folder
-from trainables.metrics import average_precision, measure, recall_at, spearman
+from trainables.metrics import average_precision, get_measure, recall_at, spearman
 from trainables.utils.errors import UserError
 
 METRIC = "R4@1"
@@ -61,58 +61,60 @@ def test_a_ledger_says_what_the_files_say(before: list[Any], during: list[Any]) 
     """Some records are there when it is made, the others come while it is in use."""
     with empty_folder() as folder:
         for number, written in enumerate(before):
-            record.write(folder, written[1], entry(*written), None if written[2] is None else scores(number))
-        ledger = Ledger(folder)
+            record.write_run_record(folder, written[1], entry(*written), None if written[2] is None else scores(number))
+        ledger = RunStore(folder)
         for number, written in enumerate([None, *during]):
             if written is not None:
-                record.write(folder, written[1], entry(*written), None if written[2] is None else scores(50 + number))
+                record.write_run_record(
+                    folder, written[1], entry(*written), None if written[2] is None else scores(50 + number)
+                )
                 assert ledger.refresh(written[0], written[1]) == entry(*written)["state"]
             agree(ledger, folder)
-        agree(Ledger(folder), folder)
+        agree(RunStore(folder), folder)
 
 
-def agree(ledger: Ledger, folder: Path) -> None:
+def agree(ledger: RunStore, folder: Path) -> None:
     """The oracle: files read one by one, and the analysis's own reading of scores."""
-    read = {(run_id, split): record.read(folder, run_id, split) for run_id in IDS for split in record.SPLITS}
+    read = {(run_id, split): record.read_run_record(folder, run_id, split) for run_id in IDS for split in record.SPLITS}
     gpu = 0.0
     for (run_id, split), found in read.items():
-        assert ledger.state(run_id, split) == (found and found["state"])
-        assert ledger.summary(run_id, split) == (found and found["summary"])
-        assert ledger.finished(run_id, split) == record.finished(folder, run_id, split)
+        assert ledger.get_state(run_id, split) == (found and found["state"])
+        assert ledger.get_summary(run_id, split) == (found and found["summary"])
+        assert ledger.is_finished(run_id, split) == record.is_run_finished(folder, run_id, split)
         finished = found if found and found["state"] == "finished" else None
-        assert ledger.metric(run_id, split, METRIC) == (finished and finished["summary"][f"{split}/{METRIC}"])
-        assert ledger.metric(run_id, split, "ECE") is None
+        assert ledger.get_metric(run_id, split, METRIC) == (finished and finished["summary"][f"{split}/{METRIC}"])
+        assert ledger.get_metric(run_id, split, "ECE") is None
         if finished:
             took = finished["summary"]["seconds" if split == "dev" else "test/seconds"]
             device = (finished["config"]["specification"]["environment"] or {"device": "cpu"})["device"]
             gpu += took if device == "cuda:H200" else 0
-            frame = pd.read_parquet(record.scores_file(folder, run_id, split))
+            frame = pd.read_parquet(record.get_scores_path(folder, run_id, split))
             groups = [group for _, group in sorted(frame.groupby("query_id"))]
             expected = [recall_at(1, [group["score"]], [group["relevant"]])[0] for group in groups]
-            np.testing.assert_allclose(ledger.per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
+            np.testing.assert_allclose(ledger.compute_per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
     for split in record.SPLITS:
-        assert ledger.ids(split) == [run_id for run_id in IDS if read[run_id, split]]
+        assert ledger.list_run_ids(split) == [run_id for run_id in IDS if read[run_id, split]]
     assert ledger.gpu_seconds == pytest.approx(gpu)
 
 
 def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
-    assert Ledger(tmp_path / "study").ids() == []
+    assert RunStore(tmp_path / "study").list_run_ids() == []
 
 
 def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
-    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
     (tmp_path / "runs" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "runs" / "notes").mkdir()
-    assert Ledger(tmp_path).ids() == ["a"]
+    assert RunStore(tmp_path).list_run_ids() == ["a"]
 
 
 def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
-    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
-    ledger = Ledger(tmp_path)
-    first = ledger.per_query("a", METRIC)
-    record.scores_file(tmp_path, "a").unlink()
-    assert ledger.per_query("a", METRIC) is first
-    assert len(ledger.per_query("a", METRIC)) == 5
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    ledger = RunStore(tmp_path)
+    first = ledger.compute_per_query("a", METRIC)
+    record.get_scores_path(tmp_path, "a").unlink()
+    assert ledger.compute_per_query("a", METRIC) is first
+    assert len(ledger.compute_per_query("a", METRIC)) == 5
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 2.0
 
@@ -120,21 +122,21 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["R4@2", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL", "ECE", "Spearman"])
 def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
     frame = scores(1)
-    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
-    ledger, columns = Ledger(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
-    expected = measure(name).overall(*columns, np.full(5, 4))
-    assert ledger.overall("a", name) == pytest.approx(expected, abs=1e-15)
-    record.scores_file(tmp_path, "a").unlink()
-    assert ledger.overall("a", name) == pytest.approx(expected, abs=1e-15)
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    ledger, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
+    expected = get_measure(name).compute_overall(*columns, np.full(5, 4))
+    assert ledger.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
+    record.get_scores_path(tmp_path, "a").unlink()
+    assert ledger.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
 
 
 def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
     frame = scores(1).iloc[1:]
     frame.loc[1, "relevant"] = 1
-    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
     groups = [group for _, group in sorted(frame.groupby("query_id"))]
     expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
-    np.testing.assert_allclose(Ledger(tmp_path).per_query("a", "MAP"), expected, rtol=1e-14)
+    np.testing.assert_allclose(RunStore(tmp_path).compute_per_query("a", "MAP"), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["STS", "STS/STS12", "STS/STS12/a"])
@@ -142,17 +144,17 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
     tmp_path: Path, name: str
 ) -> None:
     frame = similarities("test", 1.0, 3)
-    record.write(tmp_path, "test", entry("a", "test", 0.5, "cpu"), frame)
-    record.write(tmp_path, "test", entry("b", "test", 0.5, "cpu"), frame.sample(frac=1, random_state=1))
-    ledger = Ledger(tmp_path)
-    values = ledger.per_query("a", name, "test")
-    np.testing.assert_array_equal(values, ledger.per_query("b", name, "test"))
+    record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), frame)
+    record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), frame.sample(frac=1, random_state=1))
+    ledger = RunStore(tmp_path)
+    values = ledger.compute_per_query("a", name, "test")
+    np.testing.assert_array_equal(values, ledger.compute_per_query("b", name, "test"))
     assert len(values) == {"STS": 190, "STS/STS12": 70, "STS/STS12/a": 40}[name]  # ten stand in two sets
     groups = [own for query, own in frame.groupby("query_id") if name.removeprefix("STS/") in str(query)]
     if name != "STS":
         own = pd.concat(groups)
         expected = 100 * spearman(own["score"], own["relevant"])
-        assert ledger.overall("a", name, "test") == pytest.approx(expected, abs=1e-9)
+        assert ledger.compute_overall("a", name, "test") == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["record.json", "test.json"])
@@ -161,11 +163,11 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
 )
 def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: str, content: bytes) -> None:
     for split in record.SPLITS:
-        record.write(tmp_path, split, entry("a", split, 0.5, "cpu"), scores(1))
+        record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), scores(1))
     path = tmp_path / "runs" / "a" / name
     path.write_bytes(content)
     with pytest.raises(UserError, match="as the study wrote it") as told:
-        Ledger(tmp_path)
+        RunStore(tmp_path)
     assert str(told.value).startswith(f"{path}: ")
     assert "\n" not in str(told.value)
 
@@ -181,14 +183,14 @@ def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage:
         frame.loc[3, "relevant"] = 2
     if damage == "nan":
         frame.loc[3, "score"] = float("nan")
-    record.write(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
-    path = record.scores_file(tmp_path, "a")
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    path = record.get_scores_path(tmp_path, "a")
     if damage == "short":
         path.write_bytes(path.read_bytes()[:-9])
     if damage == "no file":
         path.unlink()
     with pytest.raises(UserError, match="the scores of a finished run") as told:
-        Ledger(tmp_path).per_query("a", METRIC)
+        RunStore(tmp_path).compute_per_query("a", METRIC)
     assert str(told.value).startswith(f"{path}: ")
 
 
@@ -198,5 +200,5 @@ def test_a_record_with_its_curve_inside_is_read_as_well(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "a" / "record.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(old))
-    assert Ledger(tmp_path).metric("a", "dev", METRIC) == 0.5
-    assert record.history(tmp_path, "a") == [{"instances": 16}]
+    assert RunStore(tmp_path).get_metric("a", "dev", METRIC) == 0.5
+    assert record.read_history(tmp_path, "a") == [{"instances": 16}]

@@ -9,20 +9,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import FILE
-from study.execution.trainable import Trial, failed_entry
+from analysis.data.query_attributes import QUERIES_FILE
+from study.execution.trainable import StudyTrainable, make_failed_record
 from study.records import run_record as record
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Errand
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
-from study.wandb_sweeps.run_trial import Single
+from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
 from tests.study.small import BATCHES, campaign, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.rankers.runner import RankerRun
-from trainables.utils.errors import NoDifficultiesError
+from trainables.utils.errors import MissingDifficultyScoresError
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
 ORDERED: dict[str, Any] = {
@@ -48,15 +48,15 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
 ) -> None:
     cache = forgotten(fresh())
     begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
-    first = begun.next()
+    first = begun.pop_request()
     assert first is not None
-    assert (first.labels["role"], first.labels["seed"], first.job.scores) == ("scorer", 0, True)
+    assert (first.labels["role"], first.labels["seed"], first.trial.scores) == ("scorer", 0, True)
     waiting = [errand.labels["variant"] for errand in _startable(begun)]  # while the scorer runs
     assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
     assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)
 
     begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
-    planned = begun.runs_planned
+    planned = begun.n_trials
     conduct(begun)
     found = table(begun)
     tested = {name for name, _, split in found if split == "test"}
@@ -68,9 +68,9 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
         "words_context",
     ]
     assert [item.role for item in begun.configurations][-1] == "scorer"
-    assert begun.runs_planned == len(found) == planned
+    assert begun.n_trials == len(found) == planned
     finished = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
-    assert finished.next() is None
+    assert finished.pop_request() is None
     assert [item.role for item in finished.configurations][-1] == "scorer"  # so that it gets to W&B after a kill
 
     again = campaign(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
@@ -78,11 +78,11 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     conduct(again)
     assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")} == made
     assert {key: value for key, value in found.items() if key in table(again)} == table(again)
-    trained = [record.read(again.folder, key) for _, key, split in table(again) if split == "dev"]
+    trained = [record.read_run_record(again.folder, key) for _, key, split in table(again) if split == "dev"]
     assert sum(entry["summary"]["instances_trained"] for entry in trained if entry) == 0
 
 
-def _startable(begun: Any) -> list[Errand]:
+def _startable(begun: Any) -> list[TrialRequest]:
     found = []
     while (errand := begun.next()) is not None:
         found.append(errand)
@@ -94,17 +94,17 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tm
     begun = campaign(world, made)
     conduct(begun)
     settled = made.model_copy(update={"task": world.prepared.settings})
-    queries.write(settled, begun.resolved, begun.scorer.runs[0].id)
-    found = pd.read_parquet(made.folder / FILE)
+    queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
+    found = pd.read_parquet(made.folder / QUERIES_FILE)
     columns = ["domain", *(f"difficulty/{score}" for score in SCORES if score != "random")]
     assert list(found.columns) == ["split", "query_id", *columns]
-    expected = world.prepared.candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
+    expected = world.prepared.read_candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
     assert found[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
     assert found.notna().all(axis=None)
     for path in made.cache.glob("prepared/*/difficulty/*"):
         path.unlink()
-    queries.write(settled, begun.resolved, begun.scorer.runs[0].id)
-    pd.testing.assert_frame_equal(pd.read_parquet(made.folder / FILE), found, check_like=True)
+    queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
+    pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)
 
 
 def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
@@ -113,38 +113,42 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     asked = []
 
     def broken(run: RankerRun) -> None:
-        asked.append(run.job.action)
+        asked.append(run.trial.action)
         raise RuntimeError("no room for the table")
 
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     begun = campaign(world, made)
     with monkeypatch.context() as patch:
-        patch.setattr("trainables.rankers.plugin.keep", broken)
+        patch.setattr("trainables.rankers.plugin.save_difficulty_scores", broken)
         _run_out(begun)
     assert asked == ["train"]
-    assert begun.finished
-    assert set(begun.chosen()) == {"BERT", "untrained", "BM25", "CL-random", "CL-words_context"}
-    failed = [item for item in begun.configurations if begun.ledger.state(item.runs[0].id) == "failed"]
+    assert begun.is_finished
+    assert set(begun.select_winners()) == {"BERT", "untrained", "BM25", "CL-random", "CL-words_context"}
+    failed = [item for item in begun.configurations if begun.store.get_state(item.runs[0].id) == "failed"]
     assert {item.name for item in failed if item.role != "scorer"} == {"CL-BERT_pred", "CL-BERT_loss"}
-    causes = [(record.read(begun.folder, run.id) or {})["summary"]["error"] for item in failed for run in item.runs]
+    causes = [
+        (record.read_run_record(begun.folder, run.id) or {})["summary"]["error"] for item in failed for run in item.runs
+    ]
     assert sum("the run that makes them" in cause for cause in causes) == 4
 
 
-def _run_out(begun: Campaign) -> None:
+def _run_out(begun: StudyScheduler) -> None:
     """As `conduct`, but errands may fail."""
-    while (errand := begun.next()) is not None:
+    while (errand := begun.pop_request()) is not None:
         tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
-        labels, job = json.dumps(errand.labels), errand.job.model_dump_json()
-        trial = Trial(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
+        labels, job = json.dumps(errand.labels), errand.trial.model_dump_json()
+        trial = StudyTrainable(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
         try:
             while not trial.step()["done"]:
                 pass
-        except NoDifficultiesError as error:  # `study.execution.searcher` does the same
+        except MissingDifficultyScoresError as error:  # `study.execution.searcher` does the same
             assert begun.scorer_failed
-            record.write(begun.folder, errand.split, failed_entry(errand.job, errand.labels, str(error), {}), None)
+            record.write_run_record(
+                begun.folder, errand.split, make_failed_record(errand.trial, errand.labels, str(error), {}), None
+            )
         except RuntimeError:
             pass
-        begun.done(errand)
+        begun.mark_ended(errand)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated"])
@@ -176,9 +180,9 @@ def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_ne
     conduct(campaign(world, study(world, tmp_path / "study", cache, **changes)))
     for path in cache.glob("prepared/*/difficulty/*.parquet"):
         DAMAGES[damage](path)
-    assert campaign(world, study(world, tmp_path / "study", cache, **changes)).next() is None
+    assert campaign(world, study(world, tmp_path / "study", cache, **changes)).pop_request() is None
     more = campaign(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
-    errand = more.next()
+    errand = more.pop_request()
     assert errand is not None
     assert errand.labels["role"] == "scorer"
 
@@ -187,20 +191,20 @@ def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, f
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     whole = campaign(world, made)
     item = next(item for item in whole.configurations if item.name == "CL-BERT_loss")
-    single = Single(made, whole.resolved, whole.ledger, "plan-hash", item)
+    single = SingleConfigurationScheduler(made, whole.resolved, whole.store, "plan-hash", item)
     roles = []
-    while (errand := single.next()) is not None:
+    while (errand := single.pop_request()) is not None:
         roles.append(errand.labels["role"])
-        trial = Trial(
+        trial = StudyTrainable(
             config={
-                "job": errand.job.model_dump_json(),
+                "job": errand.trial.model_dump_json(),
                 "labels": json.dumps(errand.labels),
                 "tracking": Tracking(mode="disabled", project="tiny", folder=single.folder).model_dump_json(),
             }
         )
         while not trial.step()["done"]:
             pass
-        single.done(errand)
+        single.mark_ended(errand)
     assert roles == ["scorer", "search", "search"]
     assert single.result is not None
     assert [item.role for item in single.configurations] == ["search", "scorer"]
@@ -215,16 +219,16 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
     }
     begun = campaign(world, study(world, tmp_path / "study", fresh(), **changes))
     conduct(begun)
-    found = {(item.name, item.point.values.get("pacing")): item.runs for item in begun.configurations}
+    found = {(item.name, item.params.values.get("pacing")): item.runs for item in begun.configurations}
     both = found["T-WSLS-CL", "linear"][0]
     assert both.variant.schedule == "two_stage"
     assert both.curriculum == CurriculumSettings(score="words_context", pacing="linear")
     assert both.curriculum != found["T-WSLS-CL", "step"][0].curriculum
     for pacing in ("linear", "step"):
         constant, ending = found["WSLS-CL", pacing][0], found["T-WSLS-CL", pacing][0]
-        assert set(begun.stages(constant)[:-1]) & set(begun.stages(ending))
+        assert set(begun.list_checkpoint_keys(constant)[:-1]) & set(begun.list_checkpoint_keys(ending))
     shared_by = [
-        record.read(begun.folder, run.id)["summary"]["instances_reused"]  # type: ignore[index]
+        record.read_run_record(begun.folder, run.id)["summary"]["instances_reused"]  # type: ignore[index]
         for (name, _), runs in found.items()
         if name == "T-WSLS-CL"
         for run in runs

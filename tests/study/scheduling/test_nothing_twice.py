@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from study.plan.shared_training import shared, unshared
+from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records import run_record as record
-from study.scheduling.study_scheduler import Campaign
-from study.workflows.cleanup import clean
+from study.scheduling.study_scheduler import StudyScheduler
+from study.workflows.cleanup import clean_up_study
 from tests.study.small import BATCHES, campaign, conduct, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
 from trainables.rankers.runner import RankerRun
-from trainables.utils.system import machine
+from trainables.utils.system import get_machine_id
 
 WHOLE_GRID = {
     "variants": ["BERT", "LS", "T-LS"],
@@ -45,16 +45,18 @@ def test_a_study_of_its_whole_grid_trains_exactly_what_was_planned(world: World,
     made = study(world, tmp_path / "study", fresh(), **WHOLE_GRID)
     begun = campaign(world, made)
     conduct(begun)
-    planned = shared(made)
+    planned = bound_instances_with_sharing(made)
     assert planned == (2 * (48 + 48 + 120),) * 2
-    assert totals(begun) == (planned.low, unshared(made).high)
+    assert totals(begun) == (planned.low, bound_instances_without_sharing(made).high)
     for item in begun.configurations:
         for run in item.runs:
             if item.name in ("BERT", "LS", "T-LS"):
                 alone = job(world, fresh(), run.variant, FROZEN, seed=run.seed, instances=BATCHES * BATCH_SIZE)
-                found = record.read(begun.folder, run.id)
+                found = record.read_run_record(begun.folder, run.id)
                 assert found is not None
-                assert found["summary"]["weights"] == finish(alone.model_copy(update={"specification": run})).weights
+                assert (
+                    found["summary"]["weights"] == finish(alone.model_copy(update={"specification": run})).weights_hash
+                )
 
 
 def test_a_study_of_a_sample_trains_within_the_planned_bounds_in_any_order(
@@ -64,8 +66,8 @@ def test_a_study_of_a_sample_trains_within_the_planned_bounds_in_any_order(
     begun = campaign(world, made)
     conduct(begun, random.Random(1))
     trained, without = totals(begun)
-    assert shared(made).low <= trained <= shared(made).high
-    assert without == unshared(made).high
+    assert bound_instances_with_sharing(made).low <= trained <= bound_instances_with_sharing(made).high
+    assert without == bound_instances_without_sharing(made).high
 
 
 def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
@@ -87,21 +89,21 @@ def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, f
     for stretches in (1, 2, 3):
         interrupted = campaign(world, made)
         conduct(interrupted, stop_after=stretches)
-        errand = interrupted.next()
+        errand = interrupted.pop_request()
         assert errand is not None
-        if errand.job.specification.system == "cross-encoder":
-            run = RankerRun(errand.job)
+        if errand.trial.specification.system == "cross-encoder":
+            run = RankerRun(errand.trial)
             run.advance()
             run.close()
     begun = campaign(world, made)
     conduct(begun)
-    assert totals(begun) == (shared(made).low, unshared(made).high)
-    resumed = [record.read(begun.folder, run.id) for item in begun.configurations for run in item.runs]
+    assert totals(begun) == (bound_instances_with_sharing(made).low, bound_instances_without_sharing(made).high)
+    resumed = [record.read_run_record(begun.folder, run.id) for item in begun.configurations for run in item.runs]
     assert sum(entry["summary"]["instances_resumed"] for entry in resumed if entry) > 0
 
 
 @pytest.fixture(scope="module")
-def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudyScheduler:
     """A finished study."""
     place = tmp_path_factory.mktemp("finished")
     begun = campaign(world, study(world, place / "study", world.fresh_cache(place / "cache"), **SMALL_GRID))
@@ -109,28 +111,30 @@ def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> Campaign
     return begun
 
 
-def another(world: World, finished: Campaign, folder: Path, cache: Path) -> Campaign:
+def another(world: World, finished: StudyScheduler, folder: Path, cache: Path) -> StudyScheduler:
     """The same study in another folder, with what the finished one left in its cache."""
-    shutil.copytree(finished.study.stages, cache / "stages")
+    shutil.copytree(finished.study.checkpoints_url, cache / "stages")
     return campaign(world, study(world, folder, cache, **SMALL_GRID))
 
 
 def test_a_second_study_shares_everything_and_says_so(
-    world: World, finished: Campaign, fresh: Fresh, tmp_path: Path
+    world: World, finished: StudyScheduler, fresh: Fresh, tmp_path: Path
 ) -> None:
     again = another(world, finished, tmp_path / "again", fresh())
     conduct(again)
-    assert totals(again) == (0, unshared(again.study).high)
+    assert totals(again) == (0, bound_instances_without_sharing(again.study).high)
     assert table(again) == table(finished)
 
 
-def test_what_was_damaged_is_in_the_record(world: World, finished: Campaign, fresh: Fresh, tmp_path: Path) -> None:
+def test_what_was_damaged_is_in_the_record(
+    world: World, finished: StudyScheduler, fresh: Fresh, tmp_path: Path
+) -> None:
     again = another(world, finished, tmp_path / "again", fresh())
-    files = list(Path(again.study.stages).glob("*/state.safetensors"))
+    files = list(Path(again.study.checkpoints_url).glob("*/state.safetensors"))
     for file in files:
         file.write_bytes(file.read_bytes()[:-1])
     conduct(again)
-    entries = [record.read(again.folder, run.id) for item in again.configurations for run in item.runs]
+    entries = [record.read_run_record(again.folder, run.id) for item in again.configurations for run in item.runs]
     lines = [line for entry in entries if entry for line in entry["damaged"]]
     assert sum(entry["summary"]["dev/states_damaged"] for entry in entries if entry) == len(lines) == len(files)
     assert all("damaged" in line for line in lines)
@@ -139,13 +143,13 @@ def test_what_was_damaged_is_in_the_record(world: World, finished: Campaign, fre
 
 def test_a_study_starts_by_removing_what_dead_processes_left(world: World, fresh: Fresh, tmp_path: Path) -> None:
     made = study(world, tmp_path / "study", tmp_path / "cache")
-    dead = f"{machine()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
+    dead = f"{get_machine_id()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
     left = [made.folder / "runs" / "id" / f".record.json.{dead}", made.cache / "stages" / f".key.{dead}" / "state"]
     left.append(made.folder / "runs" / "id" / "last-words.txt")
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")
-    clean(made)
+    clean_up_study(made)
     assert not any(path.exists() for path in left)
     shutil.rmtree(tmp_path / "cache")
-    clean(made)
+    clean_up_study(made)

@@ -16,15 +16,15 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from study.config.schema import Study
-from study.config.study_type import study_type
+from study.config.study_class import get_study_class
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.records.run_store import Ledger
-from study.scheduling.objectives import means
-from study.scheduling.racing import behind
-from study.scheduling.round import per_query
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Configuration, Errand
+from study.records.run_store import RunStore
+from study.scheduling.objectives import compute_means
+from study.scheduling.racing import is_worse
+from study.scheduling.round import collect_per_query
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import Configuration, TrialRequest
 from tests.study.driving import RESOLVED, STUDY, Labels, decisions, empty_folder
 
 QUERIES, CANDIDATES = 60, 10
@@ -35,7 +35,7 @@ def study(**changes: Any) -> Study:
     """STUDY with five seeds, some of its parts changed."""
     base = {**STUDY.model_dump(), "seeds": (1, 2, 3, 4, 5)}
     parts = {key: {**base[key], **value} if isinstance(value, dict) else value for key, value in changes.items()}
-    return study_type().model_validate({**base, **parts})
+    return get_study_class().model_validate({**base, **parts})
 
 
 def draw(*name: object) -> np.random.Generator:
@@ -48,21 +48,21 @@ def strength(labels: Labels) -> float:
 
 
 def conduct(
-    campaign: Campaign, quality: Strength = strength, order: random.Random | None = None, stop: int = -1
-) -> list[Errand]:
+    campaign: StudyScheduler, quality: Strength = strength, order: random.Random | None = None, stop: int = -1
+) -> list[TrialRequest]:
     """Runs errands three at a time, in an order drawn, until the campaign or `stop` of them are over."""
-    order, started, running = order or random.Random(0), list[Errand](), list[Errand]()
-    while not campaign.finished and len(started) != stop:
-        while len(running) < 3 and (errand := campaign.next()) is not None:
+    order, started, running = order or random.Random(0), list[TrialRequest](), list[TrialRequest]()
+    while not campaign.is_finished and len(started) != stop:
+        while len(running) < 3 and (errand := campaign.pop_request()) is not None:
             running.append(errand)
         ended = running.pop(order.randrange(len(running)))
         started.append(ended)
-        write(campaign.ledger.folder, ended, quality)
-        campaign.done(ended)
+        write(campaign.store.folder, ended, quality)
+        campaign.mark_ended(ended)
     return started
 
 
-def write(folder: Path, errand: Errand, quality: Strength) -> None:
+def write(folder: Path, errand: TrialRequest, quality: Strength) -> None:
     """What a trial would record: scores whose relevant document stands out by the run's quality."""
     labels, split = errand.labels, errand.split
     queries = draw("queries", split).normal(0, 1, (QUERIES, 1))
@@ -78,18 +78,18 @@ def write(folder: Path, errand: Errand, quality: Strength) -> None:
     frame = pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})
     summary = {f"{split}/R10@1": hits, f"{split}/ECE": abs((labels["epsilon"] or 0.0) - 0.1), "seconds": 36.0}
     entry = {"id": labels["specification_id"], "state": "finished", "config": labels, "summary": summary}
-    record.write(folder, split, {**entry, "history": []}, frame)
+    record.write_run_record(folder, split, {**entry, "history": []}, frame)
 
 
-def campaign(made: Study, folder: Path, **more: Any) -> Campaign:
-    return Campaign(made, RESOLVED, Ledger(folder), "plan-hash", **more)
+def campaign(made: Study, folder: Path, **more: Any) -> StudyScheduler:
+    return StudyScheduler(made, RESOLVED, RunStore(folder), "plan-hash", **more)
 
 
-def trained(errands: list[Errand], name: str) -> dict[str, list[int]]:
+def trained(errands: list[TrialRequest], name: str) -> dict[str, list[int]]:
     """Seeds trained, by configuration of a system."""
     found: dict[str, list[int]] = {}
     for errand in errands:
-        if errand.job.action == "train" and errand.labels["variant"] == name:
+        if errand.trial.action == "train" and errand.labels["variant"] == name:
             found.setdefault(errand.labels["configuration_id"], []).append(errand.labels["seed"])
     return found
 
@@ -103,30 +103,30 @@ RACING: dict[str, Any] = {
 def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path: Path) -> None:
     made = campaign(study(**RACING), tmp_path)
     seeds = trained(conduct(made), "LS")
-    hunt = made.hunts["LS"]
+    hunt = made.searches["LS"]
     assert len(seeds) == 4
     for item in hunt.configurations:
         got = sorted(seeds[item.id])
-        assert got == [1, 2, 3, 4, 5][: hunt.dropped.get(item.id, 5)]
-        if item.variant.epsilon == 0.3:
-            assert item.id not in hunt.dropped
-        if item.variant.epsilon == 0.1:
-            assert hunt.dropped[item.id] < 5
-    assert made.chosen()["LS"].variant.epsilon == 0.3
-    assert made.chosen()["LS"].id not in hunt.dropped
+        assert got == [1, 2, 3, 4, 5][: hunt.pruned.get(item.id, 5)]
+        if item.smoothing.epsilon == 0.3:
+            assert item.id not in hunt.pruned
+        if item.smoothing.epsilon == 0.1:
+            assert hunt.pruned[item.id] < 5
+    assert made.select_winners()["LS"].smoothing.epsilon == 0.3
+    assert made.select_winners()["LS"].id not in hunt.pruned
 
 
 def test_each_drop_is_what_the_test_says_about_the_pairs_that_were_there(tmp_path: Path) -> None:
     """The oracle repeats every look from the records: same seeds, same queries, the leader of that look."""
     made = campaign(study(**RACING), tmp_path)
     conduct(made)
-    hunt = made.hunts["LS"]  # one round
+    hunt = made.searches["LS"]  # one round
     alive = {item.id: item for item in hunt.configurations}
     for seeds in (3, 4):
         found = {key: values(item, tmp_path, seeds) for key, item in alive.items()}
         leader = max(found, key=lambda key: found[key].mean())
-        lost = {key for key in found if key != leader and behind(found[key], found[leader], 5, hunt.wanted - 1)}
-        assert {key for key, at in hunt.dropped.items() if at == seeds} == lost
+        lost = {key for key in found if key != leader and is_worse(found[key], found[leader], 5, hunt.n_requested - 1)}
+        assert {key for key, at in hunt.pruned.items() if at == seeds} == lost
         alive = {key: item for key, item in alive.items() if key not in lost}
 
 
@@ -134,7 +134,7 @@ def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
     """(seeds, queries) hits, straight from the files."""
     rows = []
     for run in item.runs[:seeds]:
-        table = pd.read_parquet(record.scores_file(folder, run.id))["score"].to_numpy()
+        table = pd.read_parquet(record.get_scores_path(folder, run.id))["score"].to_numpy()
         rows.append((table.reshape(QUERIES, CANDIDATES).argmax(axis=1) == 0).astype(float))
     return np.stack(rows)
 
@@ -142,23 +142,26 @@ def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
 def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
     made = campaign(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
     assert all(sorted(seeds) == [1, 2, 3, 4, 5] for seeds in trained(conduct(made), "LS").values())
-    assert not any(hunt.dropped for hunt in made.hunts.values())
+    assert not any(hunt.pruned for hunt in made.searches.values())
 
 
 def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_path: Path) -> None:
     made = campaign(study(**RACING), tmp_path)
     conduct(made)
-    hunt, ledger = made.hunts["LS"], made.ledger
-    complete = [item for item in hunt.configurations if hunt.state(item) == "complete"]
+    hunt, ledger = made.searches["LS"], made.store
+    complete = [item for item in hunt.configurations if hunt.get_state(item) == "complete"]
     for entry in hunt.entries:
         item, key = entry.configuration, entry.configuration.id
-        assert entry.told is not None
-        if key not in hunt.dropped:
-            assert entry.told == means(item, ledger, ["R10@1"])
+        assert entry.reported is not None
+        if key not in hunt.pruned:
+            assert entry.reported == compute_means(item, ledger, ["R10@1"])
             continue
-        got = hunt.dropped[key]
-        shifts = [per_query(c, ledger, "R10@1", 5).mean() - per_query(c, ledger, "R10@1", got).mean() for c in complete]  # type: ignore[union-attr]
-        assert entry.told == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
+        got = hunt.pruned[key]
+        shifts = [
+            collect_per_query(c, ledger, "R10@1", 5).mean() - collect_per_query(c, ledger, "R10@1", got).mean()
+            for c in complete
+        ]  # type: ignore[union-attr]
+        assert entry.reported == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
 
 
 @settings(max_examples=3, phases=[Phase.generate])
@@ -168,47 +171,47 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kill
     with empty_folder() as one, empty_folder() as other:
         whole = campaign(made, one)
         expected = conduct(whole)
-        again: list[Errand] = []
+        again: list[TrialRequest] = []
         for stop in kills:
-            killed = campaign(made, other, before=searchlog.read(other))
+            killed = campaign(made, other, before=searchlog.read_search_log(other))
             again += conduct(killed, order=order, stop=stop)
-            searchlog.write(other, killed.log())
-        last = campaign(made, other, before=searchlog.read(other))
+            searchlog.write_search_log(other, killed.build_search_log())
+        last = campaign(made, other, before=searchlog.read_search_log(other))
         again += conduct(last, order=order)
-        ids = sorted((e.job.specification.id, e.job.action) for e in again)
-        assert ids == sorted((e.job.specification.id, e.job.action) for e in expected)
+        ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
+        assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)
         assert decisions(last) == decisions(whole)
-        assert last.log() == whole.log()
-        assert {name: hunt.dropped for name, hunt in last.hunts.items()} == {
-            name: hunt.dropped for name, hunt in whole.hunts.items()
+        assert last.build_search_log() == whole.build_search_log()
+        assert {name: hunt.pruned for name, hunt in last.searches.items()} == {
+            name: hunt.pruned for name, hunt in whole.searches.items()
         }
 
 
 def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_touched(tmp_path: Path) -> None:
     made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
     started = conduct(made)
-    actions = [(errand.job.action, errand.labels["role"]) for errand in started]
+    actions = [(errand.trial.action, errand.labels["role"]) for errand in started]
     searching = [place for place, (action, role) in enumerate(actions) if action == "train" and role != "confirm"]
     fresh = [place for place, (action, role) in enumerate(actions) if action == "train" and role == "confirm"]
     testing = [place for place, (action, _) in enumerate(actions) if action == "test"]
     assert max(searching) < min(fresh)
     assert max(fresh) < min(testing)
-    winners = {name: item.id for name, item in made.chosen().items()}
-    defaults = {name: made.untuned(name).id for name in made.hunts}
+    winners = {name: item.id for name, item in made.select_winners().items()}
+    defaults = {name: made.make_default_configuration(name).id for name in made.searches}
     confirmed = {(started[place].labels["configuration_id"], started[place].labels["seed"]) for place in fresh}
     wanted = {*winners.values(), *defaults.values()} - {winners["BM25"]}
     assert confirmed == {(key, seed) for key in wanted for seed in (11, 12)}
     tested = {(started[place].labels["configuration_id"], started[place].labels["seed"]) for place in testing}
     assert tested == {(key, s) for name, key in winners.items() for s in ((None,) if name == "BM25" else (11, 12))}
-    assert len(started) == made.runs_planned
-    assert campaign(made.study, tmp_path).finished
+    assert len(started) == made.n_trials
+    assert campaign(made.study, tmp_path).is_finished
 
 
 def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> None:
     """Fresh seeds that are all bad for the winner change nothing: they judge it, they do not choose."""
     made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
     conduct(made, lambda labels: -9.0 if labels["seed"] in (11, 12) else strength(labels))
-    assert made.chosen()["LS"].variant.epsilon == 0.3
+    assert made.select_winners()["LS"].smoothing.epsilon == 0.3
 
 
 def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
@@ -217,7 +220,7 @@ def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path
         study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
     )
     conduct(made)
-    log = made.log()["systems"]["LS"]
+    log = made.build_search_log()["systems"]["LS"]
     found = {row["configuration_id"]: row for row in log["proposals"]}
     epsilons = sorted(found[key]["values"]["epsilon"] for key in log["front"])
     assert epsilons == [0.1, 0.2, 0.3]
@@ -233,8 +236,8 @@ def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path:
         study(search={"objectives": objectives, "trials": trials}, analysis={"metric": "position"}), tmp_path
     )
     conduct(made)
-    assert made.chosen()["LS"].variant.epsilon == 0.3
-    log = made.log()["systems"]["LS"]
+    assert made.select_winners()["LS"].smoothing.epsilon == 0.3
+    log = made.build_search_log()["systems"]["LS"]
     rows = {row["configuration_id"]: row["objectives"] for row in log["proposals"]}
     least = min(rows, key=lambda key: rows[key]["position"])
     assert log["winner"] == least
@@ -245,9 +248,9 @@ def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path:
 def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
     made = campaign(study(**RACING, analysis={"metric": "position"}), tmp_path)
     conduct(made)
-    hunt = made.hunts["LS"]
-    assert hunt.dropped
-    assert all(item.variant.epsilon != 0.3 for item in hunt.configurations if item.id in hunt.dropped)
+    hunt = made.searches["LS"]
+    assert hunt.pruned
+    assert all(item.smoothing.epsilon != 0.3 for item in hunt.configurations if item.id in hunt.pruned)
 
 
 def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
@@ -255,7 +258,7 @@ def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -
         study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
     )
     conduct(made, lambda labels: 99.0)
-    assert made.chosen()["LS"].variant.epsilon == 0.1
+    assert made.select_winners()["LS"].smoothing.epsilon == 0.1
 
 
 @pytest.mark.parametrize("budget", ["search.hours", "search.gpu_hours"])
@@ -268,19 +271,19 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
 
     made = campaign(study(), tmp_path, spent=spent)
     started = conduct(made)
-    assert made.finished
-    stopped = {name: hunt.stopped for name, hunt in made.hunts.items()}
+    assert made.is_finished
+    stopped = {name: hunt.stopped_by for name, hunt in made.searches.items()}
     assert set(stopped.values()) == {None, budget}
-    log = made.log()["systems"]
-    for name, hunt in made.hunts.items():
+    log = made.build_search_log()["systems"]
+    for name, hunt in made.searches.items():
         assert len(hunt.configurations) == log[name]["proposed"]
-        assert (log[name]["proposed"] < log[name]["wanted"]) == (hunt.stopped is not None)
-        assert log[name]["stopped"] == hunt.stopped
+        assert (log[name]["proposed"] < log[name]["wanted"]) == (hunt.stopped_by is not None)
+        assert log[name]["stopped"] == hunt.stopped_by
         assert all(row["state"] == "complete" for row in log[name]["proposals"])
-    assert {errand.labels["variant"] for errand in started if errand.job.action == "test"} >= set(made.hunts)
+    assert {errand.labels["variant"] for errand in started if errand.trial.action == "test"} >= set(made.searches)
     later = campaign(study(), tmp_path, spent=lambda: budget)
-    assert later.finished
-    assert later.log() == made.log()
+    assert later.is_finished
+    assert later.build_search_log() == made.build_search_log()
 
 
 def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
@@ -291,7 +294,7 @@ def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_pat
     started = conduct(made)
     assert {e.labels["learning_rate"] for e in started if e.labels["variant"] == "BERT"} == set(rates)
     for errand in started:
-        training = errand.job.specification.training
+        training = errand.trial.specification.training
         assert training is None or training.learning_rate == errand.labels["learning_rate"]
-    assert made.hunts["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
+    assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
     assert {errand.labels["role"] for errand in started if errand.labels["variant"] == "BERT"} == {"baseline"}

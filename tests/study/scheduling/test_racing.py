@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.race import race
-from study.scheduling.racing import FIRST, LEVEL, behind, looks
+from study.scheduling.racing import FIRST_ROUND_SEEDS, LEVEL, count_interim_tests, is_worse
 
 SEEDS, QUERIES = 5, 200
 
@@ -32,7 +32,7 @@ def test_what_is_far_behind_is_dropped_at_the_first_look() -> None:
     rng = np.random.default_rng(3)
     for _ in range(10):
         dropped = race(runs(rng, [0.5, 0.3, 0.3], 0.006))
-        assert dropped == {"1": FIRST, "2": FIRST}
+        assert dropped == {"1": FIRST_ROUND_SEEDS, "2": FIRST_ROUND_SEEDS}
 
 
 @settings(max_examples=30)
@@ -40,8 +40,8 @@ def test_what_is_far_behind_is_dropped_at_the_first_look() -> None:
 def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
     values = runs(np.random.default_rng(seed), [0.5, 0.5], 0.01)
     better, worse = sorted((values[0, :3], values[1, :3]), key=lambda one: -float(one.mean()))
-    assert not behind(better, worse, SEEDS, rivals)
-    assert not behind(better, better, SEEDS, rivals)
+    assert not is_worse(better, worse, SEEDS, rivals)
+    assert not is_worse(better, better, SEEDS, rivals)
 
 
 @settings(max_examples=60)
@@ -64,17 +64,17 @@ def test_behind_is_a_one_sided_test_at_the_level_of_each_look_at_each_rival(
     squares = {got - 1: 30 * (rows**2).sum() / (got - 1), 29: got * (columns**2).sum() / 29}
     total = max(sum(squares.values()) - rest, rest)
     df = total**2 / (sum(ms**2 / own for own, ms in squares.items()) + rest**2 / ((got - 1) * 29))
-    allowed = LEVEL / ((seeds - FIRST) * max(1, rivals))
+    allowed = LEVEL / ((seeds - FIRST_ROUND_SEEDS) * max(1, rivals))
     gap = stats.t.isf(odds * allowed, df) * np.sqrt(total / noise.size)
     best = rng.random((got, 30))
-    assert behind(best + noise - gap, best, seeds, rivals) == (odds < 1)
+    assert is_worse(best + noise - gap, best, seeds, rivals) == (odds < 1)
 
 
 def test_more_looks_and_more_rivals_ask_for_more_evidence() -> None:
     values = runs(np.random.default_rng(1), [0.5, 0.46], 0.0)
     worse, better = values[1, :3], values[0, :3]
-    decided = [[behind(worse, better, seeds, rivals) for rivals in (1, 10, 10**9)] for seeds in (4, 5, 100)]
+    decided = [[is_worse(worse, better, seeds, rivals) for rivals in (1, 10, 10**9)] for seeds in (4, 5, 100)]
     assert decided[0][0]
     assert not decided[2][2]
     assert all(row == sorted(row, reverse=True) for row in decided)
-    assert looks(FIRST) == 0
+    assert count_interim_tests(FIRST_ROUND_SEEDS) == 0

@@ -16,11 +16,11 @@ import pytest
 from study.config.schema import Study
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.records.run_store import Ledger
-from study.scheduling.racing import FIRST, behind
-from study.scheduling.round import Round, standing
-from study.scheduling.search_loop import Hunt
-from study.scheduling.study_scheduler import Campaign
+from study.records.run_store import RunStore
+from study.scheduling.racing import FIRST_ROUND_SEEDS, is_worse
+from study.scheduling.round import SearchRound, extrapolate_mean
+from study.scheduling.search_loop import SystemSearch
+from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
 from tests.study.scheduling.test_phases import CANDIDATES, QUERIES, campaign, draw, study, trained, write
@@ -38,11 +38,11 @@ def racing(metric: str) -> Study:
 
 def fails(salt: int, labels: Labels) -> bool:
     """One searched run in forty, of the last seeds one in seven: what leads at first may not be complete later."""
-    share = 1 / 7 if (labels["seed"] or 0) > FIRST else 1 / 40
+    share = 1 / 7 if (labels["seed"] or 0) > FIRST_ROUND_SEEDS else 1 / 40
     return labels["variant"] != "BERT" and draw("fails", salt, labels["specification_id"]).random() < share
 
 
-def conduct(made: Campaign, salt: int) -> dict[str, dict[str, list[int]]]:
+def conduct(made: StudyScheduler, salt: int) -> dict[str, dict[str, list[int]]]:
     """Runs the campaign, one errand at a time; returns the seeds trained, by system and configuration.
 
     A configuration is good or bad by chance, and a little more so with some seeds.
@@ -53,23 +53,23 @@ def conduct(made: Campaign, salt: int) -> dict[str, dict[str, list[int]]]:
         return float(1.5 + 0.6 * own + 0.2 * seed)
 
     started = []
-    while (errand := made.next()) is not None:
+    while (errand := made.pop_request()) is not None:
         started.append(errand)
         if errand.split == "dev" and fails(salt, errand.labels):
             failed = {"id": errand.labels["specification_id"], "state": "failed", "summary": {"error": "boom"}}
-            record.write(made.folder, errand.split, failed, None)
+            record.write_run_record(made.folder, errand.split, failed, None)
         else:
             write(made.folder, errand, quality)
-        made.done(errand)
-    assert made.finished
-    return {name: trained(started, name) for name in made.hunts}
+        made.mark_ended(errand)
+    assert made.is_finished
+    return {name: trained(started, name) for name in made.searches}
 
 
 def values(folder: Path, run_id: str, metric: str) -> np.ndarray | None:
     """(queries,) the metric of a run, straight from the file; None where it failed."""
-    if not record.finished(folder, run_id):
+    if not record.is_run_finished(folder, run_id):
         return None
-    scores = pd.read_parquet(record.scores_file(folder, run_id))["score"].to_numpy().reshape(QUERIES, CANDIDATES)
+    scores = pd.read_parquet(record.get_scores_path(folder, run_id))["score"].to_numpy().reshape(QUERIES, CANDIDATES)
     ranks = 1.0 + (scores[:, 1:] > scores[:, :1]).sum(axis=1)  # of the relevant document, the first
     return 1 / ranks if metric == "MAP" else ranks
 
@@ -83,14 +83,14 @@ class Replay:
         seen: what happened, counted.
     """
 
-    def __init__(self, hunt: Hunt, folder: Path, metric: str) -> None:
+    def __init__(self, hunt: SystemSearch, folder: Path, metric: str) -> None:
         self._sign = METRICS[metric]
         self._runs = {run.id: values(folder, run.id, metric) for item in hunt.configurations for run in item.runs}
         self.dropped, self.told, self.seen = dict[str, int](), dict[str, float | None](), Counter[str]()
         items, complete = hunt.configurations, list[Configuration]()
         for start in range(0, len(items), PARALLEL):
             batch = items[start : start + PARALLEL]
-            self._look(batch, complete, hunt.wanted - 1)
+            self._look(batch, complete, hunt.n_requested - 1)
             complete += [
                 item for item in batch if item.id not in self.dropped and self._values(item, SEEDS) is not None
             ]
@@ -103,14 +103,14 @@ class Replay:
         return self._sign * np.stack(rows) if len(rows) == seeds else None
 
     def _look(self, batch: list[Configuration], earlier: list[Configuration], rivals: int) -> None:
-        for seeds in range(FIRST, SEEDS):
+        for seeds in range(FIRST_ROUND_SEEDS, SEEDS):
             alive = [item for item in batch if item.id not in self.dropped]
             every = [(item, found) for item in [*earlier, *alive] if (found := self._values(item, seeds)) is not None]
             if not alive or not every:
                 return
             best, leading = max(every, key=lambda pair: pair[1].mean())
             for item, found in every:
-                if item in alive and item is not best and behind(found, leading, SEEDS, rivals):
+                if item in alive and item is not best and is_worse(found, leading, SEEDS, rivals):
                     self.dropped[item.id] = seeds
                     self.seen[f"dropped after {seeds}"] += 1
                     self.seen["dropped for one of an earlier round"] += best in earlier
@@ -135,15 +135,15 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
         folder = tmp_path / str(salt)
         made = campaign(racing(metric), folder)
         seeds = conduct(made, salt)
-        for name, hunt in made.hunts.items():
+        for name, hunt in made.searches.items():
             replay = Replay(hunt, folder, metric)
             seen += replay.seen
-            assert hunt.dropped == replay.dropped
+            assert hunt.pruned == replay.dropped
             for entry in hunt.entries:
                 key, expected = entry.configuration.id, replay.told[entry.configuration.id]
-                assert entry.told == (None if expected is None else [pytest.approx(expected)])
+                assert entry.reported == (None if expected is None else [pytest.approx(expected)])
                 assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
-            assert len(hunt.entries) == len(replay.told) == hunt.wanted
+            assert len(hunt.entries) == len(replay.told) == hunt.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
 
@@ -163,7 +163,7 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
         documents = np.tile([f"d{number}" for number in range(candidates)], queries)
         frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
         entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write(folder, "dev", entry, frame.assign(score=own.ravel()))
+        record.write_run_record(folder, "dev", entry, frame.assign(score=own.ravel()))
     return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
 
 
@@ -171,8 +171,8 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
 def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others: int, tmp_path: Path) -> None:
     """The shift is the mean over the complete configurations, each over the same seeds; without any there is none."""
     rng = np.random.default_rng(others)
-    hunt = campaign(racing("MAP"), tmp_path / "empty").hunts["T-LS"]
-    items = list(hunt.possible())
+    hunt = campaign(racing("MAP"), tmp_path / "empty").searches["T-LS"]
+    items = list(hunt.iter_reachable())
     for case in range(4):
         folder, seeds = tmp_path / str(case), 3 + case % 2
         chosen = [items[place] for place in rng.permutation(len(items))[: others + 1]]
@@ -182,7 +182,7 @@ def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_i
         own = sum(made[0][seed].mean() for seed in range(seeds)) / seeds
         shifts = [sum(one[seed].mean() for seed in range(SEEDS)) / SEEDS - one[:seeds].mean() for one in made[1:]]
         expected = own + (sum(shifts) / others if others else 0.0)
-        assert standing(chosen[0], seeds, chosen[1:], Ledger(folder), "MAP") == pytest.approx(expected)
+        assert extrapolate_mean(chosen[0], seeds, chosen[1:], RunStore(folder), "MAP") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3])
@@ -194,8 +194,8 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     search = STUDY.search.model_copy(update={"sampler": sampler, "parallel": parallel})
     made = STUDY.model_copy(update={"search": search})
 
-    def start(folder: Path) -> Campaign:
-        return campaign(made, folder, before=searchlog.read(folder))
+    def start(folder: Path) -> StudyScheduler:
+        return campaign(made, folder, before=searchlog.read_search_log(folder))
 
     def moody(labels: Labels) -> float | None:
         return None if draw("moody", labels["specification_id"]).random() < 0.2 else quality(labels)
@@ -206,31 +206,37 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
         folder, rng = tmp_path / str(case), random.Random(case)
         stopped = start(folder)
         drive(stopped, metric=moody if case % 2 else quality, order=rng, stop_after=rng.randrange(2, 25))
-        searchlog.write(folder, stopped.log())
+        searchlog.write_search_log(folder, stopped.build_search_log())
         last = start(folder)
         drive(last, order=rng)
         assert decisions(last) == decisions(whole)
-        assert last.log() == whole.log()
+        assert last.build_search_log() == whole.build_search_log()
 
 
 def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
-    made, asked, advance = campaign(racing("MAP"), tmp_path), list[tuple[str, set[str], set[str], int]](), Round.advance
+    made, asked, advance = (
+        campaign(racing("MAP"), tmp_path),
+        list[tuple[str, set[str], set[str], int]](),
+        SearchRound.advance,
+    )
 
-    def watched(self: Round, complete: Sequence[Configuration], ledger: Ledger, metric: str, rivals: int) -> bool:
-        hunt = made.hunts[self.configurations[0].name]
+    def watched(
+        self: SearchRound, complete: Sequence[Configuration], ledger: RunStore, metric: str, rivals: int
+    ) -> bool:
+        hunt = made.searches[self.configurations[0].name]
         every = {item.id: item for item in [*(entry.configuration for entry in hunt.entries), *self.configurations]}
         whole = {
             key
             for key, item in every.items()
-            if key not in hunt.dropped and all(ledger.finished(run.id) for run in item.runs)
+            if key not in hunt.pruned and all(ledger.is_finished(run.id) for run in item.runs)
         }
         asked.append((self.configurations[0].name, {item.id for item in complete}, whole, rivals))
         return advance(self, complete, ledger, metric, rivals)
 
-    monkeypatch.setattr(Round, "advance", watched)
+    monkeypatch.setattr(SearchRound, "advance", watched)
     conduct(made, 0)
     assert all(found == whole for _, found, whole, _ in asked)
     assert {(name, rivals) for name, _, _, rivals in asked} == {("LS", 3), ("T-LS", 7)}

@@ -13,9 +13,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
-from study.scheduling.objectives import means
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Errand
+from study.scheduling.objectives import compute_means
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import TrialRequest
 from tests.study.driving import (
     SEEDS,
     STUDY,
@@ -36,11 +36,11 @@ def test_the_whole_study_runs_once(tmp_path: Path) -> None:
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
     assert counts == {"BERT": 1, "untrained": 1, "BM25": 1, **TRIALS}
-    assert len(set(names(started))) == len(started) == made.runs_planned
+    assert len(set(names(started))) == len(started) == made.n_trials
     assert all(len(item.runs) == (1 if item.name == "BM25" else len(SEEDS)) for item in made.configurations)
     assert len({item.id for item in made.configurations}) == len(made.configurations)
-    assert made.finished
-    assert made.next() is None
+    assert made.is_finished
+    assert made.pop_request() is None
 
 
 def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
@@ -48,20 +48,20 @@ def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
     made = campaign(tmp_path, study)
     started = drive(made)
     assert Counter(item.name for item in made.configurations) == {"BERT": 1, "untrained": 1, "BM25": 1, "T-LS": 5}
-    assert len(started) == made.runs_planned
+    assert len(started) == made.n_trials
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])
 def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> None:
     made = campaign(tmp_path)
 
-    def watch(running: list[Errand]) -> None:
+    def watch(running: list[TrialRequest]) -> None:
         for name in TRIALS:
             proposed = [item for item in made.configurations if item.name == name]
             last_round = proposed[(len(proposed) - 1) // STUDY.search.parallel * STUDY.search.parallel :]
             earlier = [run.id for item in proposed if item not in last_round for run in item.runs]
             assert len(last_round) <= STUDY.search.parallel
-            assert all(record.finished(tmp_path, run_id) for run_id in earlier)
+            assert all(record.is_run_finished(tmp_path, run_id) for run_id in earlier)
 
     drive(made, concurrent=concurrent, watch=watch)
 
@@ -69,7 +69,7 @@ def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> No
 def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
     """All that may start at once: the fixed systems, and the first round of every search."""
     made = campaign(tmp_path)
-    errands = list(iter(made.next, None))
+    errands = list(iter(made.pop_request, None))
     counts = Counter(errand.labels["variant"] for errand in errands)
     seeds = len(SEEDS)
     assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
@@ -78,11 +78,11 @@ def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
 def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: Path) -> None:
     made = campaign(tmp_path)
     started = drive(made)
-    actions = [errand.job.action for errand in started]
+    actions = [errand.trial.action for errand in started]
     tests = started[actions.index("test") :]
-    assert {errand.job.action for errand in tests} == {"test"}
+    assert {errand.trial.action for errand in tests} == {"test"}
     expected = {run.id for item in by_hand(made).values() for run in item.runs}
-    assert {errand.job.specification.id for errand in tests} == expected
+    assert {errand.trial.specification.id for errand in tests} == expected
     assert {errand.labels["variant"] for errand in tests} == {"BERT", "untrained", "BM25", *TRIALS}
     assert len(tests) == len(expected) == (len(TRIALS) + 2) * len(SEEDS) + 1
     assert all(errand.split == "test" for errand in tests)
@@ -97,8 +97,8 @@ def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int)
         shuffled = drive(second, order=random.Random(seed), concurrent=concurrent)
         assert decisions(first) == decisions(second)
         assert names(plain) == names(shuffled)
-        assert {name: item.id for name, item in first.chosen().items()} == {
-            name: item.id for name, item in second.chosen().items()
+        assert {name: item.id for name, item in first.select_winners().items()} == {
+            name: item.id for name, item in second.select_winners().items()
         }
 
 
@@ -113,11 +113,11 @@ def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> N
     first = campaign(tmp_path)
     drive(first)
     second = campaign(tmp_path)
-    assert second.finished
-    assert second.next() is None
+    assert second.is_finished
+    assert second.pop_request() is None
     assert decisions(second) == decisions(first)
-    assert {name: item.id for name, item in second.chosen().items()} == {
-        name: item.id for name, item in first.chosen().items()
+    assert {name: item.id for name, item in second.select_winners().items()} == {
+        name: item.id for name, item in first.select_winners().items()
     }
 
 
@@ -134,7 +134,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
         last = campaign(other)
         rest = drive(last, order=order, concurrent=concurrent)
         splits = {"train": "dev", "test": "test"}
-        assert all(record.finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
+        assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
         assert len(list(other.glob("runs/*/*.json"))) == len(expected)
         assert decisions(last) == decisions(whole)
         assert set(names(rest)) <= set(names(expected))
@@ -156,22 +156,22 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         started = drive(made, metric=metric, concurrent=1)
         assert len(started) == len(set(names(started)))
         assert Counter(item.name for item in made.configurations) >= Counter(TRIALS)
-        chosen = made.chosen()
+        chosen = made.select_winners()
         assert {name: item.id for name, item in chosen.items()} == {
             name: item.id for name, item in by_hand(made, metric).items()
         }
         for item in made.configurations:
             if any(failing[run.id] for run in item.runs):
-                assert means(item, made.ledger, made.objectives) is None
+                assert compute_means(item, made.store, made.objectives) is None
                 assert item not in chosen.values()
-        tested = {errand.labels["configuration_id"] for errand in started if errand.job.action == "test"}
+        tested = {errand.labels["configuration_id"] for errand in started if errand.trial.action == "test"}
         assert tested == {item.id for item in chosen.values()}
 
 
 def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path: Path) -> None:
     made = campaign(tmp_path)
     drive(made, metric=lambda labels: 0.0)
-    for name, item in made.chosen().items():
+    for name, item in made.select_winners().items():
         assert item == next(other for other in made.configurations if other.name == name)
 
 
@@ -181,10 +181,10 @@ def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
 
     first = campaign(tmp_path)
     drive(first, metric=metric)
-    assert "BERT" not in first.chosen()
+    assert "BERT" not in first.select_winners()
     second = campaign(tmp_path)
     again = drive(second)
-    assert [(errand.labels["variant"], errand.labels["seed"], errand.job.action) for errand in again] == [
+    assert [(errand.labels["variant"], errand.labels["seed"], errand.trial.action) for errand in again] == [
         ("BERT", 2, "train"),
         ("BERT", 1, "test"),
         ("BERT", 2, "test"),
@@ -195,7 +195,7 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
     """Otherwise the analysis finds two tested configurations of one system, and the test set has helped to choose."""
     whole = campaign(tmp_path / "whole")
     drive(whole)
-    best = {run.id for name in TRIALS for run in whole.chosen()[name].runs[:1]}
+    best = {run.id for name in TRIALS for run in whole.select_winners()[name].runs[:1]}
 
     first = campaign(tmp_path / "failing")
     drive(first, metric=lambda labels: None if labels["specification_id"] in best else quality(labels))
@@ -209,7 +209,7 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
 
 def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> None:
     for errand in drive(campaign(tmp_path)):
-        labels, run = errand.labels, errand.job.specification
+        labels, run = errand.labels, errand.trial.specification
         assert labels["specification_id"] == run.id
         assert labels["configuration_id"] == run.configuration_id
         assert labels["seed"] == run.seed
@@ -224,7 +224,7 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
 def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
     started = [errand for errand in drive(campaign(tmp_path)) if errand.labels["variant"] not in ("BM25", "untrained")]
-    assert {errand.job.cuts for errand in started} == {(32, 64)}
+    assert {errand.trial.cuts for errand in started} == {(32, 64)}
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
@@ -240,7 +240,7 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
     failing: dict[str, bool] = {}
     everything: set[str] = set()
     needed: set[str] = set()
-    known: list[Errand] = []
+    known: list[TrialRequest] = []
 
     def metric(labels: Labels) -> float | None:
         failing.setdefault(labels["specification_id"], draw.random() < share)
@@ -249,26 +249,28 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
     with empty_folder() as folder:
         made = campaign(folder)
 
-        def watch(running: list[Errand]) -> None:
+        def watch(running: list[TrialRequest]) -> None:
             for ended in [errand for errand in known if errand not in running]:
                 known.remove(ended)
-                if ended.job.action == "train" and record.finished(folder, ended.job.specification.id):
-                    keys = made.stages(ended.job.specification)
+                if ended.trial.action == "train" and record.is_run_finished(folder, ended.trial.specification.id):
+                    keys = made.list_checkpoint_keys(ended.trial.specification)
                     everything.update(keys)
                     needed.update(keys)
-            wanted = made.needed()
+            wanted = made.list_needed_checkpoints()
             needed.intersection_update(wanted)
             for errand in [errand for errand in running if errand not in known]:
                 known.append(errand)
-                keys = made.stages(errand.job.specification)
+                keys = made.list_checkpoint_keys(errand.trial.specification)
                 assert beginning(needed, keys) == beginning(everything, keys)
-                if errand.job.action == "test" and keys:
+                if errand.trial.action == "test" and keys:
                     assert keys[-1] in needed
-            waiting = {f"resume/{errand.job.specification.id}" for errand in running if errand.job.action == "train"}
+            waiting = {
+                f"resume/{errand.trial.specification.id}" for errand in running if errand.trial.action == "train"
+            }
             assert waiting <= wanted
 
         drive(made, metric=metric, order=draw, concurrent=concurrent, watch=watch)
-        assert made.needed() == set()
+        assert made.list_needed_checkpoints() == set()
 
 
 def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> None:
@@ -283,17 +285,17 @@ def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> 
     assert seen["has less to train itself"] > 100
 
 
-def begins_next_to_what_it_waits_for(made: Campaign, seen: Counter[str]) -> None:
+def begins_next_to_what_it_waits_for(made: StudyScheduler, seen: Counter[str]) -> None:
     """Watches what is started: what waits for a running run goes last, and otherwise the longest way goes first."""
-    following = made.next
+    following = made.pop_request
 
-    def first_stage(errand: Errand) -> str | None:
-        keys = made.stages(errand.job.specification)
-        return keys[0] if keys and errand.job.action == "train" else None
+    def first_stage(errand: TrialRequest) -> str | None:
+        keys = made.list_checkpoint_keys(errand.trial.specification)
+        return keys[0] if keys and errand.trial.action == "train" else None
 
-    def watched() -> Errand | None:
-        queued = [entry.errand for entry in made._agenda._queue.values()]
-        running = {first_stage(entry.errand) for entry in made._agenda._running.values()} - {None}
+    def watched() -> TrialRequest | None:
+        queued = [entry.request for entry in made._queue._queue.values()]
+        running = {first_stage(entry.request) for entry in made._queue._running.values()} - {None}
         if (started := following()) is not None:
             waits = first_stage(started) in running
             others = [first_stage(errand) in running for errand in queued]
@@ -306,16 +308,16 @@ def begins_next_to_what_it_waits_for(made: Campaign, seen: Counter[str]) -> None
             seen["has less to train itself"] += len({instances for _, instances in ways}) > 1
         return started
 
-    made.next = watched  # type: ignore[method-assign]
+    made.pop_request = watched  # type: ignore[method-assign]
 
 
-def way(made: Campaign, errand: Errand) -> tuple[int, int]:
+def way(made: StudyScheduler, errand: TrialRequest) -> tuple[int, int]:
     """Rounds that its search still has to go, and instances that it has to train itself."""
-    name, stops = errand.labels["variant"], made._stops(errand.job.specification)
-    if errand.job.action == "test" or not stops:
+    name, stops = errand.labels["variant"], made._list_checkpoints(errand.trial.specification)
+    if errand.trial.action == "test" or not stops:
         return 0, 0
-    left = TRIALS[name] - len(made.hunts[name].configurations) if name in made.hunts else 0
-    ended = (run for item in made.configurations for run in item.runs if made.ledger.finished(run.id))
-    kept = {key for run in ended for key in made.stages(run)}
+    left = TRIALS[name] - len(made.searches[name].configurations) if name in made.searches else 0
+    ended = (run for item in made.configurations for run in item.runs if made.store.is_finished(run.id))
+    kept = {key for run in ended for key in made.list_checkpoint_keys(run)}
     reused = max((stop for stop, key in stops if key in kept), default=0)
     return math.ceil(left / STUDY.search.parallel), stops[-1][0] - reused

@@ -11,24 +11,24 @@ from typing import Any
 
 import pytest
 
-from search_spaces.space import Point
+from search_spaces.space import Params
 from study.config.schema import Study
-from study.config.study_type import study_type
-from study.records.remote import Archive
-from study.records.run_store import Ledger
+from study.config.study_class import get_study_class
+from study.records.remote import RemoteRecords
+from study.records.run_store import RunStore
 from study.scheduling import sweep_trials as swept
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Configuration, Errand, Maker
-from study.tracking import Scribe
-from study.wandb_sweeps.run_trial import Single
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import Configuration, ConfigurationFactory, TrialRequest
+from study.tracking import WandbLogger
+from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import run_study as session
-from study.workflows.open_study import Opened
+from study.workflows.open_study import OpenStudy
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.utils.errors import UserError
 
-BEST = ("T-LS", Point((("epsilon", 0.25), ("schedule", "two_stage"), ("switch", 0.6))))
-LINEAR = ("T-LS", Point((("epsilon", 0.2), ("schedule", "linear"), ("end", 0.5))))
-FASTER = ("BERT", Point((), (("learning_rate", 1e-4),)))
+BEST = ("T-LS", Params((("epsilon", 0.25), ("schedule", "two_stage"), ("switch", 0.6))))
+LINEAR = ("T-LS", Params((("epsilon", 0.2), ("schedule", "linear"), ("end", 0.5))))
+FASTER = ("BERT", Params((), (("learning_rate", 1e-4),)))
 
 
 def metric(labels: Labels) -> float | None:
@@ -36,43 +36,45 @@ def metric(labels: Labels) -> float | None:
     return 2.0 if labels["switch"] == 0.6 else quality(labels)
 
 
-def configuration(name: str, point: Point, study: Study = STUDY) -> Configuration:
-    return Maker(study, RESOLVED, "plan-hash").system(name, point, study.seeds, "search")
+def configuration(name: str, point: Params, study: Study = STUDY) -> Configuration:
+    return ConfigurationFactory(study, RESOLVED, "plan-hash").make_configuration(name, point, study.seeds, "search")
 
 
-def campaign(folder: Path, *others: tuple[str, Point], study: Study = STUDY) -> Campaign:
-    return Campaign(study, RESOLVED, Ledger(folder), "plan-hash", others=others)
+def campaign(folder: Path, *others: tuple[str, Params], study: Study = STUDY) -> StudyScheduler:
+    return StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash", sweep_params=others)
 
 
-def single(folder: Path, name: str, point: Point) -> Single:
-    return Single(in_folder(folder), RESOLVED, Ledger(folder), "plan-hash", configuration(name, point))
+def single(folder: Path, name: str, point: Params) -> SingleConfigurationScheduler:
+    return SingleConfigurationScheduler(
+        in_folder(folder), RESOLVED, RunStore(folder), "plan-hash", configuration(name, point)
+    )
 
 
 def in_folder(folder: Path, **changes: Any) -> Study:
-    return study_type().model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
+    return get_study_class().model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
 
 
 def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Path) -> None:
     made = single(tmp_path, *BEST)
     errands = drive(made, metric)
-    assert [errand.job.action for errand in errands] == ["train"] * len(SEEDS) == ["train"] * made.runs_planned
+    assert [errand.trial.action for errand in errands] == ["train"] * len(SEEDS) == ["train"] * made.n_trials
     assert {errand.labels["configuration_id"] for errand in errands} == {configuration(*BEST).id}
     assert made.result == {"R10@1": 2.0}
     assert made.failures == []
     again = single(tmp_path, *BEST)
-    assert again.finished
+    assert again.is_finished
     assert again.result == made.result
 
 
 def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
     """The same specifications with the same labels, so that they stand in one table."""
     begun = campaign(tmp_path)
-    expected = {errand.job.specification.id: errand for errand in iter(begun.next, None)}
+    expected = {errand.trial.specification.id: errand for errand in iter(begun.pop_request, None)}
     proposed = [item for item in begun.configurations if item.name == "T-LS"]
     for item in proposed:
-        for errand in iter(single(tmp_path, item.name, item.point).next, None):
-            assert errand.labels == expected[errand.job.specification.id].labels
-            assert errand.job.cuts == expected[errand.job.specification.id].job.cuts
+        for errand in iter(single(tmp_path, item.name, item.params).pop_request, None):
+            assert errand.labels == expected[errand.trial.specification.id].labels
+            assert errand.trial.cuts == expected[errand.trial.specification.id].trial.cuts
 
 
 def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
@@ -80,7 +82,7 @@ def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
     drive(made, lambda labels: None if labels["seed"] == SEEDS[1] else 0.5)
     assert made.result is None
     assert made.failures == [f"T-LS epsilon 0.25 switch 0.6 seed {SEEDS[1]}: boom"]
-    assert not single(tmp_path, *BEST).finished, "it is tried again"
+    assert not single(tmp_path, *BEST).is_finished, "it is tried again"
 
 
 def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Path) -> None:
@@ -88,18 +90,18 @@ def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Pa
     made = campaign(tmp_path, BEST)
     started = drive(made, metric)
     ids = {run.id for run in configuration(*BEST).runs}
-    assert ids & {errand.job.specification.id for errand in started if errand.job.action == "train"} == set()
-    assert ids <= {errand.job.specification.id for errand in started if errand.job.action == "test"}
-    assert made.chosen() == by_hand(made, metric)
-    assert made.chosen()["T-LS"].id == configuration(*BEST).id
-    assert len(started) == made.runs_planned - len(SEEDS)
+    assert ids & {errand.trial.specification.id for errand in started if errand.trial.action == "train"} == set()
+    assert ids <= {errand.trial.specification.id for errand in started if errand.trial.action == "test"}
+    assert made.select_winners() == by_hand(made, metric)
+    assert made.select_winners()["T-LS"].id == configuration(*BEST).id
+    assert len(started) == made.n_trials - len(SEEDS)
 
 
 def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path: Path) -> None:
     drive(single(tmp_path, *BEST), metric, stop_after=1)
     started = drive(campaign(tmp_path, BEST), metric)
     own = [errand for errand in started if errand.labels["configuration_id"] == configuration(*BEST).id]
-    assert [errand.job.action for errand in own] == ["train", *["test"] * len(SEEDS)]
+    assert [errand.trial.action for errand in own] == ["train", *["test"] * len(SEEDS)]
 
 
 def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
@@ -108,9 +110,9 @@ def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
 
     made = campaign(tmp_path, BEST, LINEAR, FASTER)
     drive(made, broken)
-    assert made.finished
-    assert made.chosen() == by_hand(made, broken)
-    assert made.chosen()["T-LS"].id != configuration(*BEST).id
+    assert made.is_finished
+    assert made.select_winners() == by_hand(made, broken)
+    assert made.select_winners()["T-LS"].id != configuration(*BEST).id
 
 
 def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
@@ -125,12 +127,12 @@ def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
 def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
     reference = campaign(tmp_path / "reference")
     drive(reference)
-    points = [(item.name, item.point) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
+    points = [(item.name, item.params) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
     made = campaign(tmp_path / "made", *points, points[0])
     started = drive(made)
     assert names(started) == names(drive(campaign(tmp_path / "again")))
     assert sorted(decisions(made)) == sorted(decisions(reference))
-    assert made.chosen() == reference.chosen()
+    assert made.select_winners() == reference.select_winners()
 
 
 @pytest.mark.parametrize("stop", [1, 5, 20, 30])
@@ -140,7 +142,7 @@ def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
     drive(campaign(tmp_path / "killed", BEST, LINEAR), metric, random.Random(stop), stop_after=stop)
     again = campaign(tmp_path / "killed", LINEAR, BEST)
     drive(again, metric, random.Random(stop + 1))
-    assert again.chosen() == whole.chosen()
+    assert again.select_winners() == whole.select_winners()
     assert sorted(decisions(again)) == sorted(decisions(whole))
 
 
@@ -149,8 +151,8 @@ def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
     after = campaign(tmp_path, LINEAR, BEST)
-    assert after.finished
-    assert after.chosen() == before.chosen()
+    assert after.is_finished
+    assert after.select_winners() == before.select_winners()
     assert configuration(*LINEAR).id in {item.id for item in after.configurations}
     assert configuration(*BEST).id not in {item.id for item in after.configurations}
 
@@ -159,7 +161,7 @@ def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None
     before = campaign(tmp_path)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
-    assert campaign(tmp_path, BEST).chosen() == before.chosen()
+    assert campaign(tmp_path, BEST).select_winners() == before.select_winners()
 
 
 def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
@@ -170,10 +172,10 @@ def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
     drive(before, broken)
     again = single(tmp_path, *BEST)
     assert drive(again, metric) == []
-    assert again.finished
+    assert again.is_finished
     assert again.result is None
     assert len(again.failures) == 1
-    assert campaign(tmp_path, BEST).chosen() == before.chosen()
+    assert campaign(tmp_path, BEST).select_winners() == before.select_winners()
 
 
 def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
@@ -184,33 +186,33 @@ def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
 def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path: Path) -> None:
     made = campaign(tmp_path, BEST)
     drive(made, metric)
-    log = made.log()["systems"]
+    log = made.build_search_log()["systems"]
     rows = log["T-LS"]["proposals"]
     (own,) = [row for row in rows if row.get("swept")]
     assert own["configuration_id"] == configuration(*BEST).id == log["T-LS"]["winner"]
     assert log["T-LS"]["front"] == [log["T-LS"]["winner"]]
     assert [row["number"] for row in rows] == list(range(STUDY.search.trials["T-LS"] + 1))
-    again = Campaign(STUDY, RESOLVED, Ledger(tmp_path), "plan-hash", before=log, others=[BEST])
+    again = StudyScheduler(STUDY, RESOLVED, RunStore(tmp_path), "plan-hash", previous_log=log, sweep_params=[BEST])
     assert decisions(again) == decisions(made)
-    assert again.log()["systems"] == log
+    assert again.build_search_log()["systems"] == log
 
 
 def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path: Path) -> None:
     """A budget ended it after a round: what was swept stands in the log where the next proposals will."""
     alone = campaign(tmp_path / "alone")
     drive(alone, metric)
-    proposed = {item.point for item in alone.configurations}
-    others = [("T-LS", point) for point in alone.hunts["T-LS"].search.points if point not in proposed][:3]
+    proposed = {item.params for item in alone.configurations}
+    others = [("T-LS", point) for point in alone.searches["T-LS"].search.configurations if point not in proposed][:3]
     whole = campaign(tmp_path / "whole", *others)
     drive(whole, metric)
     place = tmp_path / "stopped"
     spent = lambda: "search.hours" if any(place.glob("runs/*")) else None  # noqa: E731
-    stopped = Campaign(STUDY, RESOLVED, Ledger(place), "plan-hash", spent, others=others)
-    while not stopped.hunts["T-LS"].stopped:
+    stopped = StudyScheduler(STUDY, RESOLVED, RunStore(place), "plan-hash", spent, sweep_params=others)
+    while not stopped.searches["T-LS"].stopped_by:
         drive(stopped, metric, concurrent=1, stop_after=1)
-    before = stopped.log()["systems"]
+    before = stopped.build_search_log()["systems"]
     assert sum("swept" in row for row in before["T-LS"]["proposals"]) >= 2
-    again = Campaign(STUDY, RESOLVED, Ledger(place), "plan-hash", before=before, others=others)
+    again = StudyScheduler(STUDY, RESOLVED, RunStore(place), "plan-hash", previous_log=before, sweep_params=others)
     drive(again, metric)
     assert decisions(again) == decisions(whole)
 
@@ -218,79 +220,82 @@ def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path
 def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path: Path) -> None:
     for one in (LINEAR, BEST):
         drive(single(tmp_path, *one), metric)
-        swept.keep(tmp_path, configuration(*one))
+        swept.register_sweep_trial(tmp_path, configuration(*one))
     made = single(tmp_path, *LINEAR)
-    final = {made.stages(run)[-1] for run in configuration(*BEST).runs}
-    assert made.needed() == final
+    final = {made.list_checkpoint_keys(run)[-1] for run in configuration(*BEST).runs}
+    assert made.list_needed_checkpoints() == final
     unfinished = single(tmp_path, *FASTER)
-    assert unfinished.needed() > final
-    assert {f"resume/{run.id}" for run in configuration(*FASTER).runs} < unfinished.needed()
+    assert unfinished.list_needed_checkpoints() > final
+    assert {f"resume/{run.id}" for run in configuration(*FASTER).runs} < unfinished.list_needed_checkpoints()
 
 
 def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
     said: list[str] = []
     study = in_folder(tmp_path)
-    assert swept.read(study, said.append) == []
+    assert swept.read_sweep_trials(study, said.append) == []
     for one in (BEST, LINEAR, FASTER, BEST):
-        swept.keep(tmp_path, configuration(*one))
-    swept.close(tmp_path, ["a", "b"])
-    found = swept.read(study, said.append)
+        swept.register_sweep_trial(tmp_path, configuration(*one))
+    swept.freeze_sweep_trials(tmp_path, ["a", "b"])
+    found = swept.read_sweep_trials(study, said.append)
     assert sorted(found) == sorted([BEST, LINEAR, FASTER])
     assert found == sorted(found, key=lambda one: configuration(*one).id)
-    assert swept.closed(tmp_path) == {"a", "b"}
+    assert swept.read_frozen_ids(tmp_path) == {"a", "b"}
     assert said == []
 
 
 def test_one_that_does_not_fit_the_study_any_more_is_left_out_and_told(tmp_path: Path) -> None:
-    swept.keep(tmp_path, configuration(*BEST))
-    swept.keep(tmp_path, configuration("LS", Point((("epsilon", 0.2),), (("batch_size", 64),))))
+    swept.register_sweep_trial(tmp_path, configuration(*BEST))
+    swept.register_sweep_trial(tmp_path, configuration("LS", Params((("epsilon", 0.2),), (("batch_size", 64),))))
     said: list[str] = []
     changed = in_folder(tmp_path, training={**STUDY.training.model_dump(), "instances": 96})
-    assert swept.read(changed, said.append) == [BEST]
+    assert swept.read_sweep_trials(changed, said.append) == [BEST]
     (line,) = said
     assert "batch_size: 64" in line
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"variant": "LS"}', '{"variant": "LS", "values": 3}'])
 def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path: Path, content: str) -> None:
-    swept.close(tmp_path, [])
-    for name, read in {"0123.json": lambda: swept.read(in_folder(tmp_path), print), "closed.json": None}.items():
+    swept.freeze_sweep_trials(tmp_path, [])
+    for name, read in {
+        "0123.json": lambda: swept.read_sweep_trials(in_folder(tmp_path), print),
+        "closed.json": None,
+    }.items():
         (tmp_path / "swept" / name).write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match=f"{name}: damaged"):
-            read() if read else swept.closed(tmp_path)
+            read() if read else swept.read_frozen_ids(tmp_path)
 
 
 def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Path) -> None:
-    here, there, archive = tmp_path / "here", tmp_path / "there", Archive(str(tmp_path / "place"))
-    swept.keep(here, configuration(*BEST))
-    swept.close(here, ["a"])
-    archive.publish(here)
-    archive.join(there, "small")
-    assert swept.read(in_folder(there), print) == [BEST]
-    assert swept.closed(there) == {"a"}
+    here, there, archive = tmp_path / "here", tmp_path / "there", RemoteRecords(str(tmp_path / "place"))
+    swept.register_sweep_trial(here, configuration(*BEST))
+    swept.freeze_sweep_trials(here, ["a"])
+    archive.upload_study(here)
+    archive.download_study(there, "small")
+    assert swept.read_sweep_trials(in_folder(there), print) == [BEST]
+    assert swept.read_frozen_ids(there) == {"a"}
 
 
 def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, archive = in_folder(tmp_path / "here", tracking={"mode": "disabled"}), Archive(str(tmp_path / "place"))
-    swept.keep(study.folder, configuration(*BEST))
+    study, archive = in_folder(tmp_path / "here", tracking={"mode": "disabled"}), RemoteRecords(str(tmp_path / "place"))
+    swept.register_sweep_trial(study.folder, configuration(*BEST))
 
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(made: Campaign, scribe: Scribe, after: Callable[[], None]) -> None:
-        def watch(running: list[Errand]) -> None:
+    def carry_out(made: StudyScheduler, scribe: WandbLogger, after: Callable[[], None]) -> None:
+        def watch(running: list[TrialRequest]) -> None:
             after()
-            if any(errand.job.action == "test" for errand in running):
+            if any(errand.trial.action == "test" for errand in running):
                 raise KilledError
 
         drive(made, metric, watch=watch)
 
-    monkeypatch.setattr(session, "opened", lambda study: Opened(study, RESOLVED, "plan-hash", archive, None))
-    monkeypatch.setattr(session, "carry_out", carry_out)
+    monkeypatch.setattr(session, "open_study", lambda study: OpenStudy(study, RESOLVED, "plan-hash", archive, None))
+    monkeypatch.setattr(session, "run_trials", carry_out)
     with pytest.raises(KilledError):
-        session.conduct(study, 0.0)
+        session.run_study(study, 0.0)
     there = tmp_path / "there"
-    archive.fetch(there)
-    assert swept.closed(there) == {configuration(*BEST).id}
+    archive.download_missing(there)
+    assert swept.read_frozen_ids(there) == {configuration(*BEST).id}

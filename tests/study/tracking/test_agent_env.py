@@ -1,6 +1,6 @@
 """What a sweep's agent says to a command, and what runs of the study must not hear of it."""
 
-from study.tracking.agent_env import Place, place, without_sweep
+from study.tracking.agent_env import SweepContext, read_sweep_context, remove_sweep_variables
 
 AGENTS = {
     "WANDB_SWEEP_ID": "sweep",
@@ -14,14 +14,16 @@ KEPT = {"WANDB_API_KEY": "key", "WANDB_BASE_URL": "http://x", "WANDB_ENTITY": "t
 
 def test_the_sweeps_variables_go_and_the_others_stay() -> None:
     environment = AGENTS | KEPT
-    assert without_sweep(environment) == KEPT
+    assert remove_sweep_variables(environment) == KEPT
     assert environment == AGENTS | KEPT
-    assert without_sweep(KEPT) == KEPT
+    assert remove_sweep_variables(KEPT) == KEPT
 
 
 def test_the_place_is_what_the_agent_says() -> None:
-    assert place(AGENTS | KEPT) == Place("sweep", "run", "p", "team", "/home/somebody")
-    assert place({"WANDB_SWEEP_ID": "sweep", "WANDB_RUN_ID": "run"}) == Place("sweep", "run", None, None, None)
+    assert read_sweep_context(AGENTS | KEPT) == SweepContext("sweep", "run", "p", "team", "/home/somebody")
+    assert read_sweep_context({"WANDB_SWEEP_ID": "sweep", "WANDB_RUN_ID": "run"}) == SweepContext(
+        "sweep", "run", None, None, None
+    )
 
 
 def test_without_an_agent_there_is_none() -> None:
@@ -32,4 +34,4 @@ def test_without_an_agent_there_is_none() -> None:
         {"WANDB_SWEEP_ID": "sweep"},
         AGENTS | {"WANDB_SWEEP_ID": ""},
     ):
-        assert place(environment) is None
+        assert read_sweep_context(environment) is None

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from study.records.run_store import Ledger
+from study.records.run_store import RunStore
 from study.sync import main as sync
-from study.tracking import Scribe, Tracking
-from study.tracking.missing import write_missing
-from study.tracking.sync_state import note, of_evaluation
+from study.tracking import Tracking, WandbLogger
+from study.tracking.backfill import backfill_evaluations
+from study.tracking.sync_state import get_evaluation_path, mark_synced
 from tests.study.mirrors import PLAN, recorded
 from trainables.utils.files import write_json
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture
 def tracking(tmp_path: Path) -> Tracking:
-    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
+    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
@@ -26,28 +26,28 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
         raise BrokenPipeError
 
     recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, broken)
-    scribe.document("plan")
-    assert scribe.settle()
+    scribe = WandbLogger(tracking, broken)
+    scribe.log_document("plan")
+    assert scribe.flush()
     assert scribe._process is not None
-    scribe._kill(scribe._process)
-    scribe.evaluation("abc", "dev")
-    assert scribe.settle()
-    assert scribe.reason == "its process was ended by signal 9"
+    scribe._kill_process(scribe._process)
+    scribe.log_evaluation("abc", "dev")
+    assert scribe.flush()
+    assert scribe.failure_reason == "its process was ended by signal 9"
     scribe.close()
 
 
 def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
     tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.client._PATIENCE", 3.0)
+    monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 3.0)
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
-    monkeypatch.setattr(Scribe, "_done", lambda self, told: told["no such key"])
+    monkeypatch.setattr(WandbLogger, "_done", lambda self, told: told["no such key"])
     recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, print)
-    scribe.evaluation("abc", "dev")
+    scribe = WandbLogger(tracking, print)
+    scribe.log_evaluation("abc", "dev")
     settled: list[bool] = []
-    waiting = threading.Thread(target=lambda: settled.append(scribe.settle()), daemon=True)
+    waiting = threading.Thread(target=lambda: settled.append(scribe.flush()), daemon=True)
     waiting.start()
     waiting.join(30)
     assert settled == [False]
@@ -57,11 +57,11 @@ def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
 def test_a_sync_that_finds_no_room_says_so_in_one_line(
     tracking: Tracking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(self: Scribe) -> bool:
+    def stopped(self: WandbLogger) -> bool:
         raise OSError(28, "full")
 
-    monkeypatch.setattr(Scribe, "settle", stopped)
-    monkeypatch.setattr(Scribe, "_start", lambda self: None)
+    monkeypatch.setattr(WandbLogger, "flush", stopped)
+    monkeypatch.setattr(WandbLogger, "_start", lambda self: None)
     assert sync([str(tracking.folder)]) == 1
     assert capsys.readouterr().err.strip() == "study.sync: no space left on device; the same command goes on"
 
@@ -73,9 +73,9 @@ def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
     for run_id in ("noted", "ordered", "lacking"):
         recorded(tracking.folder, "dev", run_id=run_id)
     recorded(tracking.folder, "test", run_id="noted")
-    note(of_evaluation(tracking.folder, "noted", "dev"), tracking, "finished", None)
-    scribe = Scribe(tracking, print)
-    scribe.missing["ordered", "dev"] = {}
+    mark_synced(get_evaluation_path(tracking.folder, "noted", "dev"), tracking, "finished", None)
+    scribe = WandbLogger(tracking, print)
+    scribe.pending["ordered", "dev"] = {}
     monkeypatch.setattr(scribe, "evaluation", lambda *one: ordered.append(one))
-    write_missing(scribe, Ledger(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
+    backfill_evaluations(scribe, RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
     assert ordered == [("noted", "test"), ("lacking", "dev")]

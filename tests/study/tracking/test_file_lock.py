@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from study.tracking import Tracking
-from study.tracking.file_lock import Lock
-from study.tracking.payload import Content
-from study.tracking.worker_process import _Worker
+from study.tracking.file_lock import FileLock
+from study.tracking.payload import RunPayload
+from study.tracking.worker_process import _WriterThread
 from tests.study.mirrors import CURVE, LABELS, recorded
 
 
@@ -24,7 +24,7 @@ def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time(tmp
         nonlocal inside, most
         try:
             for _ in range(300):
-                lock = Lock(path)
+                lock = FileLock(path)
                 inside += 1
                 most = max(most, inside)
                 inside -= 1
@@ -49,7 +49,7 @@ def test_a_file_that_goes_while_it_is_compared_is_locked_anew(tmp_path: Path, mo
         return known(file)
 
     monkeypatch.setattr("os.fstat", gone)
-    lock = Lock(path)
+    lock = FileLock(path)
     assert os.fstat is known
     assert path.is_file()
     lock.release()
@@ -66,7 +66,7 @@ class Nowhere:
     def log(self, rows: list[dict[str, Any]], start: int) -> None:
         pass
 
-    def complete(self, found: Content) -> None:
+    def complete(self, found: RunPayload) -> None:
         pass
 
 
@@ -74,17 +74,17 @@ def test_two_drivers_of_the_same_runs_do_not_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("study.tracking.writer.Session", Nowhere)
-    workers = [_Worker(Tracking(mode="online", project="p", folder=tmp_path)) for _ in range(2)]
+    monkeypatch.setattr("study.tracking.writer.WandbRun", Nowhere)
+    workers = [_WriterThread(Tracking(mode="online", project="p", folder=tmp_path)) for _ in range(2)]
     for number, run_id in enumerate(("one", "other")):
         recorded(tmp_path, "dev", run_id=run_id)
-        workers[number].orders.put(rows(run_id))
+        workers[number].requests.put(rows(run_id))
     while len(list((tmp_path / "wandb" / ".locks").glob("*"))) < 2:
         time.sleep(0.01)
     for worker, runs in zip(workers, (("other", "one"), ("one", "other")), strict=True):
         for number, run_id in enumerate(runs):
-            worker.orders.put(rows(run_id))
-            worker.orders.put({"do": "evaluation", "run": run_id, "split": "dev", "number": number})
+            worker.requests.put(rows(run_id))
+            worker.requests.put({"do": "evaluation", "run": run_id, "split": "dev", "number": number})
     told: list[str] = []
     deadline = time.monotonic() + 20
     while len(told) < 4 and time.monotonic() < deadline:
@@ -92,7 +92,7 @@ def test_two_drivers_of_the_same_runs_do_not_wait_for_each_other(
         told += capsys.readouterr().out.splitlines()
     assert sorted(json.loads(line)["done"] for line in told) == ["one", "one", "other", "other"]
     for worker in workers:
-        worker.orders.put(None)
+        worker.requests.put(None)
         worker.join(20)
 
 

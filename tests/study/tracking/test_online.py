@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from study.tracking import Scribe, Tracking
-from study.tracking.sync_state import mirrored
-from study.workflows.run_study import settle
+from study.tracking import Tracking, WandbLogger
+from study.tracking.sync_state import is_evaluation_synced
+from study.workflows.run_study import flush_wandb
 from tests.study.mirrors import CURVE, LABELS, SPLITS, recorded, scribed, whole
 from tests.wandb_server import Server
 
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Server, tracking: Tracking) -> None:
-    scribe = Scribe(tracking, print)
-    scribe.rows(LABELS, CURVE[:1], 0)
+    scribe = WandbLogger(tracking, print)
+    scribe.log_rows(LABELS, CURVE[:1], 0)
     deadline = time.monotonic() + 60
     while not (found := server.runs(tracking.project).get("abc")) or not found.history:
         assert time.monotonic() < deadline
@@ -28,36 +28,36 @@ def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Serv
     assert (found.state, found.history) == ("running", CURVE[:1])
     for split in SPLITS:
         recorded(tracking.folder, split)
-        scribe.evaluation("abc", split)
-    assert scribe.settle(), scribe.reason
+        scribe.log_evaluation("abc", split)
+    assert scribe.flush(), scribe.failure_reason
     scribe.close()
-    assert scribe.shown("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
+    assert scribe.get_run_url("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
 def test_rows_that_are_told_again_or_with_a_gap_are_no_other_points(server: Server, tracking: Tracking) -> None:
-    scribe = Scribe(tracking, print)
+    scribe = WandbLogger(tracking, print)
     for start in (1, 0, 0):
-        scribe.rows(LABELS, CURVE[start : start + 1], start)
+        scribe.log_rows(LABELS, CURVE[start : start + 1], start)
     recorded(tracking.folder, "dev")
-    scribe.evaluation("abc", "dev")
-    assert scribe.settle(), scribe.reason
+    scribe.log_evaluation("abc", "dev")
+    assert scribe.flush(), scribe.failure_reason
     scribe.close()
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
 def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, tracking: Tracking) -> None:
-    scribe = Scribe(tracking, print)
-    scribe.rows(LABELS, CURVE[:1], 0)
+    scribe = WandbLogger(tracking, print)
+    scribe.log_rows(LABELS, CURVE[:1], 0)
     scribe.close()
     stopped = server.runs(tracking.project)["abc"]
     assert stopped.state == "running"  # for W&B, until it misses the signs of life
     assert stopped.history in ([], CURVE[:1])
-    again = Scribe(tracking, print)
-    again.rows(LABELS, CURVE, 0)
+    again = WandbLogger(tracking, print)
+    again.log_rows(LABELS, CURVE, 0)
     recorded(tracking.folder, "dev")
-    again.evaluation("abc", "dev")
-    assert again.settle(), again.reason
+    again.log_evaluation("abc", "dev")
+    assert again.flush(), again.failure_reason
     again.close()
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
@@ -68,15 +68,15 @@ def test_a_scribe_killed_at_any_moment_loses_and_doubles_nothing(server: Server,
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
     for seconds in (3.0, 4.0):
-        scribe = Scribe(tracking, print)
+        scribe = WandbLogger(tracking, print)
         for run_id, split in evaluations:
-            scribe.evaluation(run_id, split)
+            scribe.log_evaluation(run_id, split)
         process = scribe._process
         assert process is not None
         time.sleep(seconds)
-        scribe._kill(process)
+        scribe._kill_process(process)
     scribe = scribed(tracking, *evaluations)
-    assert not scribe.missing, scribe.reason
+    assert not scribe.pending, scribe.failure_reason
     found = server.runs(tracking.project)
     assert len(found) == 8
     for run in found.values():
@@ -88,18 +88,18 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
     evaluations = [(f"run{number}", split) for number in range(12) for split in SPLITS]
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
-    scribe = Scribe(tracking, print)
-    scribe.document("plan")
-    assert scribe.settle(), scribe.reason
+    scribe = WandbLogger(tracking, print)
+    scribe.log_document("plan")
+    assert scribe.flush(), scribe.failure_reason
     for run_id, split in evaluations:
-        scribe.evaluation(run_id, split)
-    while scribe.written < 3:
+        scribe.log_evaluation(run_id, split)
+    while scribe.n_written < 3:
         time.sleep(0.02)
     server.kill()
     back = threading.Timer(4.0, server.start)
     back.start()
     try:
-        assert scribe.settle(), scribe.reason
+        assert scribe.flush(), scribe.failure_reason
     finally:
         back.join()
     scribe.close()
@@ -113,18 +113,18 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
 def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.client._TRIES", 1)
+    monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
     recorded(tracking.folder, "dev")
     server.kill()
     try:
         away = scribed(tracking, ("abc", "dev"))
     finally:
         server.start()
-    assert away.lacking == "1 evaluation"
-    assert "connection refused" in away.reason
-    assert "127.0.0.1" not in away.reason
-    assert not mirrored(tracking, "abc", "dev", "finished")
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert away.pending_text == "1 evaluation"
+    assert "connection refused" in away.failure_reason
+    assert "127.0.0.1" not in away.failure_reason
+    assert not is_evaluation_synced(tracking, "abc", "dev", "finished")
+    assert not scribed(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -132,15 +132,15 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
 def test_a_server_that_takes_nothing_is_given_up(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("study.tracking.client._PATIENCE", 8.0)
+    monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 8.0)
     recorded(tracking.folder, "dev")
     server.fail(503, times=None, path="file_stream")
     started = time.monotonic()
     away = scribed(tracking, ("abc", "dev"))
-    assert (away.lacking, away.reason) == ("1 evaluation", "no answer for 8 s")
+    assert (away.pending_text, away.failure_reason) == ("1 evaluation", "no answer for 8 s")
     assert time.monotonic() - started < 60
     server.heal()
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert not scribed(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -158,14 +158,14 @@ def test_a_key_that_is_wrong_stops_no_study(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("WANDB_API_KEY", key)
     refused = scribed(tracking, ("abc", "dev"))
-    assert told in refused.reason
-    assert "{" not in refused.reason
-    settle(refused)
+    assert told in refused.failure_reason
+    assert "{" not in refused.failure_reason
+    flush_wandb(refused)
     said = capsys.readouterr().out.splitlines()
-    assert [line for line in said if told in line] == [f"W&B cannot be written now ({refused.reason})"]
+    assert [line for line in said if told in line] == [f"W&B cannot be written now ({refused.failure_reason})"]
     assert said[-1].startswith("W&B lacks 1 evaluation; python -m study.sync ")
     monkeypatch.setenv("WANDB_API_KEY", server.key)
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert not scribed(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -173,17 +173,17 @@ def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> Non
     for split in SPLITS:
         recorded(tracking.folder, split)
     server.fail(429, times=3, retry_after=1)
-    assert not scribed(tracking, *(("abc", split) for split in SPLITS)).missing
+    assert not scribed(tracking, *(("abc", split) for split in SPLITS)).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
 def test_a_failed_run_is_shown_as_failed_until_it_is_made_good(server: Server, tracking: Tracking) -> None:
     recorded(tracking.folder, "dev", "failed")
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert not scribed(tracking, ("abc", "dev")).pending
     run = server.runs(tracking.project)["abc"]
     assert (run.state, run.summary["error"]) == ("failed", "the loss is nan")
     recorded(tracking.folder, "dev")
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert not scribed(tracking, ("abc", "dev")).pending
     run = server.runs(tracking.project)["abc"]
     whole(run, tracking.folder, ("dev",))
     assert "error" not in run.summary
@@ -200,7 +200,7 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
     for split in SPLITS:
         recorded(tracking.folder, split)
     for mode in ("offline", "online"):
-        assert not scribed(tracking.model_copy(update={"mode": mode}), *(("abc", split) for split in SPLITS)).missing
+        assert not scribed(tracking.model_copy(update={"mode": mode}), *(("abc", split) for split in SPLITS)).pending
     assert len(server.requests) > before
     secrets = [server.key, "home-of-somebody", "somebody-here", str(tmp_path), str(ROOT), sys.prefix, str(Path.home())]
     host = platform.node()
@@ -218,12 +218,12 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
 def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr("study.tracking.client._TRIES", 1)
+    monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
     recorded(tracking.folder, "dev")
     server.fail(404 if where == "file_stream" else 400, times=None, path=where)
     refused = scribed(tracking, ("abc", "dev"))
-    assert refused.lacking == "1 evaluation"
-    assert refused.reason
+    assert refused.pending_text == "1 evaluation"
+    assert refused.failure_reason
     server.heal()
-    assert not scribed(tracking, ("abc", "dev")).missing
+    assert not scribed(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

@@ -9,45 +9,45 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.readers.wandb_offline import is_whole, locate, read_folder, staged_files
+from analysis.readers.wandb_offline import index_staged_files, is_complete, locate_staged_file, read_offline_runs
 from study.config.schema import TrackingSettings
 from study.records import run_record as record
-from study.tracking import Scribe, Tracking, offline_files
-from study.tracking.payload import FINDINGS, document, project_of
-from study.tracking.sync_state import mirrored, of_evaluation
-from study.workflows.run_study import tracking as tracking_of
+from study.tracking import Tracking, WandbLogger, offline_files
+from study.tracking.payload import FINDINGS_FILE, make_document_payload, read_project
+from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
+from study.workflows.run_study import make_tracking as tracking_of
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
 from trainables.utils.files import write_json
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture
 def tracking(tmp_path: Path) -> Tracking:
-    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": digest(PLAN)})
+    write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
 def write(tracking: Tracking, *evaluations: record.Split) -> None:
     """What a driver does, from its start to its end."""
-    scribe, said = Scribe(tracking, print), False
+    scribe, said = WandbLogger(tracking, print), False
     for split in evaluations:
-        scribe.evaluation("abc", split)
-    said = scribe.settle()
+        scribe.log_evaluation("abc", split)
+    said = scribe.flush()
     scribe.close()
-    assert said, scribe.reason
+    assert said, scribe.failure_reason
 
 
 def done(tracking: Tracking, split: record.Split) -> bool:
-    return mirrored(tracking, "abc", split, "finished")
+    return is_evaluation_synced(tracking, "abc", split, "finished")
 
 
 def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
     for split in SPLITS:
         recorded(tracking.folder, split)
     write(tracking, *SPLITS)
-    (run,) = read_folder(tracking.folder / "wandb")
-    entries = [record.read(tracking.folder, "abc", split) for split in SPLITS]
+    (run,) = read_offline_runs(tracking.folder / "wandb")
+    entries = [record.read_run_record(tracking.folder, "abc", split) for split in SPLITS]
     assert entries[0] is not None
     assert (run.id, run.group, run.job_type) == ("abc", "group", "search")
     assert run.config == LABELS | {key: entries[0][key] for key in ("versions", "commit", "hardware")}
@@ -72,7 +72,7 @@ def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(
     write(tracking, "test")
     assert all(done(tracking, split) for split in SPLITS)
     write(tracking, *SPLITS)
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert run.history == CURVE
     assert {"dev/R10@1", "test/R10@1"} <= run.summary.keys()
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
@@ -81,9 +81,9 @@ def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(
 def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
-    of_evaluation(tracking.folder, "abc", "dev").unlink()
+    get_evaluation_path(tracking.folder, "abc", "dev").unlink()
     write(tracking, "dev")
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert run.history == CURVE
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
 
@@ -91,13 +91,13 @@ def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
 def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking: Tracking) -> None:
     recorded(tracking.folder, "dev", "failed")
     write(tracking, "dev")
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert (run.summary["state"], run.summary["error"]) == ("failed", "the loss is nan")
     assert not done(tracking, "dev")
-    assert mirrored(tracking, "abc", "dev", "failed")
+    assert is_evaluation_synced(tracking, "abc", "dev", "failed")
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert (run.summary["state"], "error" in run.summary) == ("finished", False)
     assert done(tracking, "dev")
 
@@ -106,7 +106,7 @@ def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Trac
     recorded(tracking.folder, "dev")
     recorded(tracking.folder, "test", "failed")
     write(tracking, *SPLITS)
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert (run.summary["state"], run.summary["dev/R10@1"]) == ("finished", 0.5)
     assert (run.summary["test/state"], run.summary["test/error"]) == ("failed", "the loss is nan")
     assert set(run.artifacts) == {"scores-dev-abc"}
@@ -116,15 +116,15 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
     for number, log in enumerate([logs[0], logs[1], logs[1]]):
         write_json(tracking.folder / "search.json", {"systems": log})
-        write_json(tracking.folder / FINDINGS, {"failed_runs": min(number, 1)})
-        scribe = Scribe(tracking, print)
-        scribe.document("plan")
-        scribe.document("search")
-        scribe.document("report")
-        assert scribe.settle()
+        write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": min(number, 1)})
+        scribe = WandbLogger(tracking, print)
+        scribe.log_document("plan")
+        scribe.log_document("search")
+        scribe.log_document("report")
+        assert scribe.flush()
         scribe.close()
-    key = digest(PLAN)
-    found = {run.id: run for run in read_folder(tracking.folder / "wandb")}
+    key = hash_json(PLAN)
+    found = {run.id: run for run in read_offline_runs(tracking.folder / "wandb")}
     assert {name: run.job_type for name, run in found.items()} == {
         f"{name}-{key}": name for name in ("plan", "search", "report")
     }
@@ -137,24 +137,24 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
 
 
 def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tracking) -> None:
-    assert document(tracking.folder, "queries") is None
-    path, key, known = tracking.folder / "queries.parquet", f"queries-{digest(PLAN)}", set()
+    assert make_document_payload(tracking.folder, "queries") is None
+    path, key, known = tracking.folder / "queries.parquet", f"queries-{hash_json(PLAN)}", set()
     for turns in (1, 2, 2):
         pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
-        scribe = Scribe(tracking, print)
-        scribe.document("queries")
-        assert scribe.settle()
+        scribe = WandbLogger(tracking, print)
+        scribe.log_document("queries")
+        assert scribe.flush()
         scribe.close()
-        found = document(tracking.folder, "queries")
+        found = make_document_payload(tracking.folder, "queries")
         assert found is not None
-        known.add(found.of)
-        (run,) = read_folder(tracking.folder / "wandb")
-        assert (run.id, run.job_type, run.config) == (key, "queries", {"study": "small", "plan_hash": digest(PLAN)})
+        known.add(found.version)
+        (run,) = read_offline_runs(tracking.folder / "wandb")
+        assert (run.id, run.job_type, run.config) == (key, "queries", {"study": "small", "plan_hash": hash_json(PLAN)})
         noted = hashlib.sha256(path.read_bytes()).hexdigest()
         assert run.summary == {"state": "finished", "queries_sha256": noted}
         ((staged,),) = run.artifacts.values()
         assert (list(run.artifacts), staged.path) == ([key], "queries.parquet")
-        kept = locate(staged, staged_files(tracking.folder / "wandb"), key)
+        kept = locate_staged_file(staged, index_staged_files(tracking.folder / "wandb"), key)
         assert kept.read_bytes() == path.read_bytes()
         assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
     assert len(known) == 2
@@ -166,7 +166,7 @@ def test_what_is_said_to_be_written_is_on_disk(tracking: Tracking) -> None:
         write(tracking, split)
         files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
         assert files
-        assert all(is_whole(file) for file in files)
+        assert all(is_complete(file) for file in files)
 
 
 def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
@@ -177,16 +177,16 @@ def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
     (file,) = (tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb")
     content = file.read_bytes()
     file.write_bytes(content[:-20])
-    assert not is_whole(file)
+    assert not is_complete(file)
     writer = threading.Timer(0.3, file.write_bytes, [content])
     writer.start()
-    offline_files.await_whole(file)
+    offline_files.wait_until_written(file)
     assert file.read_bytes() == content
     writer.join()
     file.write_bytes(content[:-20])
-    monkeypatch.setattr("study.tracking.offline_files._PATIENCE", 0.1)
+    monkeypatch.setattr("study.tracking.offline_files._FINISH_TIMEOUT_S", 0.1)
     with pytest.raises(TimeoutError, match="did not write the end of the run"):
-        offline_files.await_whole(file)
+        offline_files.wait_until_written(file)
 
 
 def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, mo
     online = tracking.model_copy(update={"mode": "online"})
     assert not done(online, "dev")
     assert done(tracking.model_copy(update={"mode": "disabled"}), "dev")
-    note = of_evaluation(tracking.folder, "abc", "dev")
+    note = get_evaluation_path(tracking.folder, "abc", "dev")
     write_json(note, json.loads(note.read_text("utf-8")) | {"/p": "finished"})
     assert done(online, "dev")
     assert not done(online.model_copy(update={"project": "q"}), "dev")
@@ -216,11 +216,11 @@ def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.M
 
 def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
     for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
-        scribe = Scribe(made, print)
-        scribe.document("plan")
-        assert scribe.settle()
+        scribe = WandbLogger(made, print)
+        scribe.log_document("plan")
+        assert scribe.flush()
         scribe.close()
-    assert project_of(tracking.folder) == ("p", None)
+    assert read_project(tracking.folder) == ("p", None)
 
 
 def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
@@ -233,22 +233,22 @@ def test_a_folder_that_was_moved_still_has_its_scores(tracking: Tracking) -> Non
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
-    assert place.read_bytes() == record.scores_file(tracking.folder, "abc").read_bytes()
-    (run,) = read_folder(tracking.folder / "wandb")
+    assert place.read_bytes() == record.get_scores_path(tracking.folder, "abc").read_bytes()
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
 def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
     for split in SPLITS:
         recorded(tracking.folder, split)
-    scribes = [Scribe(tracking, print) for _ in range(2)]
+    scribes = [WandbLogger(tracking, print) for _ in range(2)]
     for split in SPLITS:
         for scribe in scribes:
-            scribe.evaluation("abc", split)
+            scribe.log_evaluation("abc", split)
     for scribe in scribes:
-        assert scribe.settle()
+        assert scribe.flush()
         scribe.close()
-    (run,) = read_folder(tracking.folder / "wandb")
+    (run,) = read_offline_runs(tracking.folder / "wandb")
     assert run.history == CURVE
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
     assert not list((tracking.folder / "wandb" / ".locks").iterdir())
@@ -257,15 +257,15 @@ def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
 def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
     said: list[str] = []
     recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, said.append)
-    scribe.document("plan")
-    assert scribe.settle()
+    scribe = WandbLogger(tracking, said.append)
+    scribe.log_document("plan")
+    assert scribe.flush()
     process = scribe._process
     assert process is not None
     process.kill()
     process.wait()
-    scribe.evaluation("abc", "dev")
-    assert scribe.settle()
+    scribe.log_evaluation("abc", "dev")
+    assert scribe.flush()
     scribe.close()
     assert done(tracking, "dev")
     assert said == ["W&B cannot be written now (its process was ended by signal 9)"]
@@ -274,9 +274,9 @@ def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Trackin
 def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:
     (tracking.folder / "wandb").write_text("a file where a folder should be", encoding="utf-8")
     recorded(tracking.folder, "dev")
-    scribe = Scribe(tracking, print)
-    scribe.evaluation("abc", "dev")
-    assert not scribe.settle()
+    scribe = WandbLogger(tracking, print)
+    scribe.log_evaluation("abc", "dev")
+    assert not scribe.flush()
     scribe.close()
-    assert "FileExistsError" in scribe.reason
+    assert "FileExistsError" in scribe.failure_reason
     assert not done(tracking, "dev")

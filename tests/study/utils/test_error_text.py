@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from study.execution.nodes import learn_hosts
-from study.utils.error_text import cause, death, of_machine, of_server, public, story, unwritable
+from study.execution.nodes import register_hosts
+from study.utils.error_text import (
+    describe_crash,
+    format_redacted_traceback,
+    is_disk_full,
+    is_machine_fault,
+    redact,
+    summarize_error,
+    summarize_server_error,
+)
 from tests.study.command import called
-from trainables.worker.crash_report import LastWords
-from trainables.worker.limits import Limits
+from trainables.worker.crash_report import CrashReport
+from trainables.worker.limits import StepLimits
 
-NONE = Limits()
-LIMITS = Limits(minutes=2, memory=4 * 10**9)
+NONE = StepLimits()
+LIMITS = StepLimits(minutes=2, memory=4 * 10**9)
 DIED = (
     "The actor died unexpectedly before finishing this task.\n\tpid: 1\n\tip: 192.0.2.2\nWorker exit type: SYSTEM_ERROR"
 )
@@ -41,25 +49,25 @@ LOW = (
     ],
 )
 def test_what_belongs_to_the_machine_is_left_out(text: str, expected: str) -> None:
-    assert public(text) == expected
+    assert redact(text) == expected
 
 
 def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("study.utils.error_text.HOSTS", set())
     text = "lost gpu-07.lab.example at gpu-07 (GPU-07), not gpu-071 or login.lab; also xnode"
-    assert public(text) == text
+    assert redact(text) == text
     node = {"NodeName": "gpu-07.lab.example", "NodeManagerAddress": "192.0.2.7"}
-    learn_hosts([node, {"NodeManagerHostname": "login"}])
-    assert public(text) == "lost (host) at (host) ((host)), not gpu-071 or (host).lab; also xnode"
+    register_hosts([node, {"NodeManagerHostname": "login"}])
+    assert redact(text) == "lost (host) at (host) ((host)), not gpu-071 or (host).lab; also xnode"
 
 
 @pytest.mark.slow  # it starts Ray
 def test_joining_a_cluster_makes_its_nodes_known() -> None:
     code = (
-        "import ray; from study import nodes; from study.utils.error_text import public\n"
+        "import ray; from study.execution import nodes; from study.utils.error_text import redact\n"
         "ray.init('local', num_cpus=1, include_dashboard=False, log_to_driver=False, _node_name='gpu-07.lab')\n"
         "text = 'lost gpu-07.lab, 2001:db8::7 and ' + ray.nodes()[0]['NodeManagerHostname']\n"
-        "nodes.fitting({'CPU': 1.0}); ray.shutdown(); print(public(text))"
+        "nodes.find_eligible_nodes({'CPU': 1.0}); ray.shutdown(); print(redact(text))"
     )
     done = called(Path.cwd(), "-c", code)
     assert done.stdout.splitlines()[-1:] == ["lost (host), (address) and (host)"], done.stderr
@@ -81,13 +89,13 @@ def test_joining_a_cluster_makes_its_nodes_known() -> None:
     ],
 )
 def test_what_a_server_says_is_told_without_its_form(told: str, expected: str) -> None:
-    assert of_server(RuntimeError(told)) == expected
+    assert summarize_server_error(RuntimeError(told)) == expected
 
 
 def test_a_traceback_names_modules_and_no_folders() -> None:
     with pytest.raises(OSError, match="x") as caught:
         raise OSError(errno.ENOENT, "x", f"{Path.home()}/se{'cret'}/file")
-    text = "".join(story(caught.value))
+    text = "".join(format_redacted_traceback(caught.value))
     assert 'File "tests/study/utils/test_error_text.py"' in text
     assert str(Path.home()) + "/" not in text
     assert "secret" not in text
@@ -105,32 +113,35 @@ def test_a_traceback_names_modules_and_no_folders() -> None:
     ],
 )
 def test_memory_is_named_as_the_cause_only_under_a_limit(error: Exception) -> None:
-    assert cause(error, LIMITS).startswith(f"more than trial.memory = 4 GB was needed: {type(error).__name__}")
-    assert "trial.memory" not in cause(error, NONE)
-    assert "trial.memory" not in cause(ValueError("no such thing"), LIMITS)
+    assert summarize_error(error, LIMITS).startswith(
+        f"more than trial.memory = 4 GB was needed: {type(error).__name__}"
+    )
+    assert "trial.memory" not in summarize_error(error, NONE)
+    assert "trial.memory" not in summarize_error(ValueError("no such thing"), LIMITS)
 
 
 def test_a_cause_is_one_line() -> None:
-    assert cause(ValueError("one\ntwo"), NONE) == "ValueError: one"
-    assert cause(KeyError(), NONE) == "KeyError"
+    assert summarize_error(ValueError("one\ntwo"), NONE) == "ValueError: one"
+    assert summarize_error(KeyError(), NONE) == "KeyError"
 
 
 def test_how_a_process_died() -> None:
-    hung, crashed = LastWords(None, "torch/_ops.py:5 in call"), LastWords("Segmentation fault", "numpy/x.py:1 in f")
+    hung, crashed = CrashReport(None, "torch/_ops.py:5 in call"), CrashReport("Segmentation fault", "numpy/x.py:1 in f")
     expected = "a step took longer than trial.minutes = 2; it hung in torch/_ops.py:5 in call"
-    assert death(DIED, hung, False, LIMITS) == expected
-    assert death(DIED, None, True, LIMITS).startswith(
+    assert describe_crash(DIED, hung, False, LIMITS) == expected
+    assert describe_crash(DIED, None, True, LIMITS).startswith(
         "a step took longer than trial.minutes = 2; it hung in a place unknown"
     )
     assert (
-        death(DIED, crashed, False, LIMITS) == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
+        describe_crash(DIED, crashed, False, LIMITS)
+        == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
     )
     low = "Ray ended the trial's process, since its node ran low on memory: 22.4GB of 23.54GB used"
-    assert death(LOW, None, False, NONE) == low
+    assert describe_crash(LOW, None, False, NONE) == low
     killed = "the trial's process was killed, as the system does when memory runs out (signal 9)"
-    assert death(DIED, None, False, NONE).startswith(f"{killed}; with trial.memory set, ")
-    assert death(DIED, None, False, LIMITS) == f"{killed}; trial.memory = 4 GB was in force"
-    assert death("The actor died because its node has died.", None, False, NONE) == "the trial's node died"
+    assert describe_crash(DIED, None, False, NONE).startswith(f"{killed}; with trial.memory set, ")
+    assert describe_crash(DIED, None, False, LIMITS) == f"{killed}; trial.memory = 4 GB was in force"
+    assert describe_crash("The actor died because its node has died.", None, False, NONE) == "the trial's node died"
 
 
 class ForeignError(Exception):
@@ -148,7 +159,7 @@ class ForeignError(Exception):
     ],
 )
 def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bool) -> None:
-    assert unwritable(error) == expected
+    assert is_disk_full(error) == expected
 
 
 @pytest.mark.parametrize(
@@ -165,4 +176,4 @@ def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bo
     ],
 )
 def test_whose_fault_it_is_is_not_told_by_a_word_in_a_path(error: Exception, unlimited: bool, limited: bool) -> None:
-    assert (of_machine(error, NONE), of_machine(error, LIMITS)) == (unlimited, limited)
+    assert (is_machine_fault(error, NONE), is_machine_fault(error, LIMITS)) == (unlimited, limited)

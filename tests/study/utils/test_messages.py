@@ -23,7 +23,7 @@ def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatc
     def conduct(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(session, "conduct", conduct)
+    monkeypatch.setattr(session, "run_study", conduct)
     return main(["quick", f"output.folder={folder}"])
 
 

@@ -13,33 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readers.wandb_offline import WandbRun, _records, read_folder
+from analysis.readers.wandb_offline import WandbRunData, _read_wandb_records, read_offline_runs
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[3]
 AGENTS = {"WANDB_SWEEP_ID": "abcd1234", "WANDB_RUN_ID": "parent01", "WANDB_PROJECT": "p", "WANDB_ENTITY": "team"}
 PROGRAM = """
 import os
-from study import sweep_parent
-from study.tracking.agent_env import place, without_sweep
-from study.wandb_sweeps.agent_run import parent
+from study.tracking.agent_env import read_sweep_context, remove_sweep_variables
+from study.wandb_sweeps import agent_run
 
-sweep_parent._TIMEOUT = 5
+agent_run._TIMEOUT_S = 5
 
-where = place(os.environ)
-for name in os.environ.keys() - without_sweep(os.environ).keys():
+where = read_sweep_context(os.environ)
+for name in os.environ.keys() - remove_sweep_variables(os.environ).keys():
     del os.environ[name]
-with parent(where, {mode!r}, {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}, print) as told:
-    told.about("LS epsilon 0.2", {{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
+with agent_run.open_agent_run(where, {mode!r}, {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}, print) as told:
+    told.describe("LS epsilon 0.2", {{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
     {then}
 """
-FINDS = 'told.found({"objective": 0.25, "objective/R10@1": 0.25})'
+FINDS = 'told.log_result({"objective": 0.25, "objective/R10@1": 0.25})'
 SEED = """
     import wandb
     seed = wandb.init(mode="offline", project="p", id="a", dir=".", settings=wandb.Settings(silent=True))
     seed.log({"dev/R10@1": 0.5})
     seed.finish()
-    told.found({"objective": 0.25})
+    told.log_result({"objective": 0.25})
 """
 
 
@@ -56,8 +55,8 @@ def made(folder: Path, then: str = FINDS, mode: str = "offline", **changes: str)
     )
 
 
-def runs(folder: Path) -> dict[str, WandbRun]:
-    return {run.id: run for run in read_folder(folder / "wandb")}
+def runs(folder: Path) -> dict[str, WandbRunData]:
+    return {run.id: run for run in read_offline_runs(folder / "wandb")}
 
 
 def test_it_is_the_sweeps_run_with_what_the_configuration_found(tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_nothing_in_it_says_who_or_where(tmp_path: Path) -> None:
         assert secret.encode() not in content
     for name in (platform.node(), getpass.getuser()):
         assert len(name) < 3 or not re.search(rf"\b{re.escape(name)}\b".encode(), content)
-    records = list(_records(file))
+    records = list(_read_wandb_records(file))
     assert "environment" not in {record.WhichOneof("record_type") for record in records}
     (host,) = {record.run.host for record in records if record.WhichOneof("record_type") == "run"}
     assert host == "study"

@@ -10,15 +10,15 @@ import pytest
 import yaml
 
 from study.config import trial_params as hyperparameters
-from study.config.loader import STUDIES, load
-from study.config.spaces import searched
-from study.scheduling.trials import Maker
-from study.wandb_sweeps.export import Source, export
-from study.wandb_sweeps.optuna_scheduler import engine
+from study.config.loader import STUDIES_FOLDER, load_study
+from study.config.spaces import count_proposals
+from study.scheduling.trials import ConfigurationFactory
+from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler
 from tests.study.driving import RESOLVED, campaign
 from trainables.utils.errors import UserError
 
-SHIPPED = STUDIES.parent / "sweeps"
+SHIPPED = STUDIES_FOLDER.parent / "sweeps"
 SCHEDULES = 'search.schedule=["two_stage", "linear", "cosine", "beta"]'
 WIDE = (SCHEDULES, "search.a=[1.0, 2.0]", "search.learning_rate=[1e-5, 5e-4]", "search.batch_size=[16, 32]")
 
@@ -38,7 +38,7 @@ STUDIES_TRIED: dict[str, tuple[str, ...]] = {
 
 
 def written(folder: Path, *overrides: str) -> dict[str, dict[str, Any]]:
-    paths = export(load("quick", overrides), Source("quick", overrides), folder)
+    paths = export_sweeps(load_study("quick", overrides), StudyReference("quick", overrides), folder)
     return {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
 
 
@@ -59,27 +59,29 @@ def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
 def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    study = load("quick", overrides)
-    made, maker = campaign(tmp_path / "results", study), Maker(study, RESOLVED, "plan-hash")
+    study = load_study("quick", overrides)
+    made, maker = campaign(tmp_path / "results", study), ConfigurationFactory(study, RESOLVED, "plan-hash")
     sweeps = written(tmp_path, *overrides).values()
-    for variant, hunt in made.hunts.items():
+    for variant, hunt in made.searches.items():
         own = [sweep for sweep in sweeps if sweep["parameters"]["variant"]["value"] == variant]
-        named = [hyperparameters.read(study, given) for sweep in own for given in drawn(sweep)]
-        points = {one.point for one in named}
-        assert points == set(hunt.search.points)
-        found = {run.id for point in points for run in maker.system(variant, point, study.seeds, "search").runs}
+        named = [hyperparameters.parse_trial_params(study, given) for sweep in own for given in drawn(sweep)]
+        points = {one.params for one in named}
+        assert points == set(hunt.search.configurations)
+        found = {
+            run.id for point in points for run in maker.make_configuration(variant, point, study.seeds, "search").runs
+        }
         assert {run.id for item in hunt.configurations for run in item.runs} <= found
-        assert hunt.search.proposals == sum(sweep["run_cap"] for sweep in own)
+        assert hunt.search.n_configurations == sum(sweep["run_cap"] for sweep in own)
         assert len(own) == 1 or study.search.sampler == "grid"
 
 
 @pytest.mark.parametrize("name", ["a grid", "a grid of many schedules"])
 def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None:
     overrides = STUDIES_TRIED[name]
-    study, sweeps = load("quick", overrides), written(tmp_path, *overrides).values()
-    for variant, count in searched(study).items():
+    study, sweeps = load_study("quick", overrides), written(tmp_path, *overrides).values()
+    for variant, count in count_proposals(study).items():
         own = [sweep for sweep in sweeps if sweep["parameters"]["variant"]["value"] == variant]
-        points = [hyperparameters.read(study, given) for sweep in own for given in drawn(sweep)]
+        points = [hyperparameters.parse_trial_params(study, given) for sweep in own for given in drawn(sweep)]
         assert all(not named.ignored for named in points)
         assert len(set(points)) == len(points) == count == sum(sweep["run_cap"] for sweep in own)
         assert {sweep["method"] for sweep in own} == {"grid"}
@@ -87,19 +89,19 @@ def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None
 
 @pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
 def test_the_command_names_the_same_study_online(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    study = load("quick", ["tracking.mode=online", *overrides])
+    study = load_study("quick", ["tracking.mode=online", *overrides])
     for sweep in written(tmp_path, *overrides).values():
         *start, name = sweep["command"][:5]
         assert start == ["${env}", "${interpreter}", "-m", "study.run"]
         *given, option, macro = sweep["command"][5:]
         assert (option, macro) == ("--sweep", "${args_no_hyphens}")
-        assert load(name, given) == study
+        assert load_study(name, given) == study
         assert sweep["project"] == study.project
 
 
 def test_a_mode_that_is_asked_for_stands(tmp_path: Path) -> None:
     command = written(tmp_path, "tracking.mode=disabled")["ls.yaml"]["command"]
-    assert load("quick", command[5:-2]).tracking.mode == "disabled"
+    assert load_study("quick", command[5:-2]).tracking.mode == "disabled"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_sweep_says_which_settings_a_schedule_takes(tmp_path: Path) -> None:
 def test_the_home_folder_is_in_no_file(tmp_path: Path) -> None:
     home = Path.home()
     overrides = (f"output.folder={home}/mine", f"cache.folder={home}")
-    export(load("quick", overrides), Source(f"{home}/mine.toml", overrides), tmp_path)
+    export_sweeps(load_study("quick", overrides), StudyReference(f"{home}/mine.toml", overrides), tmp_path)
     content = yaml.safe_load((tmp_path / "ls.yaml").read_text("utf-8"))
     assert content["command"][4:8] == ["~/mine.toml", "tracking.mode=online", "output.folder=~/mine", "cache.folder=~"]
     assert f"{home}/" not in (tmp_path / "ls.yaml").read_text("utf-8")
@@ -139,7 +141,7 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
     data = tmp_path.parent / "data"
     file = data / "mine.toml"
     file.parent.mkdir(exist_ok=True)
-    file.write_text((STUDIES / "quick.toml").read_text("utf-8"), "utf-8")
+    file.write_text((STUDIES_FOLDER / "quick.toml").read_text("utf-8"), "utf-8")
     overrides = (
         f"task.path={data}/x y",
         f"output.folder={tmp_path}/results",
@@ -149,8 +151,8 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         "resources.address=192.0.2.7:6379",
         "training.decay=linear",
     )
-    asked, source = load(str(file), overrides), Source(str(file), overrides)
-    paths = export(asked, source, Path("sweeps"), engine)
+    asked, source = load_study(str(file), overrides), StudyReference(str(file), overrides)
+    paths = export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler)
     texts = [path.read_text("utf-8") for path in Path("sweeps").iterdir()]
     assert len(texts) == 2 * len(paths)
     for text in texts:
@@ -158,11 +160,11 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         assert "${STUDY_TASK_PATH}" in text
     command = yaml.safe_load(paths[0].read_text("utf-8"))["command"]
     with pytest.raises(UserError, match="STUDY_FILE is not in the environment"):
-        load(command[4], command[5:-2])
+        load_study(command[4], command[5:-2])
     for name, value in source.variables.items():
         monkeypatch.setenv(name, value)
     assert len(source.variables) == 6
-    again = load(command[4], command[5:-2])
+    again = load_study(command[4], command[5:-2])
     assert (again.folder, again.tracking.mode) == (asked.folder, "online")
     own = {"tracking", "output"}
     assert again.model_dump(exclude=own) == asked.model_dump(exclude=own)

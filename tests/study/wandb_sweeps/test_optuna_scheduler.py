@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from study.config.loader import load
-from study.config.spaces import family
-from study.wandb_sweeps.export import Source, export
-from study.wandb_sweeps.optuna_scheduler import engine, scheduled
+from study.config.loader import load_study
+from study.config.spaces import make_system_space
+from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions, make_sweep_scheduler
 from tests.study.command import merged
 from trainables.utils.errors import UserError
 
@@ -31,7 +31,7 @@ class Client:
     """Asks for a run, and tells what became of it, as `wandb sweep-scheduler` does; `runs` is what the server knows."""
 
     def __init__(self, *overrides: str, runs: tuple[dict[str, Any], ...] = ()) -> None:
-        self.space, optimizer = scheduled("T-LS", "quick", *merged(*STUDY, *overrides))
+        self.space, optimizer = make_scheduler_functions("T-LS", "quick", *merged(*STUDY, *overrides))
         self.study = optimizer(None)
         self.adopted = []
         for config in runs:
@@ -69,7 +69,10 @@ def test_it_proposes_as_many_configurations_as_the_study_each_once_the_untuned_o
     overrides = (*STUDY, f"search.sampler={sampler}")
     found = Client(overrides[-1]).all(at_once)
     assert len(found) == 10 == len(set(map(key, found)))
-    points = {key({"variant": "T-LS", **point.values}) for point in family(load("quick", overrides), "T-LS").points()}
+    points = {
+        key({"variant": "T-LS", **point.values})
+        for point in make_system_space(load_study("quick", overrides), "T-LS").list_configurations()
+    }
     assert set(map(key, found)) <= points
     untuned = [{"schedule": "two_stage", "switch": 0.5}, {"schedule": "linear", "end": 0.8}]
     assert found[:2] == [{"variant": "T-LS", "epsilon": 0.2, **own} for own in untuned]
@@ -109,7 +112,9 @@ def test_several_objectives_have_their_own_directions() -> None:
 def test_the_sweep_names_a_file_whose_functions_are_the_studys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     overrides = (*STUDY, 'search.objectives=["R10@1", "ECE"]')
-    export(load("quick", overrides), Source("quick", overrides), Path("sweeps"), engine)
+    export_sweeps(
+        load_study("quick", overrides), StudyReference("quick", overrides), Path("sweeps"), make_sweep_scheduler
+    )
     sweep = yaml.safe_load(Path("sweeps/t-ls.yaml").read_text("utf-8"))
     assert sweep["method"] == "custom"
     assert sweep["metrics"] == [
@@ -130,4 +135,6 @@ def test_a_grid_needs_no_engine(tmp_path: Path) -> None:
     overrides = ("search.sampler=grid", *(f"search.trials.{name}=4" for name in ("LS", "WSLS")))
     overrides += tuple(f"search.trials.{name}=12" for name in ("T-LS", "T-WSLS"))
     with pytest.raises(UserError, match=r"--engine: optuna.*expected another search\.sampler"):
-        export(load("quick", overrides), Source("quick", overrides), tmp_path, engine)
+        export_sweeps(
+            load_study("quick", overrides), StudyReference("quick", overrides), tmp_path, make_sweep_scheduler
+        )

@@ -11,19 +11,19 @@ from wandb_workspaces.workspaces.internal import View
 
 from analysis.export import wandb_summary as findings
 from analysis.readers.results import read_records
-from analysis.tables.main import analyse
-from study.config.loader import load
+from analysis.tables.main import build_report_data
+from study.config.loader import load_study
 from study.config.schema import Study
-from study.execution.trainable import Trial
+from study.execution.trainable import StudyTrainable
 from study.plan import analysis_plan as plan
 from study.records import run_record as record
 from study.wandb_workspace import names
-from study.wandb_workspace.panels import varied
-from study.wandb_workspace.workspace import as_json, workspace
+from study.wandb_workspace.panels import find_varied_hyperparameters
+from study.wandb_workspace.workspace import as_json, build_workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
 from tests.study.small import campaign, conduct, study
 from tests.trainables.small import World
-from trainables.rankers.data import described
+from trainables.rankers.data import describe_data
 
 TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 
@@ -34,15 +34,15 @@ def tiny(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study,
     place = tmp_path_factory.mktemp("dashboard")
     search = {"trials": TRIALS, "hours": 5.0}
     made = study(world, place / "study", world.fresh_cache(place / "cache"), search=search)
-    plan.settle(made, "sha256:0", made.folder, described(world.prepared))
+    plan.register_plan(made, "sha256:0", made.folder, describe_data(world.prepared))
     begun = campaign(world, made)
     conduct(begun)
     _fail(begun)
-    found = findings.findings(analyse(read_records(made.folder)))
-    entries = [record.read(made.folder, path.name, split) for path in _runs(made) for split in record.SPLITS]
+    found = findings.build_wandb_summary(build_report_data(read_records(made.folder)))
+    entries = [record.read_run_record(made.folder, path.name, split) for path in _runs(made) for split in record.SPLITS]
     kept = [entry for entry in entries if entry is not None]
     return made, {
-        "history": {key for path in _runs(made) for row in record.history(made.folder, path.name) for key in row},
+        "history": {key for path in _runs(made) for row in record.read_history(made.folder, path.name) for key in row},
         "summary": {key for entry in kept for key in entry["summary"]} | found.keys(),
         "config": {key for entry in kept for key in entry["config"]},
     }
@@ -59,18 +59,18 @@ def _fail(begun: Any) -> None:
     errand = begun._make.errand(item, run, "train")
     tracking = {"mode": "disabled", "project": "tiny", "folder": str(begun.folder)}
     config = {"job": errand.job.model_dump_json(), "labels": json.dumps(errand.labels)}
-    Trial(config={**config, "tracking": json.dumps(tracking)}).failed(ValueError("no room"))
+    StudyTrainable(config={**config, "tracking": json.dumps(tracking)}).on_run_error(ValueError("no room"))
 
 
 def test_every_key_that_a_panel_names_is_logged_by_a_run(tiny: tuple[Study, Keys]) -> None:
     made, logged = tiny
-    view = as_json(workspace(made))
+    view = as_json(build_workspace(made))
     assert not missing(view, logged)
     assert named(view)["run"] <= {*FE_METRIC_NAME_MAP.values()}
 
 
 def test_what_is_asked_for_is_named() -> None:
-    keys = named(as_json(workspace(load("quick", ["search.gpu_hours=2", "resources.gpu=1.0"]))))
+    keys = named(as_json(build_workspace(load_study("quick", ["search.gpu_hours=2", "resources.gpu=1.0"]))))
     curves = {"train/loss", "train/learning_rate", "train/epsilon", "train/instances_per_second", "dev/R10@1"}
     assert curves | {"instances"} <= keys["history"]
     assert {"comparison/LS vs BERT/p_corrected", "comparison/BERT vs BM25/p_corrected", "failed_runs"} <= keys[
@@ -96,18 +96,18 @@ def test_a_key_that_no_run_logs_is_found(
 ) -> None:
     made, logged = tiny
     monkeypatch.setattr(where, name, wrong)
-    assert told in missing(as_json(workspace(made)), logged)
+    assert told in missing(as_json(build_workspace(made)), logged)
 
 
 def test_a_field_of_a_panel_that_may_name_a_key_is_not_overlooked() -> None:
-    view = as_json(workspace(load("quick")))
+    view = as_json(build_workspace(load_study("quick")))
     panels(view)[0]["config"]["metricRegex"] = "dev/.*"
     with pytest.raises(AssertionError, match="metricRegex of a Bar Chart"):
         named(view)
 
 
 def test_the_runs_shown_are_the_studys_trained_ones_and_its_report() -> None:
-    view = as_json(workspace(load("quick", ['variants=["BERT", "T-LS"]'])))
+    view = as_json(build_workspace(load_study("quick", ['variants=["BERT", "T-LS"]'])))
     filters = view["spec"]["section"]["runSets"][0]["filters"]
     trained = {"study": "quick", "role": "search", "variant": "T-LS", "specification_id": "0"}
 
@@ -128,7 +128,7 @@ def test_the_runs_shown_are_the_studys_trained_ones_and_its_report() -> None:
 
 
 def test_curves_are_grouped_by_variant_with_bands() -> None:
-    view = as_json(workspace(load("quick")))
+    view = as_json(build_workspace(load_study("quick")))
     curves = next(s for s in view["spec"]["section"]["panelBankConfig"]["sections"] if s["name"] == "Learning curves")
     for panel in curves["panels"][:-1]:
         assert (
@@ -150,16 +150,18 @@ def test_curves_are_grouped_by_variant_with_bands() -> None:
     ],
 )
 def test_axes_are_the_hyperparameters_that_the_search_varies(overrides: list[str], expected: list[str]) -> None:
-    made = load("quick", overrides)
-    assert sorted(varied(made)) == sorted(expected)
-    shown = [panel for panel in panels(as_json(workspace(made))) if panel["viewType"] == "Parallel Coordinates Plot"]
+    made = load_study("quick", overrides)
+    assert sorted(find_varied_hyperparameters(made)) == sorted(expected)
+    shown = [
+        panel for panel in panels(as_json(build_workspace(made))) if panel["viewType"] == "Parallel Coordinates Plot"
+    ]
     axes = [[column["accessor"] for column in panel["config"]["columns"]] for panel in shown]
-    named_so = [f"config:{name}.value" for name in varied(made)]
+    named_so = [f"config:{name}.value" for name in find_varied_hyperparameters(made)]
     assert axes == ([["config:variant.value", *named_so, "summary:dev/R10@1"]] if expected else [])
 
 
 def test_the_same_study_is_the_same_json_and_another_has_other_ids() -> None:
-    first, again, other = (as_json(workspace(load("quick", o))) for o in ([], [], ["name=other"]))
+    first, again, other = (as_json(build_workspace(load_study("quick", o))) for o in ([], [], ["name=other"]))
     assert first == again
     assert first["name"] != other["name"]
     ids = [panel["__id__"] for view in (first, other) for panel in panels(view)]
@@ -167,6 +169,6 @@ def test_the_same_study_is_the_same_json_and_another_has_other_ids() -> None:
 
 
 def test_the_library_reads_what_is_written() -> None:
-    view = as_json(workspace(load("quick"), "team"))
+    view = as_json(build_workspace(load_study("quick"), "team"))
     assert as_json(ws.Workspace._from_model(View.model_validate(view))) == view
     assert (view["entity"], view["project"]) == ("team", "quick")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from study.config.study_type import study_type
-from study.scheduling.study_scheduler import Campaign
-from study.workflows.cleanup import Budget
+from study.config.study_class import get_study_class
+from study.scheduling.study_scheduler import StudyScheduler
+from study.workflows.cleanup import CheckpointEvictor
 from tests.study.driving import STUDY, campaign, quality, record_end
 from tests.trainables.storages import place
 from trainables.storage import open_storage
-from trainables.storage.base import RESUME, SEAL, Storage
-from trainables.storage.eviction import units
+from trainables.storage.base import MANIFEST, RESUME_FOLDER, Storage
+from trainables.storage.eviction import group_entries
 
 BYTES = 100
 """Of a state."""
@@ -36,7 +36,7 @@ class Counted:
         patch.setattr("study.workflows.cleanup.time.monotonic", lambda: self.now)
 
 
-def begun(folder: Path, stages: str, budget: str | None) -> Campaign:
+def begun(folder: Path, stages: str, budget: str | None) -> StudyScheduler:
     parts = {
         "name": "small",
         "seeds": tuple(range(1, 4)),
@@ -44,36 +44,38 @@ def begun(folder: Path, stages: str, budget: str | None) -> Campaign:
         "search": {"trials": {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 12}, "parallel": 4},
         "cache": {"stages": stages, **({"budget": budget} if budget else {})},
     }
-    made = study_type().model_validate(parts)
+    made = get_study_class().model_validate(parts)
     caching = made.caching if budget else made.caching.model_copy(update={"budget": None})
     return campaign(folder, made.model_copy(update={"caching": caching}))
 
 
 def put(kept: Storage, name: str) -> None:
     if not kept.exists(name):
-        with kept.write(name) as folder:
-            (folder / SEAL).write_text("x" * BYTES)
+        with kept.write_folder(name) as folder:
+            (folder / MANIFEST).write_text("x" * BYTES)
 
 
 def total(kept: Storage) -> int:
-    return sum(file.bytes for file in kept.files())
+    return sum(file.size for file in kept.list_files())
 
 
-def drive(work: Campaign, kept: Storage, budget: Budget, look: Callable[[Storage], int] = lambda _: 0) -> list[int]:
+def drive(
+    work: StudyScheduler, kept: Storage, budget: CheckpointEvictor, look: Callable[[Storage], int] = lambda _: 0
+) -> list[int]:
     """Runs a campaign whose trials write states and now and then leave a slot; returns how it looks after each."""
     taken: list[int] = []
-    while not work.finished:
-        errand = work.next()
+    while not work.is_finished:
+        errand = work.pop_request()
         assert errand is not None
-        run = errand.job.specification
-        if errand.job.action == "train":
-            for key in work.stages(run):
+        run = errand.trial.specification
+        if errand.trial.action == "train":
+            for key in work.list_checkpoint_keys(run):
                 put(kept, key)
         if len(taken) % 10 == 0:  # it failed half way
-            put(kept.within(RESUME).within(run.id), "008")
+            put(kept.subfolder(RESUME_FOLDER).subfolder(run.id), "008")
         record_end(work.folder, errand, quality)
-        work.done(errand)
-        budget.after(errand)
+        work.mark_ended(errand)
+        budget.on_trial_end(errand)
         taken.append(look(kept))
     return taken
 
@@ -82,14 +84,14 @@ def drive(work: Campaign, kept: Storage, budget: Budget, look: Callable[[Storage
 @pytest.mark.parametrize("kind", ["folder", "memory"])
 def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Path, kind: str, budget: int) -> None:
     def look(kept: Storage) -> int:
-        there = units(kept.files())
-        taken, needed = sum(unit.bytes for unit in there), work.needed()
-        idle = sum(unit.bytes for unit in there if unit.name not in needed)
+        there = group_entries(kept.list_files())
+        taken, needed = sum(unit.size for unit in there), work.list_needed_checkpoints()
+        idle = sum(unit.size for unit in there if unit.name not in needed)
         assert taken <= budget or idle <= 0.05 * taken
         return taken
 
     work = begun(tmp_path, place(kind, tmp_path), f"{budget}B")
-    taken = drive(work, open_storage(work.study.stages), Budget(work, lambda _: None), look)
+    taken = drive(work, open_storage(work.study.checkpoints_url), CheckpointEvictor(work, lambda _: None), look)
     assert len(taken) > 100
     assert any(after < before for before, after in pairwise(taken))
     assert taken[-1] <= budget
@@ -97,8 +99,8 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
 
 def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "7KB")
-    counted, kept = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages)
-    trials = len(drive(work, kept, Budget(work, print)))
+    counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
+    trials = len(drive(work, kept, CheckpointEvictor(work, print)))
     assert 1 < counted.listings < trials / 8
     assert counted.requests < 3 * trials
 
@@ -108,10 +110,18 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
 ) -> None:
     """More than the budget is needed all the time."""
     work = begun(tmp_path, place("memory", tmp_path), "1KB")
-    monkeypatch.setattr(work, "needed", lambda: {*kept.names(), *(f"{RESUME}/{name}" for name in slots.names())})
-    counted, kept, said = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages), list[str]()
-    slots = kept.within(RESUME)
-    trials = len(drive(work, kept, Budget(work, said.append)))
+    monkeypatch.setattr(
+        work,
+        "list_needed_checkpoints",
+        lambda: {*kept.list_folders(), *(f"{RESUME_FOLDER}/{name}" for name in slots.list_folders())},
+    )
+    counted, kept, said = (
+        Counted(monkeypatch, work.study.checkpoints_url),
+        open_storage(work.study.checkpoints_url),
+        list[str](),
+    )
+    slots = kept.subfolder(RESUME_FOLDER)
+    trials = len(drive(work, kept, CheckpointEvictor(work, said.append)))
     assert 1 < counted.listings < trials / 3
     assert len(said) == 1
     assert total(kept) > 5_000
@@ -119,26 +129,26 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
 
 def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "20KB")
-    counted, kept = Counted(monkeypatch, work.study.stages), open_storage(work.study.stages)
-    budget = Budget(work, print)
-    errand = work.next()
+    counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
+    budget = CheckpointEvictor(work, print)
+    errand = work.pop_request()
     assert errand is not None
-    budget.after(errand)
+    budget.on_trial_end(errand)
     for number in range(300):
         put(kept, f"theirs-{number}")
     counted.now += 590
-    budget.after(errand)
+    budget.on_trial_end(errand)
     assert total(kept) == 30_000
     counted.now += 20
-    budget.after(errand)
+    budget.on_trial_end(errand)
     assert 18_000 <= total(kept) <= 20_000
 
 
 def test_without_a_budget_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), None)
-    counted = Counted(monkeypatch, work.study.stages)
-    budget, errand = Budget(work, print), work.next()
+    counted = Counted(monkeypatch, work.study.checkpoints_url)
+    budget, errand = CheckpointEvictor(work, print), work.pop_request()
     assert errand is not None
-    budget.after(errand)
-    budget.keep()
+    budget.on_trial_end(errand)
+    budget.evict_unneeded()
     assert counted.requests == 0

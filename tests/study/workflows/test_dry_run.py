@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from study.config.loader import load
+from study.config.loader import load_study
 from study.config.schema import Study
-from study.config.study_type import study_type
-from study.execution.slots import places
-from study.plan.cost import Cost, calibrated, recorded
-from study.workflows.dry_run import preview
-from study.workflows.throughput import calibrate
+from study.config.study_class import get_study_class
+from study.execution.slots import get_local_concurrency
+from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.workflows.dry_run import build_preview
+from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light, run
 from tests.study.driving import STUDY, campaign, drive
 from tests.study.small import study as tiny_study
@@ -24,7 +24,7 @@ from trainables.utils.files import write_json
 
 
 def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
-    made = study_type().model_validate(
+    made = get_study_class().model_validate(
         {
             **STUDY.model_dump(by_alias=True),
             "output": {"folder": str(tmp_path)},
@@ -32,7 +32,7 @@ def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
             **changes,
         }
     )
-    return made, preview(made)
+    return made, build_preview(made)
 
 
 @pytest.mark.parametrize("confirm", [(), (11, 12, 13)])
@@ -41,7 +41,7 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
     started = drive(campaign(tmp_path / "runs", made))
     for row in found["systems"]:
         name = "BM25" if row["system"] == "BM25 order" else row["system"]
-        runs = [e for e in started if e.labels["variant"] == name and e.job.action == "train"]
+        runs = [e for e in started if e.labels["variant"] == name and e.trial.action == "train"]
         least = row["runs"] - (len(confirm) if row["system"] in made.search.trials else 0)  # the default may have won
         assert least <= len(runs) <= row["runs"]
         assert (
@@ -49,9 +49,9 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
         )
     assert found["runs"] == sum(row["runs"] for row in found["systems"])
     assert found["instances"]["unshared"]["high"] >= sum(
-        e.job.specification.training.instances
+        e.trial.specification.training.instances
         for e in started
-        if e.job.specification.training and e.job.action == "train"
+        if e.trial.specification.training and e.trial.action == "train"
     )
 
 
@@ -64,24 +64,26 @@ def test_before_anything_is_known_nothing_is_made_up(tmp_path: Path) -> None:
 @given(st.floats(0, 100), st.floats(0.001, 10), st.lists(st.integers(1, 50), min_size=2, max_size=9))
 def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed: float, each: float, counts: list[int]) -> None:
     assume(len(set(counts)) > 1)
-    cost = recorded([(count, fixed + each * count) for count in counts], [2.0, 4.0])
+    cost = estimate_cost_from_records([(count, fixed + each * count) for count in counts], [2.0, 4.0])
     assert cost is not None
     if cost.fixed:
         assert (cost.fixed, cost.instance) == pytest.approx((fixed, each), rel=1e-3, abs=1e-3)
     assert cost.test == 3.0
-    assert cost.hours(1, 0, 50) * 3600 == pytest.approx(fixed + 50 * each, rel=0.5 if not cost.fixed else 1e-3, abs=0.1)
+    assert cost.estimate_hours(1, 0, 50) * 3600 == pytest.approx(
+        fixed + 50 * each, rel=0.5 if not cost.fixed else 1e-3, abs=0.1
+    )
 
 
 def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() -> None:
-    assert recorded([(64, 6.0), (64, 2.0)], []) == Cost(0.0, 4.0 / 64, 0.0, 0.0, "2 recorded runs")
-    assert recorded([(0, 5.0)], [1.0]) is None
+    assert estimate_cost_from_records([(64, 6.0), (64, 2.0)], []) == Cost(0.0, 4.0 / 64, 0.0, 0.0, "2 recorded runs")
+    assert estimate_cost_from_records([(0, 5.0)], [1.0]) is None
 
 
 def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
     settings = (*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
     result = light(tmp_path, "quick", *settings, "--plan", "--json")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == preview(load("quick", settings))
+    assert json.loads(result.stdout) == build_preview(load_study("quick", settings))
 
 
 def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_path: Path) -> None:
@@ -112,14 +114,14 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tiny_study(world, tmp_path / "study", fresh())
-    monkeypatch.setattr("trainables.rankers.data.prepare", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
-    rates = calibrate(made, said.append, seconds=0.3)
-    assert said == [f"calibrating: 0 s of training, {places(made)} at once"]
+    rates = measure_study_throughput(made, said.append, seconds=0.3)
+    assert said == [f"calibrating: 0 s of training, {get_local_concurrency(made)} at once"]
     assert all(math.isfinite(rate) and rate > 0 for rate in rates if rate is not None)
     assert rates.frozen is not None
-    queries = {split: world.prepared.meta()["splits"][split]["queries"] for split in ("train", "dev", "test")}
-    cost = calibrated(made, rates, queries)
+    queries = {split: world.prepared.read_metadata()["splits"][split]["queries"] for split in ("train", "dev", "test")}
+    cost = estimate_cost_from_rates(made, rates, queries)
     evaluated = queries["dev"] * made.task.candidates * made.training.evaluations / rates.evaluation
     assert cost.hours(2, 0, 100) * 3600 == pytest.approx(
         cost.once + 2 * (rates.loading + evaluated) + 100 / rates.training

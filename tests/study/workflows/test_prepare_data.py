@@ -10,35 +10,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study.config.loader import load
+from study.config.loader import load_study
 from study.config.schema import CacheSettings, Study
-from study.config.study_type import study_type
+from study.config.study_class import get_study_class
 from study.records import run_record as record
-from study.records.run_store import Ledger
-from study.scheduling.study_scheduler import Campaign
-from study.scheduling.trials import Resolved
-from study.wandb_sweeps.run_trial import sweep
-from study.workflows.cleanup import clean
-from study.workflows.dry_run import preview, show
-from study.workflows.prepare_data import summarise
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import ResolvedInputs
+from study.wandb_sweeps.run_configuration import run_configuration
+from study.workflows.cleanup import clean_up_study
+from study.workflows.dry_run import build_preview, print_preview
+from study.workflows.prepare_data import prepare_data
 from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
-from trainables.data.ranking_dataset import find, prepare
-from trainables.data.ranking_tokens import load as load_tokens
-from trainables.data.ranking_tokens import tokens_folder
-from trainables.metrics import RERANKING
+from trainables.data.ranking_dataset import find_prepared_data, prepare_data
+from trainables.data.ranking_tokens import get_pair_tokens_folder
+from trainables.data.ranking_tokens import load_pair_tokens as load_tokens
+from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
-from trainables.rankers.data import check, described
+from trainables.rankers.data import check_data, describe_data
 from trainables.specs import environment
-from trainables.specs.ranker import TaskSettings
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
 
 
-def study(world: World, place: Path, task: TaskSettings, **changes: Any) -> Study:
+def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -> Study:
     made = {
         **SETTINGS,
         "seeds": [1],
@@ -51,44 +51,46 @@ def study(world: World, place: Path, task: TaskSettings, **changes: Any) -> Stud
         "output": {"folder": str(place / "results")},
         "cache": {"folder": str(place / "cache")},
     }
-    return study_type().model_validate(made | changes)
+    return get_study_class().model_validate(made | changes)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: str) -> None:
     given = study(world, tmp_path, WRITERS[name](tmp_path / "data"))
-    prepared = prepare(given.task, given.cache)
-    check(given, prepared)
+    prepared = prepare_data(given.task, given.cache)
+    check_data(given, prepared)
     made = given.model_copy(update={"task": prepared.settings})
-    resolved = Resolved(prepared.fingerprint, weights.files_digest(world.bert), world.bert, environment.current())
-    begun = Campaign(made, resolved, Ledger(made.folder), "plan-hash")
+    resolved = ResolvedInputs(
+        prepared.fingerprint, weights.hash_model_files(world.bert), world.bert, environment.detect_environment()
+    )
+    begun = StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
     conduct(begun)
-    chosen = begun.chosen()
+    chosen = begun.select_winners()
     assert set(chosen) == {"BERT", "T-WSLS", "BM25", "untrained"}
     for configuration in chosen.values():
         for run in configuration.runs:
-            entry = record.read(made.folder, run.id, "test")
+            entry = record.read_run_record(made.folder, run.id, "test")
             assert entry is not None
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
             if run.model is not None:
-                texts = load_tokens(tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
-                own = record.read(made.folder, run.id)
+                texts = load_tokens(get_pair_tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
+                own = record.read_run_record(made.folder, run.id)
                 assert own is not None
-                assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.truncated)
+                assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.n_truncated)
     texts = [path.read_text() for path in made.folder.rglob("*.json")]
     assert texts
     assert not any(str(tmp_path) in text for text in texts)
 
 
 def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path) -> None:
-    from trainables.data.tasks import task
+    from trainables.data.tasks import get_task
     from trainables.models.cross_encoder import CrossEncoder
-    from trainables.models.tokenizer import tokenizer
-    from trainables.specs.ranker import ModelSettings
+    from trainables.models.tokenizer import load_tokenizer
+    from trainables.specs.ranker import RankerModelSettings
 
-    size = len(tokenizer(world.bert, task("dialogues").added_tokens))
-    first, second = (CrossEncoder(world.bert, ModelSettings(frozen_layers=1), seed, size) for seed in (1, 2))
-    plain = CrossEncoder(world.bert, ModelSettings(frozen_layers=1), 1)
+    size = len(load_tokenizer(world.bert, get_task("dialogues").added_tokens))
+    first, second = (CrossEncoder(world.bert, RankerModelSettings(frozen_layers=1), seed, size) for seed in (1, 2))
+    plain = CrossEncoder(world.bert, RankerModelSettings(frozen_layers=1), 1)
     assert first.lower is not None
     assert second.lower is not None
     assert plain.lower is not None
@@ -101,12 +103,12 @@ def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path
 
 
 def test_what_a_report_tells_of_the_data(world: World) -> None:
-    told = described(world.prepared)
-    labels = world.prepared.candidates("train").query("relevant == 0")["weak_label"]
+    told = describe_data(world.prepared)
+    labels = world.prepared.read_candidates("train").query("relevant == 0")["weak_label"]
     assert told["weak_labels"]["mean"] == pytest.approx(labels.mean(), abs=1e-6)
     assert sum(told["weak_labels"]["shares"]) == pytest.approx(1, abs=1e-4)
     assert told["weak_labels"]["shares"][0] == pytest.approx(np.mean(labels < 0.05), abs=1e-6)
-    assert told["splits"]["dev"]["queries"] == world.prepared.candidates("dev")["query_id"].nunique()
+    assert told["splits"]["dev"]["queries"] == world.prepared.read_candidates("dev")["query_id"].nunique()
 
 
 def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World
         (work / "train-bm25").mkdir(parents=True)
     week = time.time() - 8 * 24 * 3600
     os.utime(old, (week, week))
-    clean(given)
+    clean_up_study(given)
     assert not old.exists()
     assert recent.exists()
 
@@ -134,25 +136,27 @@ def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp
         "sampler": {"name": "given"},
         "allowed_overlap": 1,
     }
-    task = TaskSettings.model_validate(settings)
-    prepared = prepare(task, tmp_path / "cache")
+    task = RankerTaskSettings.model_validate(settings)
+    prepared = prepare_data(task, tmp_path / "cache")
     with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1: query 'train-\w+' has that many"):
-        check(study(world, tmp_path, task), prepared)
+        check_data(study(world, tmp_path, task), prepared)
     one = {**SETTINGS["training"], "negatives": 1}
     searched = study(world, tmp_path, task, training=one, search={"negatives": [1, 3]})
     few = (
         r"search\.negatives: 3; expected at most 1: query 'train-\w+' has .* 4 training candidates.* task\.candidates$"
     )
-    for refuse in (lambda: check(searched, prepared), lambda: preview(searched)):
+    for refuse in (lambda: check_data(searched, prepared), lambda: build_preview(searched)):
         with pytest.raises(UserError, match=few):
             refuse()
-    preview(searched.model_copy(update={"caching": CacheSettings(folder=str(tmp_path / "elsewhere"))}))  # not prepared
+    build_preview(
+        searched.model_copy(update={"caching": CacheSettings(folder=str(tmp_path / "elsewhere"))})
+    )  # not prepared
     with pytest.raises(UserError, match=r"task\.sampler\.weak_label: 'score', but \d+ candidates have no score.*WSLS"):
-        check(study(world, tmp_path, task, training=one), prepared)
-    check(study(world, tmp_path, task, training=one, variants=["BERT", "LS"]), prepared)
+        check_data(study(world, tmp_path, task, training=one), prepared)
+    check_data(study(world, tmp_path, task, training=one, variants=["BERT", "LS"]), prepared)
 
 
-def write_overlapping(folder: Path) -> TaskSettings:
+def write_overlapping(folder: Path) -> RankerTaskSettings:
     """The tiny BEIR collection; of five test queries one is a training query, two have the texts of such."""
     task = WRITERS["beir"](folder)
     rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
@@ -172,32 +176,32 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     allowed = study(world, tmp_path, allowing)
     said = "3 of 5 test queries (60 %) are training queries too (1 by id, 3 by text)"
     with pytest.raises(UserError) as error:
-        summarise(refused)
+        prepare_data(refused)
     assert str(error.value) == (
         f"task.allowed_overlap: 0.01, but {said}; expected splits that share no queries, "
         "or task.allowed_overlap=0.6 to go on all the same"
     )
     with pytest.raises(UserError, match=r"task\.allowed_overlap: 0\.01, but 3 of 5"):
-        preview(refused)
+        build_preview(refused)
     capsys.readouterr()
-    summarise(allowed)
+    prepare_data(allowed)
     assert said in capsys.readouterr().out.splitlines()
-    show(allowed, calibrate=False, as_json=False)
+    print_preview(allowed, calibrate=False, as_json=False)
     assert said in capsys.readouterr().out.splitlines()
     row = {"split": "test", "other": "train", "unit": "queries", "of": 5, "texts": 3, "ids": 1}
-    prepared = prepare(task, allowed.cache)
-    assert described(prepared)["overlaps"] == preview(allowed)["overlaps"] == [row]
+    prepared = prepare_data(task, allowed.cache)
+    assert describe_data(prepared)["overlaps"] == build_preview(allowed)["overlaps"] == [row]
     (prepared.folder / "overlaps.json").unlink()  # as where data were prepared before there was such a file
     with pytest.raises(UserError, match="3 of 5"):
-        check(refused, prepared)
-    disjoint = prepare(WRITERS["beir"](tmp_path / "disjoint"), allowed.cache)
-    assert "overlaps" not in described(disjoint)  # its plans keep their hash
+        check_data(refused, prepared)
+    disjoint = prepare_data(WRITERS["beir"](tmp_path / "disjoint"), allowed.cache)
+    assert "overlaps" not in describe_data(disjoint)  # its plans keep their hash
 
 
 def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> None:
     task = WRITERS["beir"](tmp_path)
     allowing = task.model_copy(update={"allowed_overlap": 0.5})
-    first, second = prepare(task, tmp_path / "one"), prepare(allowing, tmp_path / "other")
+    first, second = prepare_data(task, tmp_path / "one"), prepare_data(allowing, tmp_path / "other")
     assert first.fingerprint == second.fingerprint
     assert first.settings.model_dump() == second.settings.model_dump()
     assert "allowed_overlap" not in second.settings.model_dump()
@@ -212,15 +216,15 @@ def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_pa
     allowing, search = task.model_copy(update={"allowed_overlap": 0.6}), {"negatives": [1, 2]}
     allowed = study(world, tmp_path, allowing, training={**one, "batch_size": 12, "instances": 48}, search=search)
     with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2: query 'q5'"):
-        sweep(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
+        run_configuration(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
 
 
 def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path: Path) -> None:
     task = write_overlapping(tmp_path / "data")
     settings = ["task.name=beir", f"task.path={task.path}", "task.candidates=4", "analysis.metric=R4@1"]
     settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
-    given = load("quick", settings)
-    prepare(given.task, given.cache)
+    given = load_study("quick", settings)
+    prepare_data(given.task, given.cache)
     allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--plan")
     assert allowed.returncode == 0, allowed.stderr
     assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout
@@ -232,13 +236,13 @@ def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp
 
 def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_path: Path) -> None:
     task, path = WRITERS["beir"](tmp_path), tmp_path / "queries.jsonl"
-    first = prepare(task, tmp_path / "cache")
+    first = prepare_data(task, tmp_path / "cache")
     path.write_text(path.read_text() + "".join(path.read_text().splitlines(keepends=True)[:2]))
-    again = prepare(task, tmp_path / "cache")
+    again = prepare_data(task, tmp_path / "cache")
     assert (first.repeated, again.repeated, again.fingerprint) == (0, 2, first.fingerprint)
-    assert find(task, tmp_path / "cache") == again
-    assert described(again) == described(first) | {"repeated": 2}
-    assert "repeated" not in described(first)
+    assert find_prepared_data(task, tmp_path / "cache") == again
+    assert describe_data(again) == describe_data(first) | {"repeated": 2}
+    assert "repeated" not in describe_data(first)
 
 
 @pytest.mark.parametrize("name", ["dialogues", "hard-negatives"])
@@ -250,20 +254,20 @@ def test_rows_of_a_query_with_several_relevant_documents_are_counted(name: str, 
         more = "\t".join([*first.split("\t")[:-1], "Another answer."])
     else:
         more = json.dumps(json.loads(first) | {"pos": json.loads(last)["pos"]})
-    before = prepare(task, tmp_path / "before").repeated
+    before = prepare_data(task, tmp_path / "before").repeated
     path.write_text(f"{path.read_text()}{more}\n")
-    assert (before, prepare(task, tmp_path / "after").repeated) == (0, 1)
+    assert (before, prepare_data(task, tmp_path / "after").repeated) == (0, 1)
 
 
 def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summarise(study(world, tmp_path, WRITERS["qqp"](tmp_path / "data")))
+    prepare_data(study(world, tmp_path, WRITERS["qqp"](tmp_path / "data")))
     said = capsys.readouterr().out
     for part in (
         "task qqp, fingerprint ",
         "skipped: ",
         "train ",
         "BM25 R4@1",
-        f"\n{RERANKING}\n",
+        f"\n{RERANKING_NOTE}\n",
         "words of queries: ",
         "tokens of a pair: ",
     ):

@@ -1,5 +1,5 @@
 """On a PYTHONPATH this adds the toy's line to the registry of trainables, in every process that Python starts."""
 
-from search_spaces.registry import KINDS
+from search_spaces.registry import STUDY_TYPES
 
-KINDS["toy"] = "tests.toy.space"
+STUDY_TYPES["toy"] = "tests.toy.space"

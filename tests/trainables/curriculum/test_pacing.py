@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.curriculum.pacing import PACING, canonical
+from trainables.curriculum.pacing import PACING, canonicalize_pacing
 
 FORMULAS = {
     "standard": lambda t, full, d: 1.0,
@@ -78,14 +78,14 @@ def test_the_thirds_of_step_do_not_depend_on_delta(full: int, share: float) -> N
 
 
 def test_names_are_known_in_every_form() -> None:
-    assert canonical("root") == "root_2"
-    assert canonical("root_1") == "linear"
-    assert canonical("geom_progression") == "geometric_progression"
-    assert canonical("baseline") == "standard"
+    assert canonicalize_pacing("root") == "root_2"
+    assert canonicalize_pacing("root_1") == "linear"
+    assert canonicalize_pacing("geom_progression") == "geometric_progression"
+    assert canonicalize_pacing("baseline") == "standard"
     assert PACING["root_137"](0, 10, 0.5) == 0.5
     for wrong in ("root_0", "root_-2", "roots_2", "quadratic", "root_2.5", ""):
         with pytest.raises(ValueError, match="no pacing function"):
-            canonical(wrong)
+            canonicalize_pacing(wrong)
         with pytest.raises(KeyError):
             PACING[wrong]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.trainables.data.library import SUBJECTS, VERBS, write_library
-from trainables.data.tasks import Collection, task
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks import IRDataset, get_task
+from trainables.specs.ranker import RankerTaskSettings
 
 SPLITS = {"train": range(0, 16), "dev": range(16, 20), "test": range(20, 24)}
 """Split -> numbers of its queries, where the files say what is in which split."""
@@ -52,15 +52,15 @@ def write_objects(path: Path, values: Iterable[dict[str, Any]]) -> Path:
     return write_lines(path, (json.dumps(value, ensure_ascii=False) for value in values))
 
 
-def settings(name: str, path: Path | None = None, **changes: object) -> TaskSettings:
+def settings(name: str, path: Path | None = None, **changes: object) -> RankerTaskSettings:
     """Settings of a tiny task."""
     values = {"name": name, "path": None if path is None else str(path), "candidates": 4}
-    return TaskSettings.model_validate({**values, **changes})
+    return RankerTaskSettings.model_validate({**values, **changes})
 
 
-def read(settings: TaskSettings) -> Collection:
+def read(settings: RankerTaskSettings) -> IRDataset:
     """What the task makes of its files."""
-    return task(settings.name).read(settings)
+    return get_task(settings.name).read_dataset(settings)
 
 
 def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -68,7 +68,7 @@ def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
     path.write_bytes(change(path.read_bytes()))
 
 
-def write_beir(folder: Path) -> TaskSettings:
+def write_beir(folder: Path) -> RankerTaskSettings:
     """BEIR: a corpus with a title in every other document, graded judgements."""
     numbers = range(24)
     corpus = [{"_id": f"d{i}", "title": f"Guide {i}" if i % 2 else "", "text": document(i)} for i in numbers]
@@ -80,7 +80,7 @@ def write_beir(folder: Path) -> TaskSettings:
     return settings("beir", folder)
 
 
-def write_dialogues(folder: Path) -> TaskSettings:
+def write_dialogues(folder: Path) -> RankerTaskSettings:
     """MANtIS: a line of label 1 and two of label 0 a context."""
     for split, part in SPLITS.items():
         lines = []
@@ -92,13 +92,13 @@ def write_dialogues(folder: Path) -> TaskSettings:
     return settings("dialogues", folder)
 
 
-def write_docstrings(folder: Path) -> TaskSettings:
+def write_docstrings(folder: Path) -> RankerTaskSettings:
     """A library; `folder` must be on `sys.path`."""
     write_library(folder, functions=80)
     return settings("docstrings", libraries=("tinylib",))
 
 
-def write_hard_negatives(folder: Path) -> TaskSettings:
+def write_hard_negatives(folder: Path) -> RankerTaskSettings:
     """MS MARCO hard negatives: objects with scores for even queries, bare ids for odd ones."""
     values = []
     for i in MANY:
@@ -114,7 +114,7 @@ def write_hard_negatives(folder: Path) -> TaskSettings:
     return settings("hard-negatives", folder)
 
 
-def write_irds(folder: Path, parts: tuple[str, ...] = ("train", "dev")) -> TaskSettings:
+def write_irds(folder: Path, parts: tuple[str, ...] = ("train", "dev")) -> RankerTaskSettings:
     """Datasets of local files in the registry of ir_datasets, one a part; no part: one that has no splits.
 
     Skips the test where the package is missing.
@@ -137,7 +137,7 @@ def write_irds(folder: Path, parts: tuple[str, ...] = ("train", "dev")) -> TaskS
     return settings(f"irds:{name}/train" if parts else f"irds:{name}")
 
 
-def write_msmarco(folder: Path) -> TaskSettings:
+def write_msmarco(folder: Path) -> RankerTaskSettings:
     """MS MARCO: dev's judgements become dev and test; passages that nobody judged."""
     write_lines(folder / "collection.tsv", (f"{i}\t{document(i)}" for i in range(40)))
     for name, part in (("train", range(16)), ("dev", range(16, 24))):
@@ -146,7 +146,7 @@ def write_msmarco(folder: Path) -> TaskSettings:
     return settings("msmarco", folder)
 
 
-def write_qqp(folder: Path) -> TaskSettings:
+def write_qqp(folder: Path) -> RankerTaskSettings:
     """Quora: 40 duplicates, with quotes and a line end within a question, and a pair that is none."""
     rows = ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", '0\t998\t999\tWhy ""?\t"Why\tnot?"\t0']
     for i in range(40):
@@ -156,7 +156,7 @@ def write_qqp(folder: Path) -> TaskSettings:
     return settings("qqp", folder)
 
 
-WRITERS: dict[str, Callable[[Path], TaskSettings]] = {
+WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "beir": write_beir,
     "dialogues": write_dialogues,
     "docstrings": write_docstrings,

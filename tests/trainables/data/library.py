@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainables.specs.ranker import TaskSettings
+from trainables.specs.ranker import RankerTaskSettings
 
 SUBJECTS = ["matrix", "graph", "signal", "polynomial", "table", "tensor", "series", "kernel", "random forest", "group"]
 VERBS = ["Invert", "Sort", "Sample", "Factor", "Plot", "Merge"]
@@ -28,6 +28,8 @@ def write_library(folder: Path, name: str = "tinylib", functions: int = 60) -> P
     return module
 
 
-def tiny_settings(**changes: object) -> TaskSettings:
+def tiny_settings(**changes: object) -> RankerTaskSettings:
     """Settings of the task over that library."""
-    return TaskSettings.model_validate({"libraries": ("tinylib",), "candidates": 5, "document_words": 12, **changes})
+    return RankerTaskSettings.model_validate(
+        {"libraries": ("tinylib",), "candidates": 5, "document_words": 12, **changes}
+    )

@@ -10,20 +10,20 @@ import pytest
 
 from tests.damages import DAMAGES, flip
 from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
-from trainables.rankers.runner import Data
-from trainables.specs.job import Job, Outcome
-from trainables.training.frozen_features import FeatureReader, Features
+from trainables.rankers.runner import RankerData
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.frozen_features import FeatureReader, FrozenFeatures
 from trainables.utils import checksums
 from trainables.utils.checksums import (
     DamagedError,
-    checked_file,
-    checked_folder,
-    intact,
-    loaded,
-    verified,
-    verified_folder,
+    is_intact,
+    load_or_rebuild,
+    verify_file,
+    verify_folder,
+    write_folder_with_checksums,
+    write_with_checksum,
 )
-from trainables.worker.actor import Worker
+from trainables.worker.actor import RunTrainable
 
 KINDS = (
     "features/*/part-*.npy",
@@ -38,14 +38,14 @@ KINDS = (
 )
 
 
-class Keeper(Worker):
+class Keeper(RunTrainable):
     """Keeps the outcome."""
 
-    def finished(self, outcome: Outcome) -> None:
+    def on_run_complete(self, outcome: TrialResult) -> None:
         self.outcome = outcome
 
 
-def carried_out(job: Job) -> Outcome:
+def carried_out(job: TrialSpec) -> TrialResult:
     worker = Keeper(config={"job": job.model_dump_json()})
     while not worker.step()["done"]:
         pass
@@ -53,7 +53,7 @@ def carried_out(job: Job) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def reference(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+def reference(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrialResult]:
     """A cache in which LS was trained, and how T-LS, which starts from one of its states, ends from there."""
     cache, copy = (tmp_path_factory.mktemp("reference") / name for name in ("cache", "copy"))
     shutil.copytree(world.cache / "prepared", cache / "prepared")
@@ -69,7 +69,7 @@ def contents(cache: Path, pattern: str) -> dict[str, bytes]:
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_anew(
-    world: World, reference: tuple[Path, Outcome], tmp_path: Path, kind: str, damage: str
+    world: World, reference: tuple[Path, TrialResult], tmp_path: Path, kind: str, damage: str
 ) -> None:
     cache, expected = reference
     shutil.copytree(cache, tmp_path / "cache")
@@ -79,7 +79,7 @@ def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_a
         DAMAGES[damage](tmp_path / "cache" / name)
     checksums._verified.clear()  # as in another process
     found = carried_out(made)
-    assert found.weights == expected.weights
+    assert found.weights_hash == expected.weights_hash
     np.testing.assert_array_equal(found.scores, expected.scores)
     if kind.startswith("stages"):  # other states than the one that is needed are nobody's to open
         assert found.instances_reused < expected.instances_reused
@@ -89,22 +89,22 @@ def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_a
 
 
 def test_a_file_that_is_damaged_after_it_was_checked_is_checked_again(tmp_path: Path) -> None:
-    with checked_file(tmp_path / "a") as draft:
+    with write_with_checksum(tmp_path / "a") as draft:
         draft.write_bytes(b"1234")
-    assert verified(tmp_path / "a") == tmp_path / "a"
+    assert verify_file(tmp_path / "a") == tmp_path / "a"
     (tmp_path / "a").write_bytes(b"1235")
     with pytest.raises(DamagedError, match="does not have its checksum"):
-        verified(tmp_path / "a")
+        verify_file(tmp_path / "a")
 
 
 def test_a_file_is_digested_once_by_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with checked_file(tmp_path / "a") as draft:
+    with write_with_checksum(tmp_path / "a") as draft:
         draft.write_bytes(b"1234")
     asked: list[Path] = []
-    digest = checksums.sha256
-    monkeypatch.setattr(checksums, "sha256", lambda path: (asked.append(path), digest(path))[1])
+    digest = checksums.hash_file
+    monkeypatch.setattr(checksums, "hash_file", lambda path: (asked.append(path), digest(path))[1])
     for _ in range(3):
-        verified(tmp_path / "a")
+        verify_file(tmp_path / "a")
     assert asked == [tmp_path / "a"]
 
 
@@ -112,10 +112,10 @@ def test_the_lists_are_those_of_sha256sum(tmp_path: Path) -> None:
     """Its program checks them."""
     if shutil.which("sha256sum") is None:
         pytest.skip("no sha256sum on this system")
-    with checked_folder(tmp_path / "folder") as draft:
+    with write_folder_with_checksums(tmp_path / "folder") as draft:
         (draft / "one").write_bytes(b"1")
         (draft / "two").write_bytes(b"2")
-    with checked_file(tmp_path / "three") as draft:
+    with write_with_checksum(tmp_path / "three") as draft:
         draft.write_bytes(b"3")
     for folder, name in ((tmp_path / "folder", "SHA256SUMS"), (tmp_path, "three.sha256")):
         subprocess.run(["sha256sum", "--check", "--strict", name], cwd=folder, check=True, capture_output=True)
@@ -123,12 +123,12 @@ def test_the_lists_are_those_of_sha256sum(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> None:
     """It may be another user's, and whole."""
-    with checked_file(tmp_path / "a") as draft:
+    with write_with_checksum(tmp_path / "a") as draft:
         draft.write_bytes(b"1")
     (tmp_path / "a").unlink()
     (tmp_path / "a").mkdir()
     with pytest.raises(IsADirectoryError):
-        verified(tmp_path / "a")
+        verify_file(tmp_path / "a")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -137,17 +137,17 @@ def test_a_damaged_folder_is_removed_and_made_anew_whichever_file_it_is(tmp_path
     folder = tmp_path / "folder"
 
     def make() -> None:
-        with checked_folder(folder) as draft:
+        with write_folder_with_checksums(folder) as draft:
             (draft / "one").write_bytes(b"1234")
             (draft / "two").write_bytes(b"5678")
 
     make()
-    assert intact(folder)
+    assert is_intact(folder)
     DAMAGES[damage](folder / name)
     checksums._verified.clear()
-    assert not intact(folder)
-    assert loaded(lambda: (verified_folder(folder) / "one").read_bytes(), make) == b"1234"
-    assert intact(folder)
+    assert not is_intact(folder)
+    assert load_or_rebuild(lambda: (verify_folder(folder) / "one").read_bytes(), make) == b"1234"
+    assert is_intact(folder)
 
 
 def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Path) -> None:
@@ -161,24 +161,24 @@ def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Pat
         def __len__(self) -> int:
             return 500 * 1500
 
-    features = Features(tmp_path, Texts())  # type: ignore[arg-type]
-    for part in range(features.parts):
-        with checked_file(features.part_file(part)) as draft, draft.open("wb") as stream:
+    features = FrozenFeatures(tmp_path, Texts())  # type: ignore[arg-type]
+    for part in range(features.n_parts):
+        with write_with_checksum(features.get_part_path(part)) as draft, draft.open("wb") as stream:
             np.save(stream, np.full((500, 1), part, dtype=np.float32))
     before, reader = len(os.listdir("/proc/self/fd")), FeatureReader(features)
     rows = np.random.default_rng(0).permutation(500 * 1500)[:4000]
-    found = reader.batch(rows).inputs.numpy()[:, 0]
+    found = reader.read(rows).inputs.numpy()[:, 0]
     np.testing.assert_array_equal(found, rows // 500)
     assert len(os.listdir("/proc/self/fd")) - before <= 130
 
 
 def test_a_damaged_table_of_the_prepared_data_ends_a_trial_and_not_with_a_number(
-    world: World, reference: tuple[Path, Outcome], tmp_path: Path
+    world: World, reference: tuple[Path, TrialResult], tmp_path: Path
 ) -> None:
     """Only whoever has the sources can make it anew."""
     shutil.copytree(reference[0], tmp_path / "cache")
     made = job(world, tmp_path / "cache", T_LS, FROZEN)
-    table = Data(made).prepared.folder / "candidates.parquet"
+    table = RankerData(made).prepared.folder / "candidates.parquet"
     flip(table)
     with pytest.raises(DamagedError, match=r"prepared/\w+/candidates.parquet does not have its checksum"):
         carried_out(made)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.data.overlaps import load_overlaps, refuse_overlaps
+from trainables.data.overlaps import check_overlaps, load_overlaps
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import Texts, count_overlaps, describe_overlap, normalise
+from trainables.utils.text_overlap import SplitTexts, count_overlaps, describe_overlap, normalize_text
 
 ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 44, "ids": 3}
 
@@ -28,7 +28,7 @@ ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts":
     ],
 )
 def test_case_and_white_space_make_no_other_text(one: str, other: str, same: bool) -> None:
-    assert (normalise(one) == normalise(other)) == same
+    assert (normalize_text(one) == normalize_text(other)) == same
 
 
 words = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
@@ -38,7 +38,7 @@ words = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 def test_the_counts_are_those_of_sets(splits: dict[str, Sequence[str]]) -> None:
     """Texts of the same letter differ in case and blanks; ids hang on the letter too, but for half of the letters."""
     made = {
-        split: Texts([f" {own.upper()} " if split == "dev" else own for own in letters],
+        split: SplitTexts([f" {own.upper()} " if split == "dev" else own for own in letters],
                      [own if own < "e" else f"{split}-{own}" for own in letters])
         for split, letters in splits.items()
     }  # fmt: skip
@@ -53,7 +53,11 @@ def test_the_counts_are_those_of_sets(splits: dict[str, Sequence[str]]) -> None:
 
 
 def test_queries_of_one_text_each_count() -> None:
-    made = {"train": Texts(["a"], ["1"]), "dev": Texts(["A", "a ", "b"], ["2", "3", "4"]), "test": Texts(["c"], ["5"])}
+    made = {
+        "train": SplitTexts(["a"], ["1"]),
+        "dev": SplitTexts(["A", "a ", "b"], ["2", "3", "4"]),
+        "test": SplitTexts(["c"], ["5"]),
+    }
     assert count_overlaps(made, "queries") == [
         {"split": "dev", "other": "train", "unit": "queries", "of": 3, "texts": 2, "ids": 0}
     ]
@@ -67,9 +71,9 @@ def test_an_overlap_in_words() -> None:
 
 
 def test_more_than_is_allowed_is_refused_with_what_would_be_enough() -> None:
-    refuse_overlaps([ROW], 0.22)
+    check_overlaps([ROW], 0.22)
     with pytest.raises(UserError) as error:
-        refuse_overlaps([ROW], 0.219)
+        check_overlaps([ROW], 0.219)
     assert str(error.value) == (
         "task.allowed_overlap: 0.219, but 44 of 200 test queries (22 %) are training queries too (3 by id, 44 by text);"
         " expected splits that share no queries, or task.allowed_overlap=0.22 to go on all the same"
@@ -80,8 +84,8 @@ def test_more_than_is_allowed_is_refused_with_what_would_be_enough() -> None:
 def test_the_share_that_an_error_names_is_enough(of: int, data: st.DataObject) -> None:
     row = ROW | {"of": of, "texts": data.draw(st.integers(1, of)), "ids": 0}
     with pytest.raises(UserError) as error:
-        refuse_overlaps([row], 0.0)
-    refuse_overlaps([row], float(str(error.value).partition("task.allowed_overlap=")[2].split()[0]))
+        check_overlaps([row], 0.0)
+    check_overlaps([row], float(str(error.value).partition("task.allowed_overlap=")[2].split()[0]))
 
 
 def test_counts_are_kept_and_damaged_ones_made_anew(tmp_path: Path) -> None:

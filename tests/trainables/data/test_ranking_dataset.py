@@ -13,8 +13,15 @@ import pytest
 from tests.damages import DAMAGES
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import Prepared, _fingerprint, _identity, find, prepare, public
-from trainables.data.tasks import SPLITS, task
+from trainables.data.ranking_dataset import (
+    RankingDataset,
+    _build_identity,
+    _compute_fingerprint,
+    find_prepared_data,
+    prepare_data,
+    to_portable_settings,
+)
+from trainables.data.tasks import SPLITS, get_task
 from trainables.utils import checksums
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import UserError
@@ -24,8 +31,8 @@ PREPARE = """
 import sys
 from pathlib import Path
 from tests.trainables.data.library import tiny_settings
-from trainables.data.ranking_dataset import prepare
-print(prepare(tiny_settings(), Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
+from trainables.data.ranking_dataset import prepare_data
+print(prepare_data(tiny_settings(), Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
 
 
@@ -38,19 +45,19 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def prepared(module: Path, tmp_path: Path) -> Prepared:
-    return prepare(tiny_settings(), tmp_path / "cache")
+def prepared(module: Path, tmp_path: Path) -> RankingDataset:
+    return prepare_data(tiny_settings(), tmp_path / "cache")
 
 
 def content(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
-def test_candidates_have_the_promised_shape(prepared: Prepared) -> None:
-    table = prepared.candidates()
+def test_candidates_have_the_promised_shape(prepared: RankingDataset) -> None:
+    table = prepared.read_candidates()
     assert list(table) == ["split", "query_id", "document_id", "relevant", "grade", "score", "weak_label", "bm25"]
     assert list(dict.fromkeys(table["split"])) == list(SPLITS)
-    pd.testing.assert_frame_equal(table, pd.concat([prepared.candidates(s) for s in SPLITS], ignore_index=True))
+    pd.testing.assert_frame_equal(table, pd.concat([prepared.read_candidates(s) for s in SPLITS], ignore_index=True))
     blocks = table.groupby("query_id", sort=False)
     assert (blocks.size() == 5).all()
     assert (table["query_id"].ne(table["query_id"].shift()).sum()) == blocks.ngroups  # contiguous
@@ -63,95 +70,99 @@ def test_candidates_have_the_promised_shape(prepared: Prepared) -> None:
     assert table["weak_label"].dropna().between(0, 0.99).all()
 
 
-def test_no_candidate_has_the_text_of_the_relevant(prepared: Prepared) -> None:
-    text = prepared.documents().set_index("document_id")["text"]
-    table = prepared.candidates()
+def test_no_candidate_has_the_text_of_the_relevant(prepared: RankingDataset) -> None:
+    text = prepared.read_documents().set_index("document_id")["text"]
+    table = prepared.read_candidates()
     own = table[table["relevant"] == 1].set_index("query_id")["document_id"].map(text)
     others = table[table["relevant"] == 0]
     assert (others["document_id"].map(text).to_numpy() != others["query_id"].map(own).to_numpy()).all()
 
 
-def test_splits_are_disjoint_and_pools_hold_train_and_the_evaluated_split(prepared: Prepared) -> None:
-    queries = {split: set(prepared.candidates(split)["query_id"]) for split in SPLITS}
-    assert sum(map(len, queries.values())) == len(set.union(*queries.values())) == len(prepared.queries())
+def test_splits_are_disjoint_and_pools_hold_train_and_the_evaluated_split(prepared: RankingDataset) -> None:
+    queries = {split: set(prepared.read_candidates(split)["query_id"]) for split in SPLITS}
+    assert sum(map(len, queries.values())) == len(set.union(*queries.values())) == len(prepared.read_queries())
     for split in SPLITS:
-        assert set(prepared.candidates(split)["document_id"]) <= queries["train"] | queries[split]
-    counts = prepared.meta()["splits"]
+        assert set(prepared.read_candidates(split)["document_id"]) <= queries["train"] | queries[split]
+    counts = prepared.read_metadata()["splits"]
     assert counts["test"]["pool"] == counts["train"]["queries"] + counts["test"]["queries"]
 
 
-def test_fewer_queries_are_the_first_by_hash_of_their_id(prepared: Prepared, tmp_path: Path) -> None:
-    few = prepare(tiny_settings(train_queries=7), tmp_path / "cache")
+def test_fewer_queries_are_the_first_by_hash_of_their_id(prepared: RankingDataset, tmp_path: Path) -> None:
+    few = prepare_data(tiny_settings(train_queries=7), tmp_path / "cache")
     names = sorted(
-        set(prepared.candidates("train")["query_id"]), key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+        set(prepared.read_candidates("train")["query_id"]), key=lambda name: hashlib.sha256(name.encode()).hexdigest()
     )
-    assert few.candidates("train")["query_id"].drop_duplicates().tolist() == names[:7]
+    assert few.read_candidates("train")["query_id"].drop_duplicates().tolist() == names[:7]
     assert few.fingerprint != prepared.fingerprint
-    pd.testing.assert_frame_equal(few.candidates("test"), prepared.candidates("test"))  # the pool stays whole
+    pd.testing.assert_frame_equal(few.read_candidates("test"), prepared.read_candidates("test"))  # the pool stays whole
 
 
 def test_back_filled_documents_have_weak_label_zero_and_are_counted(module: Path, tmp_path: Path) -> None:
     module.write_text(module.read_text().replace("Invert the matrix number 0.", "Zyx wvu tsr."))
-    data = prepare(tiny_settings(), tmp_path / "cache")
-    block = data.candidates().query("query_id == 'tinylib.core.f0'")
+    data = prepare_data(tiny_settings(), tmp_path / "cache")
+    block = data.read_candidates().query("query_id == 'tinylib.core.f0'")
     assert block["score"].tolist() == [0.0] * 5
     assert block["weak_label"].tolist()[1:] == [0.0] * 4
-    assert sum(counts["back_filled"] for counts in data.meta()["splits"].values()) == 4
+    assert sum(counts["back_filled"] for counts in data.read_metadata()["splits"].values()) == 4
 
 
-def test_the_fingerprint_changes_with_one_docstring_only(prepared: Prepared, module: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_changes_with_one_docstring_only(
+    prepared: RankingDataset, module: Path, tmp_path: Path
+) -> None:
     source = module.read_text()
     module.write_text(source + "\n# a comment is no text\n")
-    assert find(tiny_settings(), tmp_path / "cache") is None
-    assert prepare(tiny_settings(), tmp_path / "cache").fingerprint == prepared.fingerprint
+    assert find_prepared_data(tiny_settings(), tmp_path / "cache") is None
+    assert prepare_data(tiny_settings(), tmp_path / "cache").fingerprint == prepared.fingerprint
     module.write_text(source.replace("Invert the matrix number 0.", "Invert the matrix number zero."))
-    assert prepare(tiny_settings(), tmp_path / "cache").fingerprint != prepared.fingerprint
+    assert prepare_data(tiny_settings(), tmp_path / "cache").fingerprint != prepared.fingerprint
 
 
 @pytest.mark.parametrize(("name", "fingerprint"), [("dialogues", "4b8c96357da23691"), ("qqp", "5bca5512044208aa")])
 def test_data_that_were_prepared_before_keep_their_fingerprint(name: str, fingerprint: str, tmp_path: Path) -> None:
-    assert prepare(WRITERS[name](tmp_path), tmp_path / "cache").fingerprint == fingerprint
+    assert prepare_data(WRITERS[name](tmp_path), tmp_path / "cache").fingerprint == fingerprint
 
 
-def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared: Prepared, module: Path) -> None:
-    domains = prepared.query_domains()
+def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared: RankingDataset, module: Path) -> None:
+    domains = prepared.read_query_domains()
     assert domains is not None
-    assert domains.to_dict() == dict.fromkeys(prepared.queries()["query_id"], "tinylib")
-    assert list(prepared.queries()) == ["query_id", "text"]
-    collection = task("docstrings").read(tiny_settings())
-    known = public(tiny_settings())
+    assert domains.to_dict() == dict.fromkeys(prepared.read_queries()["query_id"], "tinylib")
+    assert list(prepared.read_queries()) == ["query_id", "text"]
+    collection = get_task("docstrings").read_dataset(tiny_settings())
+    known = to_portable_settings(tiny_settings())
     assert (
-        _fingerprint(known, collection) == _fingerprint(known, collection._replace(domains={})) == prepared.fingerprint
+        _compute_fingerprint(known, collection)
+        == _compute_fingerprint(known, collection._replace(domains={}))
+        == prepared.fingerprint
     )
 
 
 def test_data_whose_domains_change_are_the_same_data(tmp_path: Path) -> None:
     given = WRITERS["dialogues"](tmp_path)
-    first = prepare(given, tmp_path / "cache")
-    assert first.query_domains() is None
+    first = prepare_data(given, tmp_path / "cache")
+    assert first.read_query_domains() is None
     path = tmp_path / "dev.tsv"
     plain = path.read_text().splitlines()
     for domain in ("ask ubuntu", "physics"):
         lines = [line.replace("\t", f"\t{domain}\t", 1) for line in plain]
         write_lines(path, ["label\tdomain\tutterances\tresponse", *lines])
-        assert find(given, tmp_path / "cache") is None
-        made = prepare(given, tmp_path / "cache")
+        assert find_prepared_data(given, tmp_path / "cache") is None
+        made = prepare_data(given, tmp_path / "cache")
         assert made.fingerprint == first.fingerprint
-        assert find(given, tmp_path / "cache") == made
-        domains = made.query_domains()
+        assert find_prepared_data(given, tmp_path / "cache") == made
+        domains = made.read_query_domains()
         assert domains is not None
-        assert set(domains.index) == set(made.candidates("dev")["query_id"])
+        assert set(domains.index) == set(made.read_candidates("dev")["query_id"])
         assert set(domains) == {domain}
     (made.folder / f"domains-{made.domains}.parquet").unlink()
-    assert find(given, tmp_path / "cache") is None
-    assert prepare(given, tmp_path / "cache").query_domains() is not None
+    assert find_prepared_data(given, tmp_path / "cache") is None
+    assert prepare_data(given, tmp_path / "cache").read_query_domains() is not None
 
 
-def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path: Path) -> None:
+def test_what_is_prepared_is_found_without_reading(prepared: RankingDataset, tmp_path: Path) -> None:
     written = content(prepared.folder)
-    assert find(tiny_settings(), tmp_path / "cache") == prepared
-    assert prepare(tiny_settings(), tmp_path / "cache") == prepared
-    assert find(tiny_settings(sampler={"k1": 0.9}), tmp_path / "cache") is None
+    assert find_prepared_data(tiny_settings(), tmp_path / "cache") == prepared
+    assert prepare_data(tiny_settings(), tmp_path / "cache") == prepared
+    assert find_prepared_data(tiny_settings(sampler={"k1": 0.9}), tmp_path / "cache") is None
     assert content(prepared.folder) == written
 
 
@@ -161,46 +172,50 @@ def test_what_is_prepared_is_found_without_reading(prepared: Prepared, tmp_path:
     "name", ["queries.parquet", "documents.parquet", "candidates.parquet", "meta.json", "SHA256SUMS"]
 )
 def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
-    prepared: Prepared, tmp_path: Path, name: str, damage: str
+    prepared: RankingDataset, tmp_path: Path, name: str, damage: str
 ) -> None:
     written, said = content(prepared.folder), list[str]()
     DAMAGES[damage](prepared.folder / name)
     checksums._verified.clear()  # as in another process
-    assert find(tiny_settings(), tmp_path / "cache") is None
+    assert find_prepared_data(tiny_settings(), tmp_path / "cache") is None
     if name != "SHA256SUMS":
         with pytest.raises(DamagedError):
-            _ = prepared.queries(), prepared.documents(), prepared.candidates(), prepared.meta()
-    assert prepare(tiny_settings(), tmp_path / "cache", said.append) == prepared
+            _ = prepared.read_queries(), prepared.read_documents(), prepared.read_candidates(), prepared.read_metadata()
+    assert prepare_data(tiny_settings(), tmp_path / "cache", said.append) == prepared
     assert content(prepared.folder) == written
     assert f"the prepared data {prepared.fingerprint} are damaged, or lack checksums: they are made anew" in said
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_note_of_what_sources_gave_is_written_anew(prepared: Prepared, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_note_of_what_sources_gave_is_written_anew(
+    prepared: RankingDataset, tmp_path: Path, damage: str
+) -> None:
     (note,) = (tmp_path / "cache" / "sources").glob("*.json")
     before = note.read_bytes()
     DAMAGES[damage](note)
     checksums._verified.clear()
-    assert prepare(tiny_settings(), tmp_path / "cache") == prepared
+    assert prepare_data(tiny_settings(), tmp_path / "cache") == prepared
     assert note.read_bytes() == before
 
 
 def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path: Path) -> None:
-    plain = _identity(public(tiny_settings(sampler={"encoder": "/home/somebody/model"})))
+    plain = _build_identity(to_portable_settings(tiny_settings(sampler={"encoder": "/home/somebody/model"})))
     assert "somebody" not in json.dumps(plain)
     assert "environment" not in plain
-    dense = _identity(public(tiny_settings(evaluation_sampler={"name": "dense"})))
+    dense = _build_identity(to_portable_settings(tiny_settings(evaluation_sampler={"name": "dense"})))
     assert dense["environment"]["torch"] == version("torch")
     assert dense["evaluation_sampler"]["encoder"].startswith("sha256:")
     assert dense["sentence-transformers"] == version("sentence-transformers")
-    assert _identity(public(tiny_settings(sampler={"words": "stemmed"})))["PyStemmer"] == version("PyStemmer")
+    assert _build_identity(to_portable_settings(tiny_settings(sampler={"words": "stemmed"})))["PyStemmer"] == version(
+        "PyStemmer"
+    )
 
 
 def test_finding_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.data.ranking_dataset import find\n"
-        "from trainables.specs.ranker import TaskSettings\n"
-        "assert find(TaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
+        "import sys; from pathlib import Path; from trainables.data.ranking_dataset import find_prepared_data\n"
+        "from trainables.specs.ranker import RankerTaskSettings\n"
+        "assert find_prepared_data(RankerTaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
         "print(json) if (json := [m for m in ('torch', 'scipy', 'pandas', 'numpy') if m in sys.modules]) else None"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -239,28 +254,28 @@ def test_a_failure_leaves_nothing_behind(module: Path, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
     with pytest.raises(OSError, match="disk full"):
-        prepare(tiny_settings(), tmp_path / "cache")
+        prepare_data(tiny_settings(), tmp_path / "cache")
     assert list((tmp_path / "cache" / "prepared").iterdir()) == []
-    assert find(tiny_settings(), tmp_path / "cache") is None
+    assert find_prepared_data(tiny_settings(), tmp_path / "cache") is None
 
 
-def test_with_fewer_queries_than_asked_for_all_are_used(prepared: Prepared, module: Path, tmp_path: Path) -> None:
-    many = prepare(tiny_settings(test_queries=1000), tmp_path / "cache")
-    pd.testing.assert_frame_equal(many.candidates(), prepared.candidates())
+def test_with_fewer_queries_than_asked_for_all_are_used(prepared: RankingDataset, module: Path, tmp_path: Path) -> None:
+    many = prepare_data(tiny_settings(test_queries=1000), tmp_path / "cache")
+    pd.testing.assert_frame_equal(many.read_candidates(), prepared.read_candidates())
 
 
-def test_a_sample_is_taken_by_the_hash_of_the_id_over_all_splits(prepared: Prepared, tmp_path: Path) -> None:
-    few = prepare(tiny_settings(sample=30), tmp_path / "cache")
-    names = sorted(prepared.queries()["query_id"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:30]
-    assert sorted(few.queries()["query_id"]) == sorted(names)
+def test_a_sample_is_taken_by_the_hash_of_the_id_over_all_splits(prepared: RankingDataset, tmp_path: Path) -> None:
+    few = prepare_data(tiny_settings(sample=30), tmp_path / "cache")
+    names = sorted(prepared.read_queries()["query_id"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:30]
+    assert sorted(few.read_queries()["query_id"]) == sorted(names)
     for split in SPLITS:
-        table = prepared.candidates(split)
+        table = prepared.read_candidates(split)
         kept = table[table["query_id"].isin(names)].reset_index(drop=True)
-        pd.testing.assert_frame_equal(few.candidates(split), kept)  # the pool stays whole
+        pd.testing.assert_frame_equal(few.read_candidates(split), kept)  # the pool stays whole
     with pytest.raises(UserError, match="no query with a relevant document in the dev split"):
-        prepare(tiny_settings(sample=1), tmp_path / "cache")
+        prepare_data(tiny_settings(sample=1), tmp_path / "cache")
 
 
 def test_more_candidates_than_documents_are_refused(module: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"task\.candidates: 100; expected fewer"):
-        prepare(tiny_settings(candidates=100), tmp_path / "cache")
+        prepare_data(tiny_settings(candidates=100), tmp_path / "cache")

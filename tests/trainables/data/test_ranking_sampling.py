@@ -9,10 +9,10 @@ import pytest
 from rank_bm25 import BM25Okapi
 
 from trainables.data import ranking_sampling as module
-from trainables.data.negatives.bm25 import plain
-from trainables.data.ranking_sampling import Preparation
-from trainables.data.tasks import Collection, Given, Judgement
-from trainables.specs.ranker import TaskSettings
+from trainables.data.negatives.bm25 import tokenize_plain
+from trainables.data.ranking_sampling import CandidateSampler
+from trainables.data.tasks import Candidate, IRDataset, Qrel
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]
@@ -23,28 +23,28 @@ def text(number: int) -> str:
     return " ".join(WORDS[(number * step + step) % 10] for step in range(1, 2 + number % 5)) + f" thing{number % 7}"
 
 
-def collection() -> Collection:
+def collection() -> IRDataset:
     """12 queries a split, each with its own document, and 10 documents that nobody judged."""
     queries = {f"{s}{i}": text(3 * i + ord(s)) for s in SPLIT_OF for i in range(12)}
     documents = {f"D{name}": f"{query} answer {name}" for name, query in queries.items()}
     documents |= {f"free{i}": text(i) + " lonely" for i in range(10)}
-    judged = [Judgement(SPLIT_OF[name[0]], name, f"D{name}") for name in queries]
-    return Collection(queries, documents, judged, [], {})
+    judged = [Qrel(SPLIT_OF[name[0]], name, f"D{name}") for name in queries]
+    return IRDataset(queries, documents, judged, [], {})
 
 
-def prepared(place: Path, made: Collection, split: str = "train", **settings: Any) -> tuple[pd.DataFrame, dict]:
-    options = TaskSettings.model_validate({"candidates": 4, **settings})
-    ids = list(dict.fromkeys(j.query_id for j in made.judgements if j.split == split))
-    return Preparation(place, options, made, lambda _: None).split(split, ids)
+def prepared(place: Path, made: IRDataset, split: str = "train", **settings: Any) -> tuple[pd.DataFrame, dict]:
+    options = RankerTaskSettings.model_validate({"candidates": 4, **settings})
+    ids = list(dict.fromkeys(j.query_id for j in made.qrels if j.split == split))
+    return CandidateSampler(place, options, made, lambda _: None).sample_split(split, ids)
 
 
 def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> None:
     made = collection()
     found, _ = prepared(tmp_path, made, "dev", pool="all")
     names = list(made.documents)
-    oracle = BM25Okapi([plain(document) for document in made.documents.values()])
+    oracle = BM25Okapi([tokenize_plain(document) for document in made.documents.values()])
     for query, block in found.groupby("query_id", sort=False):
-        scores = oracle.get_scores(plain(made.queries[query]))
+        scores = oracle.get_scores(tokenize_plain(made.queries[query]))
         ranked = [i for i in np.argsort(-scores, kind="stable") if names[i] != f"D{query}" and scores[i] > 0][:3]
         drawn = 3 - len(ranked)
         assert block["document_id"].tolist()[: 4 - drawn] == [f"D{query}", *(names[i] for i in ranked)]
@@ -64,9 +64,7 @@ def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, kind: st
 
 def test_all_relevant_documents_are_kept_and_never_negatives(tmp_path: Path) -> None:
     made = collection()
-    made.judgements.extend(
-        [Judgement("train", "t0", "Dt1"), Judgement("dev", "t0", "Dt2"), Judgement("train", "t0", "Dt0")]
-    )
+    made.qrels.extend([Qrel("train", "t0", "Dt1"), Qrel("dev", "t0", "Dt2"), Qrel("train", "t0", "Dt0")])
     found, counts = prepared(tmp_path, made, candidates=11)
     block = found[found["query_id"] == "t0"]
     assert block["document_id"].tolist()[:2] == ["Dt0", "Dt1"]
@@ -85,7 +83,7 @@ def test_documents_with_the_text_of_a_relevant_one_are_no_negatives(tmp_path: Pa
 
 def test_nor_are_documents_with_the_text_of_one_that_only_another_splits_pool_holds(tmp_path: Path) -> None:
     made = collection()
-    made.judgements.append(Judgement("dev", "t0", "Dd3"))
+    made.qrels.append(Qrel("dev", "t0", "Dd3"))
     made.documents["Dt1"] = made.documents["Dd3"]
     found, _ = prepared(tmp_path, made, candidates=11)
     assert "Dt1" not in set(found[found["query_id"] == "t0"]["document_id"])
@@ -93,19 +91,25 @@ def test_nor_are_documents_with_the_text_of_one_that_only_another_splits_pool_ho
 
 def test_grades_are_kept_and_relevance_begins_where_it_is_said_to(tmp_path: Path) -> None:
     made = collection()
-    made.judgements[0] = Judgement("train", "t0", "Dt0", 3)
-    made.judgements.append(Judgement("train", "t0", "Dt5", 1))
+    made.qrels[0] = Qrel("train", "t0", "Dt0", 3)
+    made.qrels.append(Qrel("train", "t0", "Dt5", 1))
     settings = {"candidates": 12, "relevant_from": 2}
-    ids = [j.query_id for j in made.judgements[:1]]
-    found, _ = Preparation(tmp_path, TaskSettings.model_validate(settings), made, lambda _: None).split("train", ids)
+    ids = [j.query_id for j in made.qrels[:1]]
+    found, _ = CandidateSampler(
+        tmp_path, RankerTaskSettings.model_validate(settings), made, lambda _: None
+    ).sample_split("train", ids)
     grades = dict(zip(found["document_id"], zip(found["relevant"], found["grade"], strict=True), strict=True))
     assert (grades["Dt0"], grades["Dt5"], grades["Dt7"]) == ((1, 3), (0, 1), (0, 0))
 
 
 def test_given_candidates_come_first_and_missing_ones_are_drawn(tmp_path: Path) -> None:
     made = collection()
-    made.given.extend(
-        [Given("train", "t0", "Dt9", 5.0), Given("train", "t0", "Dt3", 1.0), Given("train", "t0", "Dt0", 9.0)]
+    made.candidates.extend(
+        [
+            Candidate("train", "t0", "Dt9", 5.0),
+            Candidate("train", "t0", "Dt3", 1.0),
+            Candidate("train", "t0", "Dt0", 9.0),
+        ]
     )
     found, counts = prepared(tmp_path, made, sampler={"name": "given"})
     block = found[found["query_id"] == "t0"]
@@ -117,7 +121,7 @@ def test_given_candidates_come_first_and_missing_ones_are_drawn(tmp_path: Path) 
 
 def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -> None:
     made = collection()
-    made.given.append(Given("train", "t0", "free1", float("nan")))
+    made.candidates.append(Candidate("train", "t0", "free1", float("nan")))
     for name, size in (("given", 13), ("bm25", 12)):
         found, counts = prepared(tmp_path / name, made, sampler={"name": name}, pool="judged")
         assert counts["pool"] == size
@@ -142,7 +146,7 @@ def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> N
 
 def test_of_too_many_relevant_documents_the_best_are_kept_and_the_others_counted(tmp_path: Path) -> None:
     made = collection()
-    made.judgements.extend([Judgement("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
+    made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
     found, counts = prepared(tmp_path, made)
     assert found["document_id"].tolist()[:3] == ["Dt3", "Dt4", "Dt5"]
     assert (counts["relevant"], counts["relevant_left_out"]) == (3 + 11, 3)

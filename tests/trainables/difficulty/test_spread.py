@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.difficulty.small import vectors_of, written
-from trainables.data.negatives.bm25 import plain
-from trainables.data.ranking_dataset import Prepared
-from trainables.difficulty.instances import instances
-from trainables.difficulty.text_scores import sigma_bm25, sigma_sm, words
+from trainables.data.negatives.bm25 import tokenize_plain
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.difficulty.inputs import build_difficulty_inputs
+from trainables.difficulty.text_scores import sigma_bm25, sigma_sm, split_words
 from trainables.specs.ranker import SamplerSettings
 from trainables.utils.errors import UserError
 
@@ -62,7 +62,7 @@ def test_the_last_20_words_of_a_context_and_the_first_20_of_a_response_count() -
 
 
 def test_words_are_without_the_punctuation_around_them() -> None:
-    assert words('"Don\'t", he said -- (see /etc/fstab)... ?') == ["Don't", "he", "said", "see", "etc/fstab"]
+    assert split_words('"Don\'t", he said -- (see /etc/fstab)... ?') == ["Don't", "he", "said", "see", "etc/fstab"]
 
 
 def test_equal_candidates_are_easiest() -> None:
@@ -72,11 +72,13 @@ def test_equal_candidates_are_easiest() -> None:
 
 
 @pytest.mark.parametrize("given", [BM25, SamplerSettings(k1=0.9, b=0.4), SamplerSettings(name="random")])
-def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: Prepared, given: SamplerSettings) -> None:
-    found = instances(dialogues, "train")
+def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: RankingDataset, given: SamplerSettings) -> None:
+    found = build_difficulty_inputs(dialogues, "train")
     assert np.isnan(found.bm25).all()
-    oracle = BM25Okapi([plain(text) for text in found.responses], k1=given.k1, b=given.b)
-    scores = [oracle.get_scores(plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)]
+    oracle = BM25Okapi([tokenize_plain(text) for text in found.responses], k1=given.k1, b=given.b)
+    scores = [
+        oracle.get_scores(tokenize_plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+    ]
     expected = [statistics.pstdev(own) for own in scores]
     assert max(expected) > 1
     assert sigma_bm25(found, given).tolist() == pytest.approx(expected, rel=1e-12)
@@ -86,8 +88,10 @@ def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: Prepared
 def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: list[tuple[str, list[str]]]) -> None:
     drawn = [("a zz zz b", ["a", "c", "zz a zz"]), *drawn]
     found = written([[one[0]] for one in drawn], [one[1] for one in drawn])
-    oracle = BM25Okapi([plain(text) for text in found.responses])
-    scores = [oracle.get_scores(plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)]
+    oracle = BM25Okapi([tokenize_plain(text) for text in found.responses])
+    scores = [
+        oracle.get_scores(tokenize_plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+    ]
     assert sigma_bm25(found, BM25).tolist() == pytest.approx([statistics.pstdev(own) for own in scores], abs=1e-12)
 
 
@@ -100,16 +104,18 @@ def test_sigma_bm25_has_the_tasks_words_and_reads_what_its_sampler_reads_of_a_qu
     assert sigma_bm25(found, stems) == sigma_bm25(written([["other mount disk"]], [found.responses]), stems)
 
 
-def test_sigma_bm25_takes_the_tasks_own_scores_where_all_have_one(dialogues: Prepared, docstrings: Prepared) -> None:
+def test_sigma_bm25_takes_the_tasks_own_scores_where_all_have_one(
+    dialogues: RankingDataset, docstrings: RankingDataset
+) -> None:
     for prepared, split in ((dialogues, "dev"), (dialogues, "test"), (docstrings, "train")):
-        table = prepared.candidates(split)
+        table = prepared.read_candidates(split)
         expected = table.groupby("query_id", sort=False)["bm25"].std(ddof=0).to_list()
-        assert sigma_bm25(instances(prepared, split), BM25).tolist() == pytest.approx(expected, rel=1e-12)
+        assert sigma_bm25(build_difficulty_inputs(prepared, split), BM25).tolist() == pytest.approx(expected, rel=1e-12)
         assert len(set(expected)) > 1
 
 
-def test_one_missing_score_and_all_are_computed(docstrings: Prepared) -> None:
-    found = instances(docstrings, "test")
+def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> None:
+    found = build_difficulty_inputs(docstrings, "test")
     nothing, one = np.full_like(found.bm25, np.nan), found.bm25.copy()
     one[-1, -1] = np.nan
     computed = sigma_bm25(found._replace(bm25=one), BM25)

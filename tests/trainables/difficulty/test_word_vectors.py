@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainables.difficulty.word_vectors import FASTTEXT, digest_of, means, of_file
+from trainables.difficulty.word_vectors import FASTTEXT, average_rows, hash_vectors_file, load_vectors_from_file
 from trainables.utils.errors import UserError
 
 WORDS = ["the", "The", "disk", "größe", "don't"]
@@ -49,7 +49,7 @@ def write_fasttext(model: Any, path: Path) -> Path:
 
 def refusal(path: Path) -> str:
     with pytest.raises(UserError) as error:
-        of_file(path)(["the", "disk"])
+        load_vectors_from_file(path)(["the", "disk"])
     assert str(error.value).startswith(f"curriculum.vectors: {path} cannot be read (")
     assert str(error.value).endswith(
         "; expected word vectors: text (.vec or .txt), word2vec's binary (.bin), "
@@ -62,16 +62,16 @@ def refusal(path: Path) -> str:
 def test_words_of_a_file_are_looked_up_as_written_then_lower_cased(table: Any, tmp_path: Path, name: str) -> None:
     path = write(table, tmp_path / name)
     assert (path.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
-    values, known = of_file(path)(ASKED)
+    values, known = load_vectors_from_file(path)(ASKED)
     assert known.tolist() == [word is not None for word in FOUND]
     expected = [np.zeros(7) if word is None else table[word] for word in FOUND]
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert values.dtype == np.float64
-    assert [part.shape for part in of_file(path)([])] == [(0, 7), (0,)]
+    assert [part.shape for part in load_vectors_from_file(path)([])] == [(0, 7), (0,)]
 
 
 def test_a_words_vector_is_the_same_in_every_form(table: Any, tmp_path: Path) -> None:
-    found = [of_file(write(table, tmp_path / name))(ASKED)[0] for name in FILES]
+    found = [load_vectors_from_file(write(table, tmp_path / name))(ASKED)[0] for name in FILES]
     for values in found:
         np.testing.assert_allclose(values, found[0], rtol=1e-6)
 
@@ -80,7 +80,7 @@ def test_fasttexts_own_model_makes_unknown_words_of_their_parts(fasttext: Any, t
     path = write_fasttext(fasttext, tmp_path / "model.bin")
     assert path.read_bytes()[:4] == FASTTEXT
     asked = ["disk", "Disk", "DISK", "THE", "Formatting", "x"]
-    values, known = of_file(path)(asked)
+    values, known = load_vectors_from_file(path)(asked)
     assert known.tolist() == [True] * 6
     expected = [fasttext.wv[word] for word in ("disk", "Disk", "disk", "the", "Formatting", "x")]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-8)
@@ -93,7 +93,7 @@ def test_a_fasttext_word_too_short_for_parts_and_a_model_without_parts_know_only
     for changes, known in (({"min_n": 4, "max_n": 6}, [True, False, True]), ({"max_n": 0}, [True, False, False])):
         settings = {"vector_size": 4, "min_count": 1, "bucket": 20, "epochs": 1, "workers": 1}
         path = write_fasttext(gensim.models.FastText(texts, **settings, **changes), tmp_path / "m.bin")
-        values, found = of_file(path)(["disk", "x", "formats"])
+        values, found = load_vectors_from_file(path)(["disk", "x", "formats"])
         assert found.tolist() == known
         assert (np.abs(values).sum(axis=1) > 0).tolist() == known
 
@@ -138,18 +138,18 @@ def test_what_is_no_file_of_vectors_is_refused(tmp_path: Path, name: str, conten
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "(FileNotFoundError: " in refusal(tmp_path / "no.vec")
     with pytest.raises(UserError, match=rf"^curriculum\.vectors: {tmp_path}/no.vec cannot be read \(FileNotFoundErr"):
-        digest_of(tmp_path / "no.vec")
+        hash_vectors_file(tmp_path / "no.vec")
 
 
 def test_a_word_that_was_cut_within_a_character_is_no_mistake(tmp_path: Path) -> None:
     pytest.importorskip("gensim")
     (tmp_path / "a.bin").write_bytes(b"2 1\ndis\xc3 " + struct.pack("<f", 1.0) + b"the " + struct.pack("<f", 2.0))
-    assert of_file(tmp_path / "a.bin")(["the"])[0].tolist() == [[2.0]]
+    assert load_vectors_from_file(tmp_path / "a.bin")(["the"])[0].tolist() == [[2.0]]
 
 
 def test_of_a_text_only_the_words_asked_for_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"4 2\r\nthe 1 2 \r\nno x y\r\nthe 5 6\r\nd\xc3 3 4e-1\r\n")
-    values, known = of_file(tmp_path / "a.txt")(["disk", "The"])
+    values, known = load_vectors_from_file(tmp_path / "a.txt")(["disk", "The"])
     assert known.tolist() == [False, True]
     assert values.tolist() == [[0.0, 0.0], [1.0, 2.0]]
 
@@ -160,9 +160,9 @@ def test_without_gensim_texts_are_read_and_the_error_says_how_to_get_it(
     for name in ("gensim", "gensim.models", "gensim.models.fasttext", "gensim.models.keyedvectors"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "a.vec").write_text("1 1\nthe 0.5\n")
-    assert of_file(tmp_path / "a.vec")(["the"])[0].tolist() == [[0.5]]
+    assert load_vectors_from_file(tmp_path / "a.vec")(["the"])[0].tolist() == [[0.5]]
     with pytest.raises(UserError) as error:
-        of_file(tmp_path / "a.bin")
+        load_vectors_from_file(tmp_path / "a.bin")
     found = "gensim, which reads binary files, is not installed"
     assert str(error.value) == f"curriculum.vectors: {found}; expected `pip install gensim`"
 
@@ -171,12 +171,12 @@ def test_a_digest_is_of_the_content_alone(tmp_path: Path) -> None:
     (tmp_path / "a.vec").write_bytes(b"1 1\nthe 0.5\n")
     shutil.copy(tmp_path / "a.vec", tmp_path / "b.txt")
     expected = "sha256:" + hashlib.sha256(b"1 1\nthe 0.5\n").hexdigest()[:16]
-    assert digest_of(tmp_path / "a.vec") == digest_of(tmp_path / "b.txt") == expected
+    assert hash_vectors_file(tmp_path / "a.vec") == hash_vectors_file(tmp_path / "b.txt") == expected
     (tmp_path / "b.txt").write_bytes(gzip.compress(b"1 1\nthe 0.5\n", mtime=0))
-    assert digest_of(tmp_path / "b.txt") != expected
+    assert hash_vectors_file(tmp_path / "b.txt") != expected
 
 
 def test_means_by_hand() -> None:
     rows = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 9.0]])
-    assert means([[0, 1], [], [2], [1, 1, 0]], rows).tolist() == [[2, 3], [0, 0], [5, 9], [7 / 3, 10 / 3]]
-    assert means([], rows).shape == (0, 2)
+    assert average_rows([[0, 1], [], [2], [1, 1, 0]], rows).tolist() == [[2, 3], [0, 0], [5, 9], [7 / 3, 10 / 3]]
+    assert average_rows([], rows).shape == (0, 2)

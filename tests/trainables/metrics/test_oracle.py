@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainables.metrics import expected_calibration_error, metric, recall_at
+from trainables.metrics import expected_calibration_error, parse_recall_name, recall_at
 
 tied_scores = st.integers(2, 5).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 2)))
 
@@ -77,10 +77,10 @@ def test_bad_input_is_refused(k: int, scores: list[float], relevant: list[int], 
 
 
 def test_names() -> None:
-    assert metric("R10@1") == (10, 1)
+    assert parse_recall_name("R10@1") == (10, 1)
     for name in ("R10@11", "MAP", "R10@0", "R10", "r10@1"):
         with pytest.raises(ValueError, match="not a metric"):
-            metric(name)
+            parse_recall_name(name)
 
 
 def calibration_by_hand(scores: list[float], relevant: list[int], bins: int) -> float:

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainables.metrics import average_precision, ndcg_at, position, recall_at, reciprocal_rank
+from trainables.metrics import average_precision, ndcg_at, rank_of_first_relevant, recall_at, reciprocal_rank
 
 Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 FUNCTIONS: dict[str, Function] = {
     "MAP": average_precision,
     "MRR": reciprocal_rank,
-    "position": position,
+    "position": rank_of_first_relevant,
     **{f"nDCG@{k}": partial(ndcg_at, k) for k in (1, 3, 20)},
 }
 ORACLES = {
@@ -122,7 +122,7 @@ def test_only_the_order_counts(name: str, lists: list[tuple[int, int]]) -> None:
 def test_a_constant_scorer_is_worth_a_random_order(size: int) -> None:
     scores, labels = np.zeros((1, size)), np.eye(1, size)
     ranks = np.arange(1, size + 1)
-    assert position(scores, labels)[0] == (size + 1) / 2
+    assert rank_of_first_relevant(scores, labels)[0] == (size + 1) / 2
     for function in (average_precision, reciprocal_rank):
         assert function(scores, labels)[0] == pytest.approx(np.mean(1 / ranks), rel=1e-12)
     assert ndcg_at(10, scores, labels)[0] == pytest.approx(np.sum(1 / np.log2(1 + ranks[:10])) / size, rel=1e-12)
@@ -137,7 +137,7 @@ def test_long_ties_equal_the_count_of_all_their_orders(relevant: int) -> None:
     value = sum(chance / j for j, chance in enumerate(chances, 1))
     assert reciprocal_rank(np.zeros((1, size)), labels)[0] == pytest.approx(value, rel=1e-11)
     place = sum(chance * j for j, chance in enumerate(chances, 1))
-    assert position(np.zeros((1, size)), labels)[0] == pytest.approx(place, rel=1e-11)
+    assert rank_of_first_relevant(np.zeros((1, size)), labels)[0] == pytest.approx(place, rel=1e-11)
 
 
 def test_one_relevant_document_has_a_precision_of_its_reciprocal_rank() -> None:
@@ -145,12 +145,12 @@ def test_one_relevant_document_has_a_precision_of_its_reciprocal_rank() -> None:
     labels = np.eye(10)[np.random.default_rng(6).integers(0, 10, 200)]
     np.testing.assert_allclose(average_precision(scores, labels), reciprocal_rank(scores, labels), rtol=1e-14)
     cumulated = sum(1 - recall_at(k, scores, labels) for k in range(1, 10))
-    np.testing.assert_allclose(position(scores, labels), 1 + cumulated, rtol=1e-14)
+    np.testing.assert_allclose(rank_of_first_relevant(scores, labels), 1 + cumulated, rtol=1e-14)
 
 
 def test_the_slides_metric_is_10_minus_the_position() -> None:
     scores = np.arange(10, 0, -1)[None].repeat(2, axis=0)
-    assert (10 - position(scores, np.eye(10)[[0, 9]])).tolist() == [9, 0]
+    assert (10 - rank_of_first_relevant(scores, np.eye(10)[[0, 9]])).tolist() == [9, 0]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -177,7 +177,7 @@ def test_bad_input_is_refused(name: str, scores: list[float], relevant: list[int
 
 
 def test_grades_are_for_ndcg_alone_and_its_cutoff_begins_at_1() -> None:
-    for function in (average_precision, reciprocal_rank, position):
+    for function in (average_precision, reciprocal_rank, rank_of_first_relevant):
         with pytest.raises(ValueError, match="only 0 and 1"):
             function([[1.0, 2.0]], [[2, 0]])
     with pytest.raises(ValueError, match="at least 1"):

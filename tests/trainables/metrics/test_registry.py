@@ -6,7 +6,15 @@ import sys
 import numpy as np
 import pytest
 
-from trainables.metrics import MINIMISED, Measure, brier_score, expected_calibration_error, measure, recall_at, spearman
+from trainables.metrics import (
+    LOWER_IS_BETTER,
+    Measure,
+    brier_score,
+    expected_calibration_error,
+    get_measure,
+    recall_at,
+    spearman,
+)
 
 PER_QUERY = ("R4@1", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL")
 POOLED = ("ECE", "Spearman")
@@ -29,17 +37,17 @@ def alone(one: Measure, scores: np.ndarray, relevant: np.ndarray, lengths: np.nd
 
 @pytest.mark.parametrize("name", PER_QUERY)
 def test_lists_are_judged_one_by_one_whatever_their_length(name: str) -> None:
-    one = measure(name)
-    lengths = np.full(7, 4) if one.candidates else np.array([3, 1, 7, 3, 12, 1, 2])
+    one = get_measure(name)
+    lengths = np.full(7, 4) if one.required_candidates else np.array([3, 1, 7, 3, 12, 1, 2])
     pairs = lists(lengths)
-    np.testing.assert_allclose(one.values(*pairs, lengths), alone(one, *pairs, lengths), rtol=1e-14)
-    assert one.overall(*pairs, lengths) == one.values(*pairs, lengths).mean()
+    np.testing.assert_allclose(one.compute_values(*pairs, lengths), alone(one, *pairs, lengths), rtol=1e-14)
+    assert one.compute_overall(*pairs, lengths) == one.compute_values(*pairs, lengths).mean()
 
 
 def test_recall_needs_its_number_of_candidates() -> None:
     lengths = np.array([4, 5])
     with pytest.raises(ValueError, match="other than 4 candidates"):
-        measure("R4@1").values(*lists(lengths), lengths)
+        get_measure("R4@1").compute_values(*lists(lengths), lengths)
 
 
 @pytest.mark.parametrize("name", POOLED)
@@ -47,28 +55,31 @@ def test_metrics_of_all_pairs_have_no_value_for_a_query(name: str) -> None:
     lengths = np.array([3, 5, 2])
     scores, relevant = lists(lengths)
     function = {"ECE": expected_calibration_error, "Spearman": spearman}[name]
-    assert measure(name).overall(scores, relevant, lengths) == function(scores, relevant)
+    assert get_measure(name).compute_overall(scores, relevant, lengths) == function(scores, relevant)
     with pytest.raises(ValueError, match="no value for a single query"):
-        measure(name).values(scores, relevant, lengths)
+        get_measure(name).compute_values(scores, relevant, lengths)
 
 
 def test_what_a_name_says() -> None:
-    assert [name for name in (*PER_QUERY, *POOLED) if measure(name).per_query] == list(PER_QUERY)
-    assert {name for name in (*PER_QUERY, *POOLED) if measure(name).minimised} == set(MINIMISED)
-    assert set(MINIMISED) == {"ECE", "Brier", "NLL", "position"}
-    assert {name for name in (*PER_QUERY, *POOLED) if measure(name).logits} == {"ECE", "Brier", "NLL"}
-    assert {name for name in (*PER_QUERY, *POOLED) if measure(name).ranks} == set(PER_QUERY) - {"Brier", "NLL"}
+    assert [name for name in (*PER_QUERY, *POOLED) if get_measure(name).per_query] == list(PER_QUERY)
+    assert {name for name in (*PER_QUERY, *POOLED) if get_measure(name).lower_is_better} == set(LOWER_IS_BETTER)
+    assert set(LOWER_IS_BETTER) == {"ECE", "Brier", "NLL", "position"}
+    assert {name for name in (*PER_QUERY, *POOLED) if get_measure(name).needs_logits} == {"ECE", "Brier", "NLL"}
+    assert {name for name in (*PER_QUERY, *POOLED) if get_measure(name).is_rank_based} == set(PER_QUERY) - {
+        "Brier",
+        "NLL",
+    }
     scores, relevant = [[3.0, 2.0, 1.0, 0.0]], [[0, 1, 0, 1]]
-    assert measure("R4@2").candidates == 4
-    assert measure("R4@2").function(scores, relevant) == recall_at(2, scores, relevant) == 0.5
-    assert measure("nDCG@2").function(scores, relevant) < measure("nDCG@4").function(scores, relevant)
-    assert measure("Brier").function(scores, relevant) == brier_score(scores, relevant)
+    assert get_measure("R4@2").required_candidates == 4
+    assert get_measure("R4@2").function(scores, relevant) == recall_at(2, scores, relevant) == 0.5
+    assert get_measure("nDCG@2").function(scores, relevant) < get_measure("nDCG@4").function(scores, relevant)
+    assert get_measure("Brier").function(scores, relevant) == brier_score(scores, relevant)
 
 
 @pytest.mark.parametrize("name", ["", "map", "MAP@3", "R10@11", "R10@0", "nDCG", "nDCG@0", "nDCG@x", "ECE ", "speed"])
 def test_other_names_are_refused_and_the_known_ones_told(name: str) -> None:
     with pytest.raises(ValueError, match=r"is not a metric; expected R<n>@<k> .* nDCG@<k>, MAP, MRR, position, Brier"):
-        measure(name)
+        get_measure(name)
 
 
 def test_numpy_is_all_that_is_needed() -> None:

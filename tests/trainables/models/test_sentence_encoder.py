@@ -11,25 +11,25 @@ from transformers import AutoModel
 
 from tests.trainables.encoders import FROZEN, Encoders
 from tests.trainables.small import ids_batch, padded
-from trainables.models.dropout import NONE, Dropout
-from trainables.models.packing import Batch, twice
+from trainables.models.dropout import NO_DROPOUT, Dropout
+from trainables.models.packing import PackedBatch, duplicate_pairs
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.specs.sentence_encoder import EncoderSettings
+from trainables.specs.sentence_encoder import EncoderModelSettings
 
 LENGTHS = [9, 14, 11, 30, 14, 2, 3, 9]
 
 
 def fresh(path: Path, settings: dict[str, Any] | None = None, seed: int = 1) -> SentenceEncoder:
-    return SentenceEncoder(path, EncoderSettings.model_validate(settings or {}), seed)
+    return SentenceEncoder(path, EncoderModelSettings.model_validate(settings or {}), seed)
 
 
-def sentences(path: Path) -> Batch:
+def sentences(path: Path) -> PackedBatch:
     """Of random tokens that the model knows."""
     batch, size = ids_batch(LENGTHS, LENGTHS), AutoModel.from_pretrained(path).config.vocab_size
     return batch._replace(inputs=batch.inputs % (size - 5) + 5)
 
 
-def expected(path: Path, batch: Batch, pooling: str, layers: int) -> torch.Tensor:
+def expected(path: Path, batch: PackedBatch, pooling: str, layers: int) -> torch.Tensor:
     """The oracle: transformers' own forward pass, padded, in evaluation mode."""
     base = AutoModel.from_pretrained(path).eval()
     inputs = padded(batch)
@@ -41,9 +41,9 @@ def expected(path: Path, batch: Batch, pooling: str, layers: int) -> torch.Tenso
     return torch.stack([row[0] if pooling == "cls" else row.mean(0) for row in rows])
 
 
-def below(model: SentenceEncoder, batch: Batch) -> Batch:
+def below(model: SentenceEncoder, batch: PackedBatch) -> PackedBatch:
     """The sentences as the model takes them."""
-    return batch if model.lower is None else batch._replace(inputs=model.frozen_output(batch))
+    return batch if model.lower is None else batch._replace(inputs=model.run_frozen_layers(batch))
 
 
 @pytest.mark.parametrize("settings", [{}, FROZEN, {"frozen_layers": 1, "layers": 2}], ids=["all", "frozen", "fewer"])
@@ -57,7 +57,7 @@ def test_embeddings_are_those_of_transformers(
     batch, wanted = below(model, sentences(path)), expected(path, sentences(path), pooling, settings.get("layers", 3))
     with torch.inference_mode():
         found = model(batch)
-        first, second = model.views(batch, NONE)
+        first, second = model.encode_views(batch, NO_DROPOUT)
     torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
     if pooling == "cls":
         assert model.head is not None
@@ -71,8 +71,8 @@ def test_two_views_differ_by_dropout_and_are_named_by_it(encoders: Encoders, set
     model = fresh(encoders.bert, settings)
     batch = below(model, sentences(encoders.bert))
     with torch.inference_mode():
-        first, second = model.views(batch, Dropout(0.1, 5))
-        again, other = model.views(batch, Dropout(0.1, 5)), model.views(batch, Dropout(0.1, 6))
+        first, second = model.encode_views(batch, Dropout(0.1, 5))
+        again, other = model.encode_views(batch, Dropout(0.1, 5)), model.encode_views(batch, Dropout(0.1, 6))
     assert ((first - second).abs().amax(dim=1) > 1e-3).all()  # every sentence's
     assert torch.equal(first, again[0])
     assert torch.equal(second, again[1])
@@ -85,19 +85,21 @@ def test_two_views_differ_by_dropout_and_are_named_by_it(encoders: Encoders, set
 def test_the_frozen_part_has_no_gradient_and_the_rest_has(encoders: Encoders) -> None:
     model = fresh(encoders.bert, FROZEN)
     batch = below(model, sentences(encoders.bert))
-    sum(view.square().sum() for view in model.views(batch, Dropout(0.1, 5))).backward()
+    sum(view.square().sum() for view in model.encode_views(batch, Dropout(0.1, 5))).backward()
     assert model.lower is not None
     assert all(parameter.grad is None for parameter in model.lower.parameters())
-    assert all(parameter.grad is not None for parameter in model.trained().values())
-    assert model.trained().keys() == {name for name, _ in model.named_parameters() if not name.startswith("lower.")}
+    assert all(parameter.grad is not None for parameter in model.trainable_parameters().values())
+    assert model.trainable_parameters().keys() == {
+        name for name, _ in model.named_parameters() if not name.startswith("lower.")
+    }
 
 
 def test_the_dense_layer_is_the_seeds_own_and_all_that_is_fresh(encoders: Encoders) -> None:
-    heads = [fresh(encoders.bert, seed=seed).fresh() for seed in (1, 1, 2)]
+    heads = [fresh(encoders.bert, seed=seed).head_parameters() for seed in (1, 1, 2)]
     assert list(heads[0]) == ["head.weight", "head.bias"]
     assert torch.equal(heads[0]["head.weight"], heads[1]["head.weight"])
     assert not torch.equal(heads[0]["head.weight"], heads[2]["head.weight"])
-    assert fresh(encoders.bert, {"pooling": "mean"}).fresh() == {}
+    assert fresh(encoders.bert, {"pooling": "mean"}).head_parameters() == {}
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
@@ -105,24 +107,32 @@ def test_fresh_layers_are_the_seeds_own_and_drawn_as_before_pretraining(encoders
     path = encoders.path(family)
     kept = fresh(path)
     one, again, other = (fresh(path, {"fresh_layers": 2}, seed=seed) for seed in (1, 1, 2))
-    whole = [name for name in kept.trained() if not name.startswith(("upper.1.", "upper.2.", "head."))]
+    whole = [name for name in kept.trainable_parameters() if not name.startswith(("upper.1.", "upper.2.", "head."))]
     assert whole
-    assert all(torch.equal(kept.trained()[name], one.trained()[name]) for name in whole)
+    assert all(torch.equal(kept.trainable_parameters()[name], one.trainable_parameters()[name]) for name in whole)
     for layer in (1, 2):
-        names = [name for name in one.trained() if name.startswith(f"upper.{layer}.") and name.endswith("weight")]
+        names = [
+            name
+            for name in one.trainable_parameters()
+            if name.startswith(f"upper.{layer}.") and name.endswith("weight")
+        ]
         for name in names:
-            drawn, norm = one.trained()[name], "LayerNorm" in name
-            assert torch.equal(drawn, again.trained()[name])
-            assert torch.equal(drawn, other.trained()[name]) == norm
-            assert not torch.equal(drawn, kept.trained()[name]) or norm
+            drawn, norm = one.trainable_parameters()[name], "LayerNorm" in name
+            assert torch.equal(drawn, again.trainable_parameters()[name])
+            assert torch.equal(drawn, other.trainable_parameters()[name]) == norm
+            assert not torch.equal(drawn, kept.trainable_parameters()[name]) or norm
             assert (drawn == 1).all() if norm else abs(drawn.std().item() - 0.02) < 0.004
-        biases = [own for name, own in one.trained().items() if name.startswith(f"upper.{layer}.") and "bias" in name]
+        biases = [
+            own
+            for name, own in one.trainable_parameters().items()
+            if name.startswith(f"upper.{layer}.") and "bias" in name
+        ]
         assert not torch.cat(biases).any()
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9))
 def test_twice_puts_every_sentence_beside_itself(lengths: list[int]) -> None:
     batch = ids_batch(lengths, lengths)
-    doubled, parts = twice(batch), torch.split(batch.inputs, lengths)
+    doubled, parts = duplicate_pairs(batch), torch.split(batch.inputs, lengths)
     assert torch.equal(doubled.inputs, torch.cat([part for part in parts for _ in range(2)]))
     assert doubled.lengths.tolist() == doubled.starts.tolist() == [one for one in lengths for _ in range(2)]

@@ -23,12 +23,12 @@ from tests.trainables.small import (
 )
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.difficulty import cache as kept
-from trainables.rankers.precompute import groundwork
-from trainables.rankers.runner import Data, RankerRun
-from trainables.specs.job import Job
-from trainables.specs.ranker import RunSpecification, VariantSettings
-from trainables.utils.errors import NoDifficultiesError
-from trainables.worker.actor import Worker
+from trainables.rankers.precompute import precompute_inputs
+from trainables.rankers.runner import RankerData, RankerRun
+from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
+from trainables.specs.trial import TrialSpec
+from trainables.utils.errors import MissingDifficultyScoresError
+from trainables.worker.actor import RunTrainable
 
 UNIFORM = {"sampling": "uniform"}
 SCORER_SEED = 7
@@ -42,15 +42,15 @@ def place(world: World, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def scorer(world: World, cache: Path) -> Job:
+def scorer(world: World, cache: Path) -> TrialSpec:
     return job(world, cache, seed=SCORER_SEED, **UNIFORM).model_copy(update={"scores": True, "cuts": ()})
 
 
-def curricular(world: World, cache: Path, variant: VariantSettings = BASELINE, **settings: Any) -> Job:
+def curricular(world: World, cache: Path, variant: LabelSmoothing = BASELINE, **settings: Any) -> TrialSpec:
     """A run with a curriculum; nothing is computed for it."""
     plain = job(world, cache, variant, **UNIFORM)
     asked = scorer(world, cache).specification.id
-    order = CurriculumSettings.model_validate({**settings, "scorer": asked}).normalised()
+    order = CurriculumSettings.model_validate({**settings, "scorer": asked}).canonicalize()
     return plain.model_copy(update={"specification": plain.specification.model_copy(update={"curriculum": order})})
 
 
@@ -59,8 +59,8 @@ def keep(world: World, cache: Path, action: str = "train") -> None:
         pass
 
 
-def ready(errand: Job) -> Job:
-    for _ in groundwork(errand):
+def ready(errand: TrialSpec) -> TrialSpec:
+    for _ in precompute_inputs(errand):
         pass
     return errand
 
@@ -74,8 +74,8 @@ def test_a_run_forked_at_any_stage_has_the_weights_of_the_unforked_one(world: Wo
     first = finish(ready(curricular(world, shared, LS, score=score)))
     forked = finish(ready(curricular(world, shared, T_LS, score=score)))
     assert forked.instances_reused == BATCHES * BATCH_SIZE // 2
-    assert (forked.weights, forked.history, forked.metric) == (whole.weights, whole.history, whole.metric)
-    assert forked.weights != first.weights
+    assert (forked.weights_hash, forked.history, forked.metric) == (whole.weights_hash, whole.history, whole.metric)
+    assert forked.weights_hash != first.weights_hash
 
 
 def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: Fresh) -> None:
@@ -89,7 +89,7 @@ def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: F
         run.close()
         tries += 1
     assert tries > 1
-    assert (outcome.weights, outcome.history) == (whole.weights, whole.history)
+    assert (outcome.weights_hash, outcome.history) == (whole.weights_hash, whole.history)
 
 
 def test_order_pace_start_and_length_make_other_runs(world: World, fresh: Fresh) -> None:
@@ -104,7 +104,7 @@ def test_order_pace_start_and_length_make_other_runs(world: World, fresh: Fresh)
     found = [finish(ready(curricular(world, cache, **own))) for own in settings]
     plain = finish(job(world, cache, **UNIFORM))
     epochs = finish(job(world, cache))
-    assert len({outcome.weights for outcome in [*found, plain, epochs]}) == len(settings) + 2
+    assert len({outcome.weights_hash for outcome in [*found, plain, epochs]}) == len(settings) + 2
     standard = curricular(world, cache, score="words_context", pacing="standard")
     assert standard.specification.id == job(world, cache, **UNIFORM).specification.id
 
@@ -112,7 +112,7 @@ def test_order_pace_start_and_length_make_other_runs(world: World, fresh: Fresh)
 def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -> None:
     """Through the whole chain: the first step's queries are among the easiest third by the texts themselves."""
     errand = ready(curricular(world, fresh(), score="words_responses", delta=0.3, duration=1.0))
-    data, seen = Data(errand), list[np.ndarray]()
+    data, seen = RankerData(errand), list[np.ndarray]()
     run = RankerRun(errand)
     whole = run.data.read
 
@@ -122,11 +122,11 @@ def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -
 
     run.data.read = read  # type: ignore[method-assign]
     finish(run)
-    train = world.prepared.candidates("train")
-    texts = world.prepared.documents().set_index("document_id")["text"]
+    train = world.prepared.read_candidates("train")
+    texts = world.prepared.read_documents().set_index("document_id")["text"]
     lengths = train["document_id"].map(lambda name: len(texts[name].split()))
     words = lengths.groupby(train["query_id"], sort=False).mean()
-    first = data.pairs("train").first
+    first = data.select_pairs("train").first_row
     batches, count = [], 0
     for rows in seen:
         if count < BATCH_SIZE:
@@ -139,7 +139,9 @@ def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -
 @pytest.mark.parametrize("score", ["words_context", "sigma_SM"])
 def test_a_score_is_computed_once_and_then_found(world: World, place: Path, score: str) -> None:
     errand = curricular(world, place, score=score)
-    path = kept.file(place / "prepared" / world.prepared.fingerprint, _order(errand), errand.specification.model.name)  # type: ignore[union-attr]
+    path = kept.get_difficulty_path(
+        place / "prepared" / world.prepared.fingerprint, _order(errand), errand.specification.model.name
+    )  # type: ignore[union-attr]
     assert not path.is_file()
     ready(errand)
     before = path.stat().st_mtime_ns
@@ -150,7 +152,7 @@ def test_a_score_is_computed_once_and_then_found(world: World, place: Path, scor
 
 def check(world: World, table: pd.DataFrame, splits: list[str]) -> None:
     assert list(table.columns) == ["split", "query_id", "difficulty"]
-    expected = world.prepared.candidates()[["split", "query_id"]].drop_duplicates()
+    expected = world.prepared.read_candidates()[["split", "query_id"]].drop_duplicates()
     expected = expected[expected["split"].isin(splits)]
     assert table[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
 
@@ -179,9 +181,9 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
         check(world, pd.read_parquet(path), ["test"])
 
 
-def conducted(errand: Job) -> tuple[dict[str, Any], int]:
+def conducted(errand: TrialSpec) -> tuple[dict[str, Any], int]:
     """What a trial reports at its end, and its steps."""
-    trial, steps = Worker(config={"job": errand.model_dump_json()}), 1
+    trial, steps = RunTrainable(config={"job": errand.model_dump_json()}), 1
     while not (result := trial.step())["done"]:
         steps += 1
     trial.cleanup()
@@ -194,7 +196,7 @@ def difficulties(cache: Path) -> dict[Path, int]:
 
 
 def test_without_its_scorer_a_run_says_what_is_missing(world: World, place: Path) -> None:
-    with pytest.raises(NoDifficultiesError, match="no difficulties by BERT_loss of the run that makes them"):
+    with pytest.raises(MissingDifficultyScoresError, match="no difficulties by BERT_loss of the run that makes them"):
         ready(curricular(world, place, score="BERT_loss"))
 
 
@@ -205,7 +207,7 @@ def test_a_tested_run_asks_for_no_difficulty_unless_it_must_be_trained_again(wor
     tested = finish(ready(errand.model_copy(update={"action": "test"})))
     assert not difficulties(place)
     shutil.rmtree(place / "stages")
-    assert finish(ready(errand.model_copy(update={"action": "test"}))).weights == tested.weights
+    assert finish(ready(errand.model_copy(update={"action": "test"}))).weights_hash == tested.weights_hash
     assert difficulties(place)
 
 
@@ -226,10 +228,10 @@ def test_bert_scores_are_those_of_the_trained_model(world: World, place: Path, s
     keep(world, place, action)
     outcome = finish(RankerRun(scorer(world, place).model_copy(update={"action": action})))
     order = CurriculumSettings(score="BERT_loss", scorer=scorer(world, place).specification.id)
-    table = kept.read(place / "prepared" / world.prepared.fingerprint, order, "")
+    table = kept.read_difficulties(place / "prepared" / world.prepared.fingerprint, order, "")
     assert table is not None
     found = table[table["split"] == split].set_index("query_id")["difficulty"]
-    candidates = world.prepared.candidates(split).assign(score=outcome.scores)
+    candidates = world.prepared.read_candidates(split).assign(score=outcome.scores)
     for query, own in candidates.groupby("query_id"):
         losses = np.log1p(np.exp(np.where(own["relevant"] == 1, -own["score"], own["score"])))
         relevant = own["relevant"].to_numpy() == 1
@@ -244,7 +246,7 @@ def test_a_run_without_curriculum_needs_no_difficulty(world: World, place: Path)
 
 
 def test_the_curriculum_is_part_of_what_a_run_is() -> None:
-    plain: RunSpecification = specification(**UNIFORM)
+    plain: RankerRunSpec = specification(**UNIFORM)
     ids = {
         plain.model_copy(update={"curriculum": order}).id
         for order in (None, CurriculumSettings(score="turns"), CurriculumSettings(score="turns", delta=0.5))
@@ -253,6 +255,6 @@ def test_the_curriculum_is_part_of_what_a_run_is() -> None:
     assert TRAINING.keys() <= plain.training.model_dump().keys()  # type: ignore[union-attr]
 
 
-def _order(errand: Job) -> CurriculumSettings:
+def _order(errand: TrialSpec) -> CurriculumSettings:
     assert errand.specification.curriculum is not None
     return errand.specification.curriculum

@@ -10,9 +10,9 @@ import pytest
 
 from tests.trainables.processes import CONTEXT
 from tests.trainables.small import BASELINE, FROZEN, Fresh, World, job
-from trainables.rankers.precompute import groundwork
-from trainables.rankers.runner import Data
-from trainables.specs.job import Job
+from trainables.rankers.precompute import precompute_inputs
+from trainables.rankers.runner import RankerData
+from trainables.specs.trial import TrialSpec
 from trainables.training import frozen_features as features
 
 SMALL = 7
@@ -25,7 +25,7 @@ def contents(cache: Path) -> dict[str, str]:
     return {str(path.relative_to(cache)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def elsewhere(made: Job, cache: Path) -> Job:
+def elsewhere(made: TrialSpec, cache: Path) -> TrialSpec:
     """The same run where nothing is prepared but the data."""
     cache.mkdir()
     (cache / "prepared").symlink_to(made.cache / "prepared")
@@ -36,27 +36,32 @@ def work(text: str, barrier: Any, told: Any) -> None:
     """A process that needs the groundwork; tells which parts it computed, and whether it made the tokens."""
     from trainables.data import ranking_tokens as tokens
 
-    made, write, compute, done = Job.model_validate_json(text), tokens._write, features.Features.compute, []
-    features.PER_PART = SMALL
-    tokens._write = lambda *arguments: (done.append("tokens"), write(*arguments))  # type: ignore[assignment]
-    features.Features.compute = lambda *arguments: (done.append(arguments[1]), compute(*arguments))  # type: ignore[assignment]
+    made, write, compute, done = (
+        TrialSpec.model_validate_json(text),
+        tokens._write_tokens,
+        features.FrozenFeatures.compute_part,
+        [],
+    )
+    features.TEXTS_PER_PART = SMALL
+    tokens._write_tokens = lambda *arguments: (done.append("tokens"), write(*arguments))  # type: ignore[assignment]
+    features.FrozenFeatures.compute_part = lambda *arguments: (done.append(arguments[1]), compute(*arguments))  # type: ignore[assignment]
     barrier.wait()
-    parts = list(groundwork(made))
-    told.put((done, parts, Data(made).features.missing()))
+    parts = list(precompute_inputs(made))
+    told.put((done, parts, RankerData(made).features.list_missing_parts()))
 
 
 @pytest.fixture
-def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Job, int]:
+def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TrialSpec, int]:
     """A run whose groundwork one process did alone, and how many parts there were."""
     made = elsewhere(job(world, fresh(), BASELINE, FROZEN), tmp_path / "alone")
-    monkeypatch.setattr(features, "PER_PART", SMALL)
-    parts = list(groundwork(made))
+    monkeypatch.setattr(features, "TEXTS_PER_PART", SMALL)
+    parts = list(precompute_inputs(made))
     assert [part.done for part in parts] == list(range(1, parts[-1].total + 1))
     assert parts[-1].total > 5
     return made, parts[-1].total
 
 
-def test_processes_share_it_and_nothing_is_computed_twice(alone: tuple[Job, int], tmp_path: Path) -> None:
+def test_processes_share_it_and_nothing_is_computed_twice(alone: tuple[TrialSpec, int], tmp_path: Path) -> None:
     made, total = alone
     together, barrier, told = elsewhere(made, tmp_path / "together"), CONTEXT.Barrier(3), CONTEXT.Queue()
     arguments = together.model_dump_json(), barrier, told
@@ -70,21 +75,21 @@ def test_processes_share_it_and_nothing_is_computed_twice(alone: tuple[Job, int]
     assert not list((together.cache / "claims").iterdir())
 
 
-def test_it_goes_on_where_a_process_was_stopped(alone: tuple[Job, int], tmp_path: Path) -> None:
+def test_it_goes_on_where_a_process_was_stopped(alone: tuple[TrialSpec, int], tmp_path: Path) -> None:
     made, total = alone
     again = elsewhere(made, tmp_path / "again")
-    begun = groundwork(again)
+    begun = precompute_inputs(again)
     for _ in range(3):
         next(begun)
-    assert [part.done for part in groundwork(again)] == list(range(4, total + 1))
+    assert [part.done for part in precompute_inputs(again)] == list(range(4, total + 1))
     assert contents(again.cache) == contents(made.cache)
-    assert list(begun) == list(groundwork(again)) == []
+    assert list(begun) == list(precompute_inputs(again)) == []
 
 
-def test_parts_do_not_show_in_what_is_read(alone: tuple[Job, int]) -> None:
+def test_parts_do_not_show_in_what_is_read(alone: tuple[TrialSpec, int]) -> None:
     made, total = alone
-    data = Data(made)
-    whole = np.concatenate([np.load(data.features.part_file(part)) for part in range(total)])
+    data = RankerData(made)
+    whole = np.concatenate([np.load(data.features.get_part_path(part)) for part in range(total)])
     rows = np.arange(len(data.tokens))
     np.testing.assert_array_equal(data.read(rows).inputs.numpy(), whole)
     pairs = np.split(whole, data.tokens.offsets[1:-1])

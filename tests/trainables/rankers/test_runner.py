@@ -25,18 +25,18 @@ from tests.trainables.small import (
     finish,
     job,
 )
-from trainables.data.ranking_dataset import prepare
-from trainables.models.cross_encoder import Batch
-from trainables.rankers.runner import Data, RankerRun
+from trainables.data.ranking_dataset import prepare_data
+from trainables.models.cross_encoder import PackedBatch
+from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.ranker import VariantSettings
+from trainables.specs.ranker import LabelSmoothing
 
 
 def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
     here = finish(job(world, fresh(), T_WSLS))
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
-        "import sys; from trainables.specs.job import Job; from trainables.rankers.runner import RankerRun\n"
+        "import sys; from trainables.specs.trial import TrialSpec; from trainables.rankers.runner import RankerRun\n"
         "run = RankerRun(Job.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights, outcome.metric)"
@@ -44,7 +44,7 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
     environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-c", code, elsewhere]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert result.stdout.split() == [here.weights, repr(here.metric)]
+    assert result.stdout.split() == [here.weights_hash, repr(here.metric)]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
 def test_a_fork_is_the_run_from_scratch(
     world: World,
     fresh: Fresh,
-    whole: VariantSettings,
-    forked: VariantSettings,
+    whole: LabelSmoothing,
+    forked: LabelSmoothing,
     switch: int,
     model: dict[str, Any] | None,
 ) -> None:
@@ -65,15 +65,15 @@ def test_a_fork_is_the_run_from_scratch(
     scratch = finish(job(world, fresh(), forked, model))
     assert (fork.instances_reused, fork.instances_trained) == (switch, BATCHES * BATCH_SIZE - switch)
     assert (scratch.instances_reused, scratch.instances_trained) == (0, BATCHES * BATCH_SIZE)
-    assert len(fork.stages_reused) == 1
-    assert fork.weights == scratch.weights != constant.weights
+    assert len(fork.checkpoints_reused) == 1
+    assert fork.weights_hash == scratch.weights_hash != constant.weights_hash
     assert fork.history == scratch.history
     np.testing.assert_array_equal(fork.scores, scratch.scores)
 
 
 @pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
 def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
-    world: World, fresh: Fresh, variant: VariantSettings
+    world: World, fresh: Fresh, variant: LabelSmoothing
 ) -> None:
     whole = finish(job(world, fresh(), variant))
     stops = 0
@@ -83,7 +83,7 @@ def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
         if any(stopped.advance() for _ in range(stops)):
             break
         again = finish(errand)
-        assert (again.weights, again.history, again.metric) == (whole.weights, whole.history, whole.metric)
+        assert (again.weights_hash, again.history, again.metric) == (whole.weights_hash, whole.history, whole.metric)
         np.testing.assert_array_equal(again.scores, whole.scores)
         assert again.instances_trained + again.instances_resumed == TRAINING["instances"]
         stops += 1
@@ -96,17 +96,17 @@ def test_a_finished_run_is_not_trained_again_but_tested(world: World, fresh: Fre
     again = finish(job(world, cache, LS))
     tested = finish(job(world, cache, LS, action="test"))
     assert again.instances_trained == tested.instances_trained == 0
-    assert trained.weights == again.weights == tested.weights
+    assert trained.weights_hash == again.weights_hash == tested.weights_hash
     np.testing.assert_array_equal(trained.scores, again.scores)
     assert (trained.split, tested.split) == ("dev", "test")
-    counts = world.prepared.candidates().groupby("split").size()
+    counts = world.prepared.read_candidates().groupby("split").size()
     assert (len(trained.scores), len(tested.scores)) == (counts["dev"], counts["test"])
 
 
 def test_evaluating_more_often_or_remembering_less_changes_no_bit(world: World, fresh: Fresh) -> None:
     often = finish(job(world, fresh(), T_LS, evaluations=BATCHES))
     seldom = finish(job(world, fresh(), T_LS, cuts=(), evaluations=1))
-    assert often.weights == seldom.weights
+    assert often.weights_hash == seldom.weights_hash
     assert sum("dev/R5@1" in row for row in often.history) == BATCHES
 
 
@@ -116,20 +116,20 @@ def test_a_damaged_state_is_trained_again(world: World, fresh: Fresh) -> None:
     for path in (cache / "stages").glob("*/state.safetensors"):
         os.truncate(path, path.stat().st_size // 2)
     again = finish(job(world, cache, LS))
-    assert (again.weights, again.instances_reused) == (whole.weights, 0)
+    assert (again.weights_hash, again.instances_reused) == (whole.weights_hash, 0)
 
 
 def test_seeds_and_variants_train_different_weights(world: World, fresh: Fresh) -> None:
     cache = fresh()
     variants = [BASELINE, LS, T_LS, WSLS, T_WSLS]
-    found = {finish(job(world, cache, variant, seed=seed)).weights for variant in variants for seed in (1, 2)}
+    found = {finish(job(world, cache, variant, seed=seed)).weights_hash for variant in variants for seed in (1, 2)}
     assert len(found) == 2 * len(variants)
 
 
 def test_no_instances_are_the_fresh_model(world: World, fresh: Fresh) -> None:
     untrained = finish(job(world, fresh(), instances=0))
     run = RankerRun(job(world, fresh()))
-    assert untrained.weights == run.trainer.weights_hash()
+    assert untrained.weights_hash == run.trainer.hash_weights()
     assert (untrained.instances_trained, untrained.history) == (0, [])
 
 
@@ -148,18 +148,18 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
 ) -> None:
     """However few there are: dev and test pairs follow right after them in the same table."""
     monkeypatch.syspath_prepend(world.cache.parent / "site")
-    small = world._replace(prepared=prepare(tiny_settings(train_queries=queries), world.cache))
+    small = world._replace(prepared=prepare_data(tiny_settings(train_queries=queries), world.cache))
     errand, read = job(small, fresh(), model={"pooling": "cosine"}, evaluations=1), []
-    take = Data.read
+    take = RankerData.read
 
-    def watched(data: Data, rows: np.ndarray) -> Batch:
+    def watched(data: RankerData, rows: np.ndarray) -> PackedBatch:
         read.extend(rows.tolist())
         return take(data, rows)
 
-    monkeypatch.setattr(Data, "read", watched)
+    monkeypatch.setattr(RankerData, "read", watched)
     run = RankerRun(errand)
     assert run.advance() is None
-    before_evaluation = read[: -len(run.data.pairs("dev").relevant)]
+    before_evaluation = read[: -len(run.data.select_pairs("dev").relevant)]
     assert before_evaluation
     assert set(run.data.frame["split"].iloc[before_evaluation]) == {"train"}
 
@@ -172,13 +172,13 @@ def test_scores_that_are_not_finite_fail_the_run(
     if split == "test":
         finish(errand)
         errand = errand.model_copy(update={"action": "test"})
-    whole = RankerTrainer.scores
+    whole = RankerTrainer.score_pairs
 
     def broken(self: RankerTrainer, pairs: Pairs) -> np.ndarray:
         scores = whole(self, pairs)
         scores[:3] = [float("nan"), float("inf"), -float("inf")]
         return scores
 
-    monkeypatch.setattr(RankerTrainer, "scores", broken)
+    monkeypatch.setattr(RankerTrainer, "score_pairs", broken)
     with pytest.raises(FloatingPointError, match=rf"3 of \d+ {split} scores are not finite after \d+ instances"):
         finish(errand)

@@ -16,24 +16,24 @@ from safetensors.torch import load_file
 from tests.trainables.encoders import BATCH_SIZE, BATCHES, CUTS, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.processes import CONTEXT, begin
 from tests.trainables.small import finish
-from trainables.metrics import measure
-from trainables.models.pretrained import check
+from trainables.metrics import get_measure
+from trainables.models.pretrained import check_model_settings
 from trainables.sentence_encoders import plugin as encoding
 from trainables.sentence_encoders.runner import EncoderRun
 from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.job import Job, Outcome
-from trainables.specs.sentence_encoder import NoiseSettings
-from trainables.specs.stages import Best, stage_key
-from trainables.training.resume import Chain
+from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.specs.sentence_encoder import NoiseSmoothing
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.resume import ResumableTraining
 from trainables.utils.errors import UserError
-from trainables.worker.actor import Worker
+from trainables.worker.actor import RunTrainable
 
 EARLY = T_GS.model_copy(update={"switch": 0.25})
 LATE = T_GS.model_copy(update={"switch": 0.75})
 CHOSEN = {"checkpoint": "STS", "evaluations": BATCHES, "learning_rate": 1e-2}
 
 
-def same(one: Outcome, other: Outcome) -> bool:
+def same(one: TrialResult, other: TrialResult) -> bool:
     names = ("weights", "history", "metric", "checkpoint")
     return np.array_equal(one.scores, other.scores) and all(getattr(one, it) == getattr(other, it) for it in names)
 
@@ -42,7 +42,7 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     here = finish(job(encoders, encoders.fresh(), T_GS))
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
     code = (
-        "import sys; from trainables.specs.job import Job; from trainables.sentence_encoders.plugin import begin\n"
+        "import sys; from trainables.specs.trial import TrialSpec; from trainables.sentence_encoders.plugin import start_run\n"
         "run = begin(Job.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights, outcome.metric)"
@@ -50,13 +50,13 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-c", code, elsewhere]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert result.stdout.split() == [here.weights, repr(here.metric)]
+    assert result.stdout.split() == [here.weights_hash, repr(here.metric)]
 
 
 @pytest.mark.parametrize("model", [{}, FROZEN, {"pooling": "mean"}], ids=["cls", "frozen", "mean"])
 @pytest.mark.parametrize("forked", [EARLY, T_GS, LATE], ids=["at 0.25", "at 0.5", "at 0.75"])
 def test_a_fork_from_any_stage_is_the_run_from_scratch(
-    encoders: Encoders, forked: NoiseSettings, model: dict[str, Any]
+    encoders: Encoders, forked: NoiseSmoothing, model: dict[str, Any]
 ) -> None:
     shared = encoders.fresh()
     constant = finish(job(encoders, shared, GS, model))
@@ -66,9 +66,9 @@ def test_a_fork_from_any_stage_is_the_run_from_scratch(
     cut = int(forked.switch * TOTAL)
     assert (fork.instances_reused, fork.instances_trained) == (cut, TOTAL - cut)
     assert (scratch.instances_reused, scratch.instances_trained) == (0, TOTAL)
-    assert len(fork.stages_reused) == 1
+    assert len(fork.checkpoints_reused) == 1
     assert same(fork, scratch)
-    assert fork.weights != constant.weights
+    assert fork.weights_hash != constant.weights_hash
     assert [row["train/weight"] for row in fork.history if "train/weight" in row] == [
         float(step * BATCH_SIZE < cut) for step in range(BATCHES)
     ]
@@ -82,34 +82,34 @@ def test_without_noise_it_is_the_baseline_and_its_stages(encoders: Encoders, not
     assert again.instances_trained == 0
     assert same(again, baseline)
     assert errand.specification.id == job(encoders, cache).specification.id
-    assert stage_key(errand.specification, TOTAL) == stage_key(job(encoders, cache).specification, TOTAL)
+    assert checkpoint_key(errand.specification, TOTAL) == checkpoint_key(job(encoders, cache).specification, TOTAL)
 
 
 def test_everything_that_varies_makes_other_weights(encoders: Encoders) -> None:
     cache = encoders.fresh()
     variants = [SIMCSE, GS, T_GS, *(GS.model_copy(update={name: 0.5}) for name in ("multiple", "mean", "weight"))]
     variants.append(GS.model_copy(update={"deviation": 0.5, "mean": 0.5}))  # of mean 0 every deviation is the same
-    found = {finish(job(encoders, cache, variant, seed=seed)).weights for variant in variants for seed in (1, 2)}
+    found = {finish(job(encoders, cache, variant, seed=seed)).weights_hash for variant in variants for seed in (1, 2)}
     assert len(found) == 2 * len(variants)
-    assert finish(job(encoders, cache, GS, temperature=0.1)).weights not in found
+    assert finish(job(encoders, cache, GS, temperature=0.1)).weights_hash not in found
 
 
 @pytest.mark.parametrize("settings", [{}, CHOSEN], ids=["last", "best"])
 @pytest.mark.parametrize("variant", [SIMCSE, GS, T_GS], ids=["SimCSE", "GS", "T-GS"])
 def test_a_run_that_is_killed_after_any_batch_ends_the_same(
-    encoders: Encoders, monkeypatch: pytest.MonkeyPatch, variant: NoiseSettings, settings: dict[str, Any]
+    encoders: Encoders, monkeypatch: pytest.MonkeyPatch, variant: NoiseSmoothing, settings: dict[str, Any]
 ) -> None:
     whole = finish(job(encoders, encoders.fresh(), variant, **settings))
-    stepped, left, deaths = Chain.stepped, 0, 0
+    stepped, left, deaths = ResumableTraining.on_step_end, 0, 0
 
-    def dying(chain: Chain) -> None:
+    def dying(chain: ResumableTraining) -> None:
         nonlocal left
         stepped(chain)
         left -= 1
         if left == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Chain, "stepped", dying)
+    monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
         errand = job(encoders, encoders.fresh(), variant, cuts=(), **settings).model_copy(update={"interval": 0.0})
         left = deaths + 1
@@ -144,7 +144,7 @@ def test_runs_side_by_side_train_what_they_share_once(encoders: Encoders) -> Non
     runs = [(variant, seed) for variant in (GS, T_GS, LATE) for seed in (1, 2)]
     results = [work.result() for work in begin(*(job(encoders, cache, variant, seed=seed) for variant, seed in runs))]
     alone = [finish(job(encoders, encoders.fresh(), variant, seed=seed)) for variant, seed in runs]
-    assert [result["weights"] for result in results] == [outcome.weights for outcome in alone]
+    assert [result["weights"] for result in results] == [outcome.weights_hash for outcome in alone]
     trained = sum(result["instances_trained"] for result in results)
     assert trained == 2 * (TOTAL + TOTAL // 2 + TOTAL // 4)
 
@@ -157,16 +157,20 @@ def test_a_run_ends_with_the_best_weights_of_the_development_set(encoders: Encod
     run, values = EncoderRun(job(encoders, encoders.fresh(), GS, **{**CHOSEN, "checkpoint": "last"})), {}
     states = {}
     while (last := run.advance()) is None:
-        scores = run.trainer.scores(run.data.sentences.first("dev"), run.data.sentences.second("dev"))
-        pairs = run.data.pairs("dev")
-        value = measure(metric).overall(scores, pairs["relevant"].to_numpy(), np.array([len(pairs)]), ["STS-B"])
-        values[run.seen], states[run.seen] = value, (run.trainer.weights_hash(), scores)
+        scores = run.trainer.score_pairs(
+            run.data.sentences.get_first_rows("dev"), run.data.sentences.get_second_rows("dev")
+        )
+        pairs = run.data.select_pairs("dev")
+        value = get_measure(metric).compute_overall(
+            scores, pairs["relevant"].to_numpy(), np.array([len(pairs)]), ["STS-B"]
+        )
+        values[run.instances_seen], states[run.instances_seen] = value, (run.trainer.hash_weights(), scores)
     best = max(values, key=lambda seen: (values[seen], -seen))
-    assert outcome.checkpoint == tested.checkpoint == Best(best, values[best])
-    assert outcome.weights == tested.weights == states[best][0]
+    assert outcome.best_evaluation == tested.best_evaluation == BestEvaluation(best, values[best])
+    assert outcome.weights_hash == tested.weights_hash == states[best][0]
     np.testing.assert_array_equal(outcome.scores, states[best][1])
     assert len(set(values.values())) > 1
-    assert last.weights == states[TOTAL][0]
+    assert last.weights_hash == states[TOTAL][0]
 
 
 def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
@@ -174,8 +178,8 @@ def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
     trained = finish(errand)
     tested = finish(errand.model_copy(update={"action": "test"}))
     assert (trained.split, tested.split, tested.instances_trained) == ("dev", "test", 0)
-    pairs = encoders.prepared.pairs("test")
-    frame = encoding.scored(errand, "test")
+    pairs = encoders.prepared.read_pairs("test")
+    frame = encoding.load_scored_pairs(errand, "test")
     assert frame.columns.tolist() == ["query_id", "document_id", "relevant", "pair_id"]
     assert frame.equals(pairs[["query_id", "document_id", "relevant", "pair_id"]])
     assert len(tested.scores) == len(pairs)
@@ -183,15 +187,15 @@ def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
     assert len(sets) == 7
     gold, lengths = pairs["relevant"].to_numpy(), pairs.groupby("query_id", sort=False).size()
     named = lengths.to_numpy(), list(lengths.index)
-    parts = [measure(f"STS/{name}").overall(tested.scores, gold, *named) for name in sets]
+    parts = [get_measure(f"STS/{name}").compute_overall(tested.scores, gold, *named) for name in sets]
     assert tested.metric == pytest.approx(np.mean(parts))
-    assert encoding.measured(errand, tested.scores, frame) == {}
+    assert encoding.compute_extra_metrics(errand, tested.scores, frame) == {}
 
 
 def test_no_instances_are_the_encoder_as_it_was(encoders: Encoders) -> None:
     untrained = finish(job(encoders, encoders.fresh(), instances=0))
     run = EncoderRun(job(encoders, encoders.fresh()))
-    assert untrained.weights == run.trainer.weights_hash()
+    assert untrained.weights_hash == run.trainer.hash_weights()
     assert (untrained.instances_trained, untrained.history) == (0, [])
     assert untrained.scores.tolist() == finish(job(encoders, encoders.fresh(), instances=0, seed=2)).scores.tolist()
 
@@ -208,7 +212,7 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(encoders: Encoders) -> 
 def test_a_state_has_weights_and_moments_of_what_is_trained_alone(encoders: Encoders) -> None:
     errand = job(encoders, encoders.fresh(), GS, FROZEN)
     finish(errand)
-    folders = [errand.cache / "stages" / stage_key(errand.specification, stop) for stop in (*CUTS, TOTAL)]
+    folders = [errand.cache / "stages" / checkpoint_key(errand.specification, stop) for stop in (*CUTS, TOTAL)]
     names = [set(load_file(folder / "state.safetensors")) for folder in folders]
     kinds = [{name.partition("/")[0] for name in own} for own in names]
     assert kinds == [{"weights", "step", "exp_avg", "exp_avg_sq"}] * len(CUTS) + [{"weights"}]
@@ -224,21 +228,21 @@ def test_scores_that_are_not_finite_fail_the_run(
     if split == "test":
         finish(errand)
         errand = errand.model_copy(update={"action": "test"})
-    whole = EncoderTrainer.embeddings
+    whole = EncoderTrainer.embed_rows
 
     def broken(self: EncoderTrainer, numbers: np.ndarray) -> torch.Tensor:
         made = whole(self, numbers)
         made[0] = float("nan")
         return made
 
-    monkeypatch.setattr(EncoderTrainer, "embeddings", broken)
+    monkeypatch.setattr(EncoderTrainer, "embed_rows", broken)
     with pytest.raises(FloatingPointError, match=rf"\d+ of \d+ {split} scores are not finite after \d+ instances"):
         finish(errand)
 
 
 def test_a_worker_conducts_it_like_any_other_run(encoders: Encoders) -> None:
     errand = job(encoders, encoders.fresh(), T_GS)
-    trial, seen = Worker(config={"job": errand.model_dump_json()}), []
+    trial, seen = RunTrainable(config={"job": errand.model_dump_json()}), []
     while not (result := trial.step())["done"]:
         seen.append(result["instances"])
     assert result["metric"] == finish(job(encoders, encoders.fresh(), T_GS)).metric
@@ -248,7 +252,7 @@ def test_a_worker_conducts_it_like_any_other_run(encoders: Encoders) -> None:
     trial.cleanup()
 
 
-def elsewhere(errand: Job, cache: Path) -> Job:
+def elsewhere(errand: TrialSpec, cache: Path) -> TrialSpec:
     """The same run where nothing is prepared but the data."""
     cache.mkdir()
     (cache / "prepared").symlink_to(errand.cache / "prepared")
@@ -259,10 +263,10 @@ def lay(text: str, barrier: Any, told: Any) -> None:
     """A process that needs the groundwork; tells how often it made the tokens."""
     from trainables.data import sentence_tokens
 
-    write, made = sentence_tokens._write, []
-    sentence_tokens._write = lambda *arguments: (made.append(1), write(*arguments))  # type: ignore[assignment]
+    write, made = sentence_tokens._write_tokens, []
+    sentence_tokens._write_tokens = lambda *arguments: (made.append(1), write(*arguments))  # type: ignore[assignment]
     barrier.wait()
-    assert list(encoding.groundwork(Job.model_validate_json(text), lambda: None)) == []
+    assert list(encoding.precompute(TrialSpec.model_validate_json(text), lambda: None)) == []
     told.put(len(made))
 
 
@@ -286,6 +290,6 @@ def test_processes_tokenise_once(encoders: Encoders, tmp_path: Path) -> None:
 def test_settings_that_the_model_cannot_have_are_refused(encoders: Encoders) -> None:
     errand = job(encoders, encoders.fresh(), model={"max_length": 64})
     assert errand.specification.model is not None
-    check(encoders.roberta, errand.specification.model)
+    check_model_settings(encoders.roberta, errand.specification.model)
     with pytest.raises(UserError, match=r"model\.frozen_layers"):
-        check(encoders.bert, errand.specification.model.model_copy(update={"frozen_layers": 3}))
+        check_model_settings(encoders.bert, errand.specification.model.model_copy(update={"frozen_layers": 3}))

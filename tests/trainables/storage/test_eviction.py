@@ -8,46 +8,47 @@ from hypothesis import strategies as st
 
 from tests.trainables.storages import KINDS, place
 from trainables.storage import open_storage
-from trainables.storage.base import SEAL, File, Storage
-from trainables.storage.eviction import Unit, evict, excess, units
+from trainables.storage.base import MANIFEST, Storage, StoredFile
+from trainables.storage.eviction import CacheEntry, evict, group_entries, select_evicted
 
 files = st.builds(
-    File, st.sampled_from(["a", "b", "c", "d/x", "resume/a/8", "resume/b/8"]), st.integers(0, 9), st.floats(0, 9)
+    StoredFile, st.sampled_from(["a", "b", "c", "d/x", "resume/a/8", "resume/b/8"]), st.integers(0, 9), st.floats(0, 9)
 )
-lists = st.lists(files.map(lambda file: file._replace(path=f"{file.path}/{SEAL}")))
+lists = st.lists(files.map(lambda file: file._replace(path=f"{file.path}/{MANIFEST}")))
 names = st.sets(st.sampled_from(["a", "b", "c", "d", "resume/a", "resume/b"]))
 
 
 @given(lists, names, st.integers(0, 60))
 def test_no_more_goes_than_must_the_longest_unused_first_and_nothing_needed(
-    files: list[File], needed: set[str], budget: int
+    files: list[StoredFile], needed: set[str], budget: int
 ) -> None:
-    found = units(files)
-    going = excess(found, needed, budget)
+    found = group_entries(files)
+    going = select_evicted(found, needed, budget)
     staying = [unit for unit in found if unit not in going]
     assert not needed & {unit.name for unit in going}
-    left = sum(unit.bytes for unit in staying)
+    left = sum(unit.size for unit in staying)
     assert left <= budget or {unit.name for unit in staying} <= needed
     if going:
-        assert left + going[-1].bytes > budget
+        assert left + going[-1].size > budget
         free = [unit for unit in staying if unit.name not in needed]
-        assert all(going[-1].used <= unit.used for unit in free)
+        assert all(going[-1].last_used <= unit.last_used for unit in free)
 
 
 @given(lists)
-def test_units_hold_every_file_once(files: list[File]) -> None:
-    found = units(files)
-    assert sum(unit.bytes for unit in found) == sum(file.bytes for file in files)
+def test_units_hold_every_file_once(files: list[StoredFile]) -> None:
+    found = group_entries(files)
+    assert sum(unit.size for unit in found) == sum(file.size for file in files)
     assert len({unit.name for unit in found}) == len(found)
     assert all(
-        unit.used == max(file.modified for file in files if file.path.startswith(f"{unit.name}/")) for unit in found
+        unit.last_used == max(file.modified_at for file in files if file.path.startswith(f"{unit.name}/"))
+        for unit in found
     )
-    assert [unit.used for unit in found] == sorted(unit.used for unit in found)
+    assert [unit.last_used for unit in found] == sorted(unit.last_used for unit in found)
 
 
 def put(kept: Storage, name: str) -> None:
-    with kept.write(name) as folder:
-        (folder / SEAL).write_text("x" * 10)
+    with kept.write_folder(name) as folder:
+        (folder / MANIFEST).write_text("x" * 10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,18 +57,18 @@ def test_states_and_slots_are_evicted_whole(tmp_path: Path, kind: str) -> None:
     for name in ("old", "needed", "new"):
         put(kept, name)
     for name in ("008", "016"):
-        put(kept.within("resume").within("run"), name)
-    kept.create("old.claim", "somebody")
-    while max(unit.name for unit in units(kept.files())[-1:]) != "new":
-        kept.touch("new")
-    assert evict(kept, lambda: pytest.fail("asked though all is within the budget"), 50).left == 50
+        put(kept.subfolder("resume").subfolder("run"), name)
+    kept.create_marker("old.claim", "somebody")
+    while max(unit.name for unit in group_entries(kept.list_files())[-1:]) != "new":
+        kept.mark_used("new")
+    assert evict(kept, lambda: pytest.fail("asked though all is within the budget"), 50).remaining_bytes == 50
     found = evict(kept, lambda: {"needed"}, 25)
-    assert (set(found.removed), found.left) == ({"old", "resume/run"}, 20)
-    assert set(kept.names()) - {"resume"} == {"needed", "new"}
-    assert [unit.name for unit in units(kept.files())] == ["needed", "new"]
-    assert kept.peek("old.claim") is not None
+    assert (set(found.removed), found.remaining_bytes) == ({"old", "resume/run"}, 20)
+    assert set(kept.list_folders()) - {"resume"} == {"needed", "new"}
+    assert [unit.name for unit in group_entries(kept.list_files())] == ["needed", "new"]
+    assert kept.read_marker("old.claim") is not None
     last = evict(kept, lambda: {"needed"}, 0)
-    assert (last.removed, last.left) == (["new"], 10)
+    assert (last.removed, last.remaining_bytes) == (["new"], 10)
 
 
 @given(st.integers(0, 6), st.integers(0, 70), st.integers(0, 30))
@@ -76,11 +77,13 @@ def test_room_is_made_only_when_the_budget_is_exceeded(count: int, budget: int, 
     for number in range(count):
         put(kept, str(number))
     found = evict(kept, lambda: {"0"}, budget, room)
-    assert found.left == sum(file.bytes for file in kept.files())
-    assert (found.left > budget - room) <= (10 * count <= budget or found.left == 10)
+    assert found.remaining_bytes == sum(file.size for file in kept.list_files())
+    assert (found.remaining_bytes > budget - room) <= (10 * count <= budget or found.remaining_bytes == 10)
     assert (not found.removed) == (10 * count <= budget or count < 2)
 
 
 def test_a_unit_is_a_state_or_a_slot() -> None:
-    found = units([File("a/state", 1, 2.0), File("a/stage.json", 2, 1.0), File("resume/a/8/state", 4, 0.0)])
-    assert found == [Unit("resume/a", 4, 0.0), Unit("a", 3, 2.0)]
+    found = group_entries(
+        [StoredFile("a/state", 1, 2.0), StoredFile("a/stage.json", 2, 1.0), StoredFile("resume/a/8/state", 4, 0.0)]
+    )
+    assert found == [CacheEntry("resume/a", 4, 0.0), CacheEntry("a", 3, 2.0)]

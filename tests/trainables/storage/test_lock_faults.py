@@ -17,8 +17,8 @@ from tests.trainables.small import LS, Fresh, World, finish, job
 from tests.trainables.storages import KINDS, place
 from trainables.storage import open_storage
 from trainables.storage.base import Storage
-from trainables.storage.local import Disk
-from trainables.storage.locks import Claims
+from trainables.storage.leases import Leases
+from trainables.storage.local import LocalStorage
 
 KINDS_OF_ERROR = (errno.ENOSPC, errno.EACCES, errno.ENOENT, errno.EIO, errno.EROFS, errno.ESTALE)
 ELSEWHERE = "0123abcd 1 0123456789abcdef"
@@ -51,7 +51,7 @@ def test_a_claim_that_cannot_be_dropped_fails_nothing(
     tmp_path: Path, kind: str, faults: dict[tuple[Any, str], int]
 ) -> None:
     def work(outcome: Callable[[], float]) -> float:
-        with pytest.MonkeyPatch.context() as patch, Claims(kept).attempt("key") as held:
+        with pytest.MonkeyPatch.context() as patch, Leases(kept).try_acquire("key") as held:
             assert held  # nothing of this process's own stands in its way
             for (owner, name), number in faults.items():
                 broken(patch, owner, name, OSError(number, os.strerror(number)))
@@ -70,29 +70,29 @@ def test_signs_of_life_go_on_after_faults(
 ) -> None:
     kept = open_storage(place(kind, tmp_path))
     owner, name = (MemoryFileSystem, "cat_file") if kind == "memory" else (pathlib.Path, "read_text")
-    with Claims(kept, beat=0.01).attempt("key"):
+    with Leases(kept, heartbeat_s=0.01).try_acquire("key"):
         with pytest.MonkeyPatch.context() as patch:
             broken(patch, owner, name, error, times=5)
             time.sleep(0.2)
-        before = kept.peek("key.claim")
+        before = kept.read_marker("key.claim")
         time.sleep(0.2)
         assert before is not None
-        assert kept.peek("key.claim") not in (None, before)
+        assert kept.read_marker("key.claim") not in (None, before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_signs_of_life_leave_a_claim_alone_that_was_lost_meanwhile(tmp_path: Path, kind: str) -> None:
     kept = open_storage(place(kind, tmp_path))
-    with Claims(kept, beat=0.01).attempt("key"):
-        found = kept.peek("key.claim")
+    with Leases(kept, heartbeat_s=0.01).try_acquire("key"):
+        found = kept.read_marker("key.claim")
         assert found is not None
-        kept.drop("key.claim", found.text)
+        kept.delete_marker("key.claim", found.text)
         time.sleep(0.1)
-        assert kept.peek("key.claim") is None
-        kept.create("key.claim", ELSEWHERE)
-        theirs = kept.peek("key.claim")
+        assert kept.read_marker("key.claim") is None
+        kept.create_marker("key.claim", ELSEWHERE)
+        theirs = kept.read_marker("key.claim")
         time.sleep(0.1)
-    assert kept.peek("key.claim") == theirs
+    assert kept.read_marker("key.claim") == theirs
 
 
 @pytest.mark.parametrize("number", KINDS_OF_ERROR)
@@ -108,7 +108,7 @@ def test_a_stretch_whose_state_is_saved_does_not_fail(
     for name in ("rm", "pipe_file"):  # of slots; the notes of when a state was last used
         _broken_folders(monkeypatch, name, OSError(number, os.strerror(number)))
     found = finish(errand)
-    assert (found.weights, found.history) == (whole.weights, whole.history)
+    assert (found.weights_hash, found.history) == (whole.weights_hash, whole.history)
 
 
 def _broken_folders(patch: pytest.MonkeyPatch, name: str, error: Exception) -> None:
@@ -124,12 +124,12 @@ def _broken_folders(patch: pytest.MonkeyPatch, name: str, error: Exception) -> N
 
 def test_a_full_disk_leaves_no_half_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others, and the next try, would respect it for a minute."""
-    kept: Storage = Disk(tmp_path)
+    kept: Storage = LocalStorage(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fdopen", _full)
-        with pytest.raises(OSError, match="No space left"), Claims(kept).attempt("key"):
+        with pytest.raises(OSError, match="No space left"), Leases(kept).try_acquire("key"):
             pass
-    assert kept.peek("key.claim") is None
+    assert kept.read_marker("key.claim") is None
 
 
 def _full(descriptor: int, *_: Any, **__: Any) -> Any:

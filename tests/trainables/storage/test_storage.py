@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainables.storages import KINDS, place
 from trainables.storage import open_storage
-from trainables.storage.base import SEAL, File, Storage
+from trainables.storage.base import MANIFEST, Storage, StoredFile
 
 
 @pytest.fixture(params=KINDS)
@@ -17,91 +17,91 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def put(kept: Storage, name: str, **files: str) -> None:
-    with kept.write(name) as folder:
-        for file, text in {"state": "bits", SEAL: "sealed", **files}.items():
+    with kept.write_folder(name) as folder:
+        for file, text in {"state": "bits", MANIFEST: "sealed", **files}.items():
             (folder / file).write_text(text, encoding="utf-8")
 
 
 class TestEveryStorage:
     def test_a_folder_comes_back_as_it_was_written(self, kept: Storage) -> None:
         put(kept, "key", state="\0\n\r\n")
-        with kept.read("key") as folder:
+        with kept.read_folder("key") as folder:
             assert (folder / "state").read_bytes() == b"\0\n\r\n"
-            assert {path.name for path in folder.iterdir()} == {"state", SEAL}
+            assert {path.name for path in folder.iterdir()} == {"state", MANIFEST}
         assert kept.exists("key")
-        assert kept.names() == ["key"]
+        assert kept.list_folders() == ["key"]
 
     def test_nothing_is_there_before_it_is_written(self, kept: Storage) -> None:
         assert not kept.exists("key")
-        assert kept.names() == list(kept.files()) == []
-        with pytest.raises(FileNotFoundError), kept.read("key") as folder:
-            (folder / SEAL).read_text()
+        assert kept.list_folders() == list(kept.list_files()) == []
+        with pytest.raises(FileNotFoundError), kept.read_folder("key") as folder:
+            (folder / MANIFEST).read_text()
         kept.remove("key")
 
     def test_a_folder_being_written_is_not_seen_and_one_given_up_never_is(self, kept: Storage) -> None:
-        with suppress(ZeroDivisionError), kept.write("key") as folder:
-            (folder / SEAL).write_text("sealed")
+        with suppress(ZeroDivisionError), kept.write_folder("key") as folder:
+            (folder / MANIFEST).write_text("sealed")
             assert not kept.exists("key")
-            assert kept.names() == list(kept.files()) == []
+            assert kept.list_folders() == list(kept.list_files()) == []
             _ = 1 / 0
         assert not kept.exists("key")
         put(kept, "key")
         assert kept.exists("key")
 
     def test_a_second_writer_is_harmless(self, kept: Storage) -> None:
-        with kept.write("key") as first:
-            (first / SEAL).write_text("sealed")
+        with kept.write_folder("key") as first:
+            (first / MANIFEST).write_text("sealed")
             put(kept, "key")
         assert kept.exists("key")
-        assert kept.names() == ["key"]
+        assert kept.list_folders() == ["key"]
 
     def test_a_storage_within_is_a_folder_of_its_own(self, kept: Storage) -> None:
-        put(kept.within("resume").within("run"), "008")
-        put(kept.within("resume").within("run"), "016")
-        assert kept.within("resume").within("run").names() == ["008", "016"]
-        kept.within("resume").remove("run")
-        assert kept.within("resume").within("run").names() == list(kept.files()) == []
+        put(kept.subfolder("resume").subfolder("run"), "008")
+        put(kept.subfolder("resume").subfolder("run"), "016")
+        assert kept.subfolder("resume").subfolder("run").list_folders() == ["008", "016"]
+        kept.subfolder("resume").remove("run")
+        assert kept.subfolder("resume").subfolder("run").list_folders() == list(kept.list_files()) == []
 
     def test_what_is_removed_is_gone_and_the_rest_stays(self, kept: Storage) -> None:
         put(kept, "one")
         put(kept, "two")
         kept.remove("one")
         kept.remove("one")
-        assert kept.names() == ["two"]
-        assert {file.path for file in kept.files()} == {"two/state", f"two/{SEAL}"}
+        assert kept.list_folders() == ["two"]
+        assert {file.path for file in kept.list_files()} == {"two/state", f"two/{MANIFEST}"}
 
     def test_files_tell_sizes_and_when_a_folder_was_last_used(self, kept: Storage) -> None:
         def used(name: str) -> float:
-            return max(file.modified for file in kept.files() if file.path.startswith(name))
+            return max(file.modified_at for file in kept.list_files() if file.path.startswith(name))
 
         put(kept, "one", state="123")
         put(kept, "two")
-        assert {file.path: file.bytes for file in kept.files() if file.path.startswith("one")} == {
+        assert {file.path: file.size for file in kept.list_files() if file.path.startswith("one")} == {
             "one/state": 3,
-            f"one/{SEAL}": 6,
+            f"one/{MANIFEST}": 6,
         }
         assert used("one") <= used("two")
         while used("one") <= used("two"):  # a disk's clock has its own grain
-            kept.touch("one")
-        with kept.read("one") as folder:
+            kept.mark_used("one")
+        with kept.read_folder("one") as folder:
             assert (folder / "state").read_text() == "123"
 
     def test_the_size_of_a_folder_is_that_of_its_files(self, kept: Storage) -> None:
         put(kept, "one", state="123")
-        put(kept.within("resume").within("run"), "008", state="12345")
-        put(kept.within("resume").within("run2"), "008", state="1234567")
-        found = {name: kept.size(name) for name in ("one", "resume/run", "resume/run/008", "two", "on")}
+        put(kept.subfolder("resume").subfolder("run"), "008", state="12345")
+        put(kept.subfolder("resume").subfolder("run2"), "008", state="1234567")
+        found = {name: kept.get_folder_size(name) for name in ("one", "resume/run", "resume/run/008", "two", "on")}
         assert found == {"one": 9, "resume/run": 11, "resume/run/008": 11, "two": 0, "on": 0}
 
     def test_a_file_comes_back_as_it_was_put_and_is_replaced_by_the_next(self, kept: Storage, tmp_path: Path) -> None:
-        assert kept.paths() == []
+        assert kept.list_paths() == []
         for content in (b"\0\n\r\n", b"", b"longer than before"):
             (tmp_path / "source").write_bytes(content)
             kept.put_file("runs/abc/record.json", tmp_path / "source")
             kept.put_file("plan.json", tmp_path / "source")
             kept.get_file("runs/abc/record.json", tmp_path / "new" / "target")
             assert (tmp_path / "new" / "target").read_bytes() == content
-        assert kept.paths() == ["plan.json", "runs/abc/record.json"]
+        assert kept.list_paths() == ["plan.json", "runs/abc/record.json"]
 
     def test_a_file_that_is_not_there_leaves_what_was_here(self, kept: Storage, tmp_path: Path) -> None:
         (tmp_path / "target").write_bytes(b"mine")
@@ -112,20 +112,20 @@ class TestEveryStorage:
         assert (tmp_path / "target").read_bytes() == b"mine"
 
     def test_a_note_is_created_once(self, kept: Storage) -> None:
-        assert kept.peek("key.claim") is None
-        assert kept.create("key.claim", "mine")
-        assert not kept.create("key.claim", "theirs")
-        found = kept.peek("key.claim")
+        assert kept.read_marker("key.claim") is None
+        assert kept.create_marker("key.claim", "mine")
+        assert not kept.create_marker("key.claim", "theirs")
+        found = kept.read_marker("key.claim")
         assert found is not None
         assert found.text == "mine"
-        assert kept.names() == list(kept.files()) == []
+        assert kept.list_folders() == list(kept.list_files()) == []
 
     def test_only_one_of_many_creates_a_note(self, kept: Storage) -> None:
         start, won = threading.Barrier(8), []
 
         def race(number: int) -> None:
             start.wait()
-            if kept.create("key.claim", str(number)):
+            if kept.create_marker("key.claim", str(number)):
                 won.append(str(number))
 
         threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
@@ -133,40 +133,40 @@ class TestEveryStorage:
             thread.start()
         for thread in threads:
             thread.join()
-        found = kept.peek("key.claim")
+        found = kept.read_marker("key.claim")
         assert found is not None
         assert won == [found.text]
 
     def test_a_sign_of_life_changes_the_stamp_of_ones_own_note_only(self, kept: Storage) -> None:
-        kept.create("key.claim", "mine")
-        before = kept.peek("key.claim")
-        kept.renew("key.claim", "theirs")
-        assert kept.peek("key.claim") == before
-        while (after := kept.peek("key.claim")) == before:
-            kept.renew("key.claim", "mine")
+        kept.create_marker("key.claim", "mine")
+        before = kept.read_marker("key.claim")
+        kept.refresh_marker("key.claim", "theirs")
+        assert kept.read_marker("key.claim") == before
+        while (after := kept.read_marker("key.claim")) == before:
+            kept.refresh_marker("key.claim", "mine")
         assert before is not None
         assert after is not None
         assert after.text == before.text
 
     def test_only_ones_own_note_is_dropped(self, kept: Storage) -> None:
-        kept.drop("key.claim", "mine")
-        kept.create("key.claim", "mine")
-        kept.drop("key.claim", "theirs")
-        assert kept.peek("key.claim") is not None
-        kept.drop("key.claim", "mine")
-        assert kept.peek("key.claim") is None
-        kept.renew("key.claim", "mine")
-        assert kept.peek("key.claim") is None
+        kept.delete_marker("key.claim", "mine")
+        kept.create_marker("key.claim", "mine")
+        kept.delete_marker("key.claim", "theirs")
+        assert kept.read_marker("key.claim") is not None
+        kept.delete_marker("key.claim", "mine")
+        assert kept.read_marker("key.claim") is None
+        kept.refresh_marker("key.claim", "mine")
+        assert kept.read_marker("key.claim") is None
 
 
 def test_elsewhere_than_on_a_disk_a_folder_without_its_seal_does_not_count(tmp_path: Path) -> None:
     """A writer killed between two files."""
     kept = open_storage(place("memory", tmp_path))
-    with kept.write("key") as folder:
+    with kept.write_folder("key") as folder:
         (folder / "state").write_text("bits")
     assert not kept.exists("key")
-    assert kept.names() == []
-    assert [file.path for file in kept.files()] == ["key/state"]
+    assert kept.list_folders() == []
+    assert [file.path for file in kept.list_files()] == ["key/state"]
     put(kept, "key")
     assert kept.exists("key")
 
@@ -178,6 +178,6 @@ def test_a_file_system_that_nobody_knows_is_refused() -> None:
 
 def test_files_are_named_from_the_storages_root(tmp_path: Path) -> None:
     kept = open_storage(place("memory", tmp_path))
-    put(kept.within("resume").within("run"), "008", state="123")
-    sizes = {file.path: file.bytes for file in kept.files() if isinstance(file, File)}
-    assert sizes == {"resume/run/008/state": 3, f"resume/run/008/{SEAL}": 6}
+    put(kept.subfolder("resume").subfolder("run"), "008", state="123")
+    sizes = {file.path: file.size for file in kept.list_files() if isinstance(file, StoredFile)}
+    assert sizes == {"resume/run/008/state": 3, f"resume/run/008/{MANIFEST}": 6}

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import batch
-from trainables.specs.ranker import TrainingSettings
-from trainables.training.batching import Sampler, instances
+from trainables.specs.ranker import RankerTrainingSettings
+from trainables.training.batching import BatchSampler, sample_instances
 
 shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st.integers(1, 8)).filter(
     lambda shape: shape[2] < shape[1]
@@ -58,9 +58,9 @@ def test_a_relevant_document_is_refused_as_a_negative(seed, relevant, negatives)
         with pytest.raises(
             ValueError, match=f"{negatives} negatives a query, but a query has only {6 - max(relevant)}"
         ):
-            instances(seed, 0, chosen, counts, 6, negatives)
+            sample_instances(seed, 0, chosen, counts, 6, negatives)
         return
-    rows = instances(seed, 0, chosen, counts, 6, negatives).reshape(-1, 1 + negatives)
+    rows = sample_instances(seed, 0, chosen, counts, 6, negatives).reshape(-1, 1 + negatives)
     assert (rows[:, 1:] % 6 >= counts[:, None]).all()
 
 
@@ -80,26 +80,26 @@ def test_negatives_are_drawn_evenly():
     assert abs(counts[1:] - 1000).max() < 150  # 5 standard deviations of a binomial are 149
 
 
-def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tuple[Sampler, np.ndarray]:
+def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tuple[BatchSampler, np.ndarray]:
     """Of batches of 8 pairs, 2 queries each, and the lengths of all pairs, which vary most between queries."""
-    settings = TrainingSettings.model_validate(
+    settings = RankerTrainingSettings.model_validate(
         {"instances": batches * 8, "batch_size": 8, "negatives": 3, "batching": batching}
     )
     draw = np.random.default_rng(0)
     lengths = np.repeat(draw.integers(10, 400, queries), 5) + draw.integers(0, 5, queries * 5)
-    return Sampler(seed, settings, np.ones(queries, int), lengths), lengths
+    return BatchSampler(seed, settings, np.ones(queries, int), lengths), lengths
 
 
 def test_uniform_batches_ignore_the_lengths():
     drawn, _ = sampler("random", 60)
-    np.testing.assert_array_equal(drawn.rows(55), batch(1, 55, np.ones(70, int), 5, 8, 3))
+    np.testing.assert_array_equal(drawn.sample_rows(55), batch(1, 55, np.ones(70, int), 5, 8, 3))
 
 
 def test_bucketed_batches_hold_the_uniform_ones_instances_in_every_window():
     drawn, _ = sampler("bucketed", 120)
     for window in (range(50), range(50, 100), range(100, 120)):
         expected = np.concatenate([batch(1, step, np.ones(70, int), 5, 8, 3) for step in window])
-        found = np.concatenate([drawn.rows(step) for step in window])
+        found = np.concatenate([drawn.sample_rows(step) for step in window])
         assert sorted(found.tolist()) == sorted(expected.tolist())
         groups = found.reshape(-1, 4)
         assert (groups // 5 == groups[:, :1] // 5).all()
@@ -110,16 +110,16 @@ def test_bucketed_batches_are_of_similar_length_and_in_a_drawn_order():
     (bucketed, lengths), (uniform, _) = sampler("bucketed", 50), sampler("random", 50)
     spread = {}
     for name, drawn in (("bucketed", bucketed), ("random", uniform)):
-        spread[name] = np.mean([np.ptp(lengths[drawn.rows(step)]) for step in range(50)])
+        spread[name] = np.mean([np.ptp(lengths[drawn.sample_rows(step)]) for step in range(50)])
     assert spread["bucketed"] < spread["random"] / 5
-    means = [lengths[bucketed.rows(step)].mean() for step in range(50)]
+    means = [lengths[bucketed.sample_rows(step)].mean() for step in range(50)]
     assert not np.array_equal(means, np.sort(means))
 
 
 def test_a_bucketed_batch_is_a_function_of_seed_and_step():
     one, other = sampler("bucketed", 120)[0], sampler("bucketed", 120)[0]
-    first = one.rows(3)
+    first = one.sample_rows(3)
     for step in (110, 60, 3):
-        np.testing.assert_array_equal(one.rows(step), other.rows(step))
-    np.testing.assert_array_equal(one.rows(3), first)
-    assert not np.array_equal(sampler("bucketed", 120, seed=2)[0].rows(3), first)
+        np.testing.assert_array_equal(one.sample_rows(step), other.sample_rows(step))
+    np.testing.assert_array_equal(one.sample_rows(3), first)
+    assert not np.array_equal(sampler("bucketed", 120, seed=2)[0].sample_rows(3), first)

@@ -9,13 +9,13 @@ from safetensors.torch import load_file
 
 from tests.trainables.processes import begin
 from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
-from trainables.metrics import MINIMISED
-from trainables.rankers.runner import RankerRun, mean_metric
+from trainables.metrics import LOWER_IS_BETTER
+from trainables.rankers.runner import RankerRun, compute_mean_metric
 from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.job import Job, Outcome
-from trainables.specs.ranker import VariantSettings
-from trainables.specs.stages import Best, stage_key
-from trainables.training.resume import Chain
+from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.specs.ranker import LabelSmoothing
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.resume import ResumableTraining
 
 TOTAL = BATCHES * BATCH_SIZE
 RISE_AND_FALL = {"learning_rate": 1e-2, "seed": 1}
@@ -34,30 +34,32 @@ class Evaluation(NamedTuple):
     value: float
 
 
-def evaluations(errand: Job, metric: str) -> tuple[list[Evaluation], Outcome]:
+def evaluations(errand: TrialSpec, metric: str) -> tuple[list[Evaluation], TrialResult]:
     """Every one of them, and the run's end."""
     run, found = RankerRun(errand), []
     while (outcome := run.advance()) is None:
-        trainer, dev, test = run.trainer, run.data.pairs("dev"), run.data.pairs("test")
-        scores = trainer.scores(dev)
-        value = mean_metric(metric, scores, dev)
-        found.append(Evaluation(trainer.seen, trainer.weights_hash(), scores, trainer.scores(test), value))
+        trainer, dev, test = run.trainer, run.data.select_pairs("dev"), run.data.select_pairs("test")
+        scores = trainer.score_pairs(dev)
+        value = compute_mean_metric(metric, scores, dev)
+        found.append(
+            Evaluation(trainer.instances_seen, trainer.hash_weights(), scores, trainer.score_pairs(test), value)
+        )
     return found, outcome
 
 
-def chosen(world: World, cache: Any, variant: VariantSettings = BASELINE, **settings: Any) -> Job:
+def chosen(world: World, cache: Any, variant: LabelSmoothing = BASELINE, **settings: Any) -> TrialSpec:
     """A run that ends with its best evaluation out of one a batch."""
     return job(world, cache, variant, **{"checkpoint": "MAP", "evaluations": BATCHES, **RISE_AND_FALL, **settings})
 
 
-def same(one: Outcome, other: Outcome) -> bool:
+def same(one: TrialResult, other: TrialResult) -> bool:
     equal = np.array_equal(one.scores, other.scores)
     names = ("weights", "checkpoint", "history", "metric")
     return equal and all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 @pytest.mark.parametrize(
-    ("metric", "model"), [("MAP", FROZEN), *((name, None) for name in ("MAP", "R5@1", "Spearman", *MINIMISED))]
+    ("metric", "model"), [("MAP", FROZEN), *((name, None) for name in ("MAP", "R5@1", "Spearman", *LOWER_IS_BETTER))]
 )
 def test_a_run_ends_with_its_best_evaluation(
     world: World, fresh: Fresh, metric: str, model: dict[str, Any] | None
@@ -68,14 +70,14 @@ def test_a_run_ends_with_its_best_evaluation(
     tested = finish(errand.model_copy(update={"action": "test"}))
     every, last = evaluations(chosen(world, fresh(), model=model, checkpoint="last"), metric)
     assert [one.seen for one in every] == [BATCH_SIZE * (step + 1) for step in range(BATCHES)]
-    pick: Callable[..., Evaluation] = min if metric in MINIMISED else max
+    pick: Callable[..., Evaluation] = min if metric in LOWER_IS_BETTER else max
     best = pick(every, key=lambda one: one.value)  # the first of several
-    assert outcome.checkpoint == tested.checkpoint == Best(best.seen, best.value)
-    assert outcome.weights == tested.weights == best.weights
+    assert outcome.best_evaluation == tested.best_evaluation == BestEvaluation(best.seen, best.value)
+    assert outcome.weights_hash == tested.weights_hash == best.weights
     np.testing.assert_array_equal(outcome.scores, best.dev)
     np.testing.assert_array_equal(tested.scores, best.test)
-    assert outcome.metric == mean_metric("R5@1", best.dev, RankerRun(errand).data.pairs("dev"))
-    assert (last.checkpoint, last.weights) == (None, every[-1].weights)
+    assert outcome.metric == compute_mean_metric("R5@1", best.dev, RankerRun(errand).data.select_pairs("dev"))
+    assert (last.best_evaluation, last.weights_hash) == (None, every[-1].weights)
     assert [row[f"dev/{metric}"] for row in outcome.history if f"dev/{metric}" in row] == [one.value for one in every]
     own = {"instances", "train/loss", "train/learning_rate", "train/epsilon", "dev/R5@1"}
     assert [{key: row[key] for key in own & row.keys()} for row in outcome.history] == last.history
@@ -83,20 +85,20 @@ def test_a_run_ends_with_its_best_evaluation(
 
 def test_the_best_may_lie_in_the_middle(world: World, fresh: Fresh) -> None:
     outcome = finish(chosen(world, fresh()))
-    assert outcome.checkpoint is not None
-    assert 0 < outcome.checkpoint.instances < TOTAL
+    assert outcome.best_evaluation is not None
+    assert 0 < outcome.best_evaluation.instances < TOTAL
     assert outcome.instances_trained == TOTAL
 
 
 def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, whole = 0, RankerTrainer.scores
+    calls, whole = 0, RankerTrainer.score_pairs
 
     def counted(trainer: RankerTrainer, pairs: Pairs) -> np.ndarray:
         nonlocal calls
         calls += 1
         return whole(trainer, pairs)
 
-    monkeypatch.setattr(RankerTrainer, "scores", counted)
+    monkeypatch.setattr(RankerTrainer, "score_pairs", counted)
     finish(chosen(world, fresh()))
     assert calls == BATCHES
 
@@ -105,31 +107,31 @@ def test_of_equal_evaluations_the_earliest_counts(world: World, fresh: Fresh) ->
     errand = chosen(world, fresh(), learning_rate=1e-9)
     outcome = finish(errand)
     assert len({row["dev/MAP"] for row in outcome.history if "dev/MAP" in row}) == 1
-    assert outcome.checkpoint is not None
-    assert outcome.checkpoint.instances == BATCH_SIZE
+    assert outcome.best_evaluation is not None
+    assert outcome.best_evaluation.instances == BATCH_SIZE
     assert (
-        outcome.weights
+        outcome.weights_hash
         == evaluations(chosen(world, fresh(), learning_rate=1e-9, checkpoint="last"), "MAP")[0][0].weights
     )
 
 
 @pytest.mark.parametrize(("variant", "parts"), [(BASELINE, 2), (LATE, BATCHES)], ids=["between evaluations", "at each"])
 def test_a_run_that_is_killed_after_any_batch_ends_the_same(
-    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, variant: VariantSettings, parts: int
+    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, variant: LabelSmoothing, parts: int
 ) -> None:
     whole = finish(chosen(world, fresh(), variant, evaluations=parts))
-    assert whole.checkpoint is not None
-    assert whole.checkpoint.instances < TOTAL
-    stepped, left, deaths = Chain.stepped, 0, 0
+    assert whole.best_evaluation is not None
+    assert whole.best_evaluation.instances < TOTAL
+    stepped, left, deaths = ResumableTraining.on_step_end, 0, 0
 
-    def dying(chain: Chain) -> None:
+    def dying(chain: ResumableTraining) -> None:
         nonlocal left
         stepped(chain)
         left -= 1
         if left == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Chain, "stepped", dying)
+    monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
         errand = chosen(world, fresh(), variant, cuts=(), evaluations=parts).model_copy(update={"interval": 0.0})
         left = deaths + 1
@@ -162,7 +164,7 @@ def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("forked", [T_LS, LATE], ids=["at 0.5", "at 0.75"])
 def test_a_fork_knows_the_best_of_the_shared_part(
-    world: World, fresh: Fresh, forked: VariantSettings, seed: int
+    world: World, fresh: Fresh, forked: LabelSmoothing, seed: int
 ) -> None:
     shared = fresh()
     constant = finish(chosen(world, shared, LS, seed=seed))
@@ -172,9 +174,9 @@ def test_a_fork_knows_the_best_of_the_shared_part(
     cut = int(forked.switch * TOTAL)
     assert (fork.instances_reused, scratch.instances_reused) == (cut, 0)
     assert same(fork, scratch)
-    assert fork.checkpoint is not None
-    assert fork.checkpoint.instances <= cut  # or else this tests nothing
-    assert fork.weights == constant.weights
+    assert fork.best_evaluation is not None
+    assert fork.best_evaluation.instances <= cut  # or else this tests nothing
+    assert fork.weights_hash == constant.weights_hash
     assert fork.history != constant.history
 
 
@@ -192,14 +194,14 @@ def test_a_state_holds_the_best_weights_where_they_are_not_its_own(world: World,
     outcome = finish(errand)
     kinds = {}
     for stop in (*CUTS, TOTAL):
-        key = stage_key(errand.specification, stop)
+        key = checkpoint_key(errand.specification, stop)
         tensors = load_file(errand.cache / "stages" / key / "state.safetensors")
         kinds[stop] = {name.partition("/")[0] for name in tensors}
     moments = {"step", "exp_avg", "exp_avg_sq"}
     assert all(kinds[stop] - {"best"} == {"weights", *moments} for stop in CUTS)
     assert kinds[TOTAL] == {"weights"}
     holding = [stop for stop in CUTS if "best" in kinds[stop]]
-    best = outcome.checkpoint.instances if outcome.checkpoint else TOTAL
+    best = outcome.best_evaluation.instances if outcome.best_evaluation else TOTAL
     assert best in (2 * BATCH_SIZE, TOTAL)
     assert holding == [stop for stop in CUTS if stop > best]
 
@@ -207,12 +209,12 @@ def test_a_state_holds_the_best_weights_where_they_are_not_its_own(world: World,
 def test_one_evaluation_is_the_last(world: World, fresh: Fresh) -> None:
     only = finish(chosen(world, fresh(), evaluations=1))
     last = finish(chosen(world, fresh(), evaluations=1, checkpoint="last"))
-    assert (only.weights, only.metric) == (last.weights, last.metric)
-    assert only.checkpoint is not None
-    assert only.checkpoint.instances == TOTAL
+    assert (only.weights_hash, only.metric) == (last.weights_hash, last.metric)
+    assert only.best_evaluation is not None
+    assert only.best_evaluation.instances == TOTAL
 
 
 def test_a_run_without_instances_has_nothing_to_choose(world: World, fresh: Fresh) -> None:
     untrained = finish(chosen(world, fresh(), instances=0))
-    assert untrained.checkpoint is None
-    assert untrained.weights == finish(chosen(world, fresh(), instances=0, checkpoint="last")).weights
+    assert untrained.best_evaluation is None
+    assert untrained.weights_hash == finish(chosen(world, fresh(), instances=0, checkpoint="last")).weights_hash

@@ -9,22 +9,22 @@ import torch
 from tests.trainables import encoders as sentences
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import LS, Fresh, World, finish, job
-from trainables.specs.environment import current
-from trainables.specs.job import Job
-from trainables.specs.plugin import of
+from trainables.specs.environment import detect_environment
+from trainables.specs.plugin import get_trainable
+from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import UserError
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
 
 
-def on_gpu(made: Job) -> Job:
-    specification = made.specification.model_copy(update={"environment": current("cuda")})
+def on_gpu(made: TrialSpec) -> TrialSpec:
+    specification = made.specification.model_copy(update={"environment": detect_environment("cuda")})
     return made.model_copy(update={"specification": specification})
 
 
-def ready(made: Job) -> Job:
+def ready(made: TrialSpec) -> TrialSpec:
     """Its groundwork is done there too."""
-    for _ in of(made.specification).runs.groundwork(made, lambda: None):
+    for _ in get_trainable(made.specification).training_backend.precompute(made, lambda: None):
         pass
     return made
 
@@ -42,7 +42,7 @@ def test_a_gpu_trains_what_the_cpu_trains(world: World, fresh: Fresh) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_gpu_trains_the_same_bits_again(world: World, fresh: Fresh, precision: str) -> None:
     first, second = (finish(on_gpu(job(world, fresh(), LS, dropout=0.1, precision=precision))) for _ in range(2))
-    assert first.weights == second.weights
+    assert first.weights_hash == second.weights_hash
     assert np.array_equal(first.scores, second.scores)
 
 
@@ -63,11 +63,11 @@ def test_a_gpu_trains_the_same_encoder_again(encoders: Encoders, precision: str,
         finish(ready(on_gpu(sentences.job(encoders, encoders.fresh(), sentences.GS, model, precision=precision))))
         for _ in range(2)
     )
-    assert first.weights == second.weights
+    assert first.weights_hash == second.weights_hash
     assert np.array_equal(first.scores, second.scores)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA GPU here")
 def test_without_a_gpu_one_is_refused_in_one_line() -> None:
     with pytest.raises(UserError, match=r"resources\.gpu"):
-        current("cuda")
+        detect_environment("cuda")

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 import numpy as np, torch
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.packing import Batch
-from trainables.specs.ranker import ModelSettings, TrainingSettings, VariantSettings
-from trainables.specs.stages import Segment
+from trainables.models.packing import PackedBatch
+from trainables.specs.ranker import RankerModelSettings, RankerTrainingSettings, LabelSmoothing
+from trainables.specs.checkpoints import Segment
 from trainables.rankers.trainer import Pairs, RankerTrainer
 
 length, size, tokens = map(int, sys.argv[2:])
@@ -23,14 +23,14 @@ class Full:
     lengths = np.full(size, length)
     def read(self, rows):
         ids = torch.full((len(rows) * length,), 7)
-        return Batch(ids, np.full(len(rows), length), np.full(len(rows), length // 2))
+        return PackedBatch(ids, np.full(len(rows), length), np.full(len(rows), length // 2))
 
 torch.set_num_threads(1)
-settings = TrainingSettings(instances=size, batch_size=size, negatives=1, tokens_per_micro_batch=tokens)
-trainer = RankerTrainer(CrossEncoder(Path(sys.argv[1]), ModelSettings(), 1), settings, 1, Full())
+settings = RankerTrainingSettings(instances=size, batch_size=size, negatives=1, tokens_per_micro_batch=tokens)
+trainer = RankerTrainer(CrossEncoder(Path(sys.argv[1]), RankerModelSettings(), 1), settings, 1, Full())
 labels = np.tile([1, 0], size // 2)
 pairs = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
-trainer.train(Segment(0, size, VariantSettings()), size, pairs)
+trainer.train(Segment(0, size, LabelSmoothing()), size, pairs)
 trainer.scores(pairs)
 status = Path("/proc/self/status").read_text()  # ru_maxrss would start from what the parent process uses
 print(int(status.split("VmHWM:")[1].split()[0]) // 1024)

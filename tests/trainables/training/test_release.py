@@ -13,8 +13,8 @@ import pytest
 from tests.trainables import encoders as encoder_world
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import FROZEN, LS, Fresh, World, job
-from trainables.specs.job import Job
-from trainables.worker.actor import Worker
+from trainables.specs.trial import TrialSpec
+from trainables.worker.actor import RunTrainable
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
 
 
-def left(errand: Job) -> tuple[list[str], int]:
+def left(errand: TrialSpec) -> tuple[list[str], int]:
     """Does a job; what is left of it, and files that are open afterwards."""
-    worker = Worker(config={"job": errand.model_dump_json()})
+    worker = RunTrainable(config={"job": errand.model_dump_json()})
     while (result := worker.step()) and "instances" not in result:
         pass
     run = worker._run

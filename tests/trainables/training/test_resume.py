@@ -23,16 +23,16 @@ from tests.trainables.small import (
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.rankers.runner import RankerRun
-from trainables.specs.job import Job, Outcome
-from trainables.specs.stages import remembered, stage_key
-from trainables.utils.system import machine
+from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
+from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.utils.system import get_machine_id
 
 TOTAL = BATCHES * BATCH_SIZE
 LONG = 60 * BATCH_SIZE
 
 
-def same(one: Outcome, other: Outcome) -> bool:
-    return (one.weights, one.history, one.metric) == (other.weights, other.history, other.metric)
+def same(one: TrialResult, other: TrialResult) -> bool:
+    return (one.weights_hash, one.history, one.metric) == (other.weights_hash, other.history, other.metric)
 
 
 @pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
@@ -42,19 +42,19 @@ def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fres
     tries, start = 0, 0
     while True:
         run = RankerRun(errand)
-        assert run.trainer.seen == start
+        assert run.trainer.instances_seen == start
         end = _steps(run, 1)
         run.close()
         if end is not None:
             break
-        start, tries = run.trainer.seen, tries + 1
+        start, tries = run.trainer.instances_seen, tries + 1
     assert same(end, whole)
     assert tries > 1
     assert (end.instances_resumed, end.instances_reused) == (TOTAL, 0)
     assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()
 
 
-def _steps(run: RankerRun, count: int) -> Outcome | None:
+def _steps(run: RankerRun, count: int) -> TrialResult | None:
     for _ in range(count):
         outcome = run.advance()
         if outcome is not None:
@@ -65,7 +65,7 @@ def _steps(run: RankerRun, count: int) -> Outcome | None:
 def test_a_run_removes_what_writers_that_died_left(world: World, fresh: Fresh) -> None:
     errand = job(world, fresh(), LS)
     run = errand.specification.id
-    dead = f"{machine()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
+    dead = f"{get_machine_id()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
     names = (f".key.{dead}", f"resume/.{run}.{dead}", f"resume/{run}/.8.{dead}")
     left = [errand.cache / "stages" / name for name in names]
     for folder in left:
@@ -78,7 +78,7 @@ def test_a_run_without_interruption_within_the_interval_keeps_no_slot(world: Wor
     errand = job(world, fresh(), LS)
     finish(errand)
     names = {path.name for path in (errand.cache / "stages").iterdir()}
-    assert names == {stage_key(errand.specification, stop) for stop in (*CUTS, TOTAL)}
+    assert names == {checkpoint_key(errand.specification, stop) for stop in (*CUTS, TOTAL)}
 
 
 DAMAGED = [("state.safetensors", damage) for damage in (truncated, flipped, empty, missing)]
@@ -103,7 +103,7 @@ def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, p
             changed = damage(file.read_bytes())
             file.unlink() if changed is None else file.write_bytes(changed)
         outcome = finish(again)
-        assert outcome.weights == whole.weights
+        assert outcome.weights_hash == whole.weights_hash
         assert outcome.instances_trained == TOTAL
         assert len(outcome.damaged) == len(files)
         assert all("damaged" in line and "\n" not in line for line in outcome.damaged)
@@ -115,7 +115,7 @@ def test_several_processes_that_want_one_run_train_it_once(world: World, fresh: 
     expected = finish(job(world, fresh(), LS))
     found = [work.result() for work in begin(errand, errand, errand)]
     assert sum(item["instances_trained"] for item in found) == TOTAL
-    assert {item["weights"] for item in found} == {expected.weights}
+    assert {item["weights"] for item in found} == {expected.weights_hash}
     assert all(item["history"] == expected.history for item in found)
     assert all(item["scores"] == expected.scores.tobytes() for item in found)
 
@@ -123,7 +123,7 @@ def test_several_processes_that_want_one_run_train_it_once(world: World, fresh: 
 def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World, fresh: Fresh) -> None:
     shared = fresh()
     jobs = [job(world, shared, variant) for variant in (LS, T_LS, BASELINE)]
-    expected = [finish(job(world, fresh(), variant)).weights for variant in (LS, T_LS, BASELINE)]
+    expected = [finish(job(world, fresh(), variant)).weights_hash for variant in (LS, T_LS, BASELINE)]
     found = [work.result() for work in begin(*jobs)]
     assert [item["weights"] for item in found] == expected
     assert sum(item["instances_trained"] for item in found) == 3 * TOTAL - 2 * BATCH_SIZE
@@ -137,7 +137,7 @@ def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) 
     errand = job(world, fresh(), LS)
     slow = RankerRun(errand)
     _steps(slow, 2)
-    assert slow.trainer.seen == TOTAL // 2
+    assert slow.trainer.instances_seen == TOTAL // 2
     fast = finish(errand)
     overtaken = finish(slow)
     assert same(overtaken, fast)
@@ -158,7 +158,7 @@ def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(wor
     seen = first.seen.value
     found = second.result()
     assert seen < LONG
-    assert found["weights"] == expected.weights
+    assert found["weights"] == expected.weights_hash
     assert found["history"] == expected.history
     assert found["instances_trained"] + found["instances_resumed"] == LONG
 
@@ -178,7 +178,7 @@ def test_what_other_studies_trained_is_shared_and_what_one_trained_before_a_kill
     assert (fork.instances_trained, fork.instances_resumed, fork.instances_reused) == (TOTAL - 16, 0, 16)
 
 
-def _as(errand: Job, variant: object) -> Job:
+def _as(errand: TrialSpec, variant: object) -> TrialSpec:
     return errand.model_copy(update={"specification": errand.specification.model_copy(update={"variant": variant})})
 
 
@@ -196,7 +196,9 @@ def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -
     errand = job(world, fresh(), LS)
     stages = errand.cache / "stages"
     stages.mkdir(exist_ok=True)
-    claim = stages / f"{stage_key(errand.specification, remembered(errand.specification, errand.cuts)[0])}.claim"
+    claim = (
+        stages / f"{checkpoint_key(errand.specification, plan_checkpoints(errand.specification, errand.cuts)[0])}.claim"
+    )
     claim.write_text("00000000 1 of-another-machine")
     calls = 0
 

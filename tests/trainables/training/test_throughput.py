@@ -9,18 +9,18 @@ from tests.trainables import encoders as sentences
 from tests.trainables import small
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import Fresh, World
-from trainables.specs.plugin import Rates
-from trainables.training.throughput import rates
+from trainables.specs.plugin import Throughput
+from trainables.training.throughput import measure_throughput
 
 
-def measured(found: Rates) -> list[float]:
+def measured(found: Throughput) -> list[float]:
     return [rate for rate in found if rate is not None]
 
 
 @pytest.mark.parametrize(("model", "frozen"), [(None, False), (small.FROZEN, True)], ids=["all layers", "frozen"])
 def test_a_rankers_rates(world: World, fresh: Fresh, model: dict[str, Any] | None, frozen: bool) -> None:
     cache = fresh()
-    found = rates(small.job(world, cache, small.LS, model), 0.1)
+    found = measure_throughput(small.job(world, cache, small.LS, model), 0.1)
     assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
     assert (found.frozen is not None) == frozen
     assert not (cache / "stages").exists()
@@ -30,7 +30,7 @@ def test_a_rankers_rates(world: World, fresh: Fresh, model: dict[str, Any] | Non
 @pytest.mark.parametrize("model", [{}, sentences.FROZEN, {"pooling": "mean"}], ids=["cls", "frozen", "mean"])
 def test_a_sentence_encoders_rates(encoders: Encoders, variant: Any, model: dict[str, Any]) -> None:
     cache = encoders.fresh()
-    found = rates(sentences.job(encoders, cache, variant, model), 0.1)
+    found = measure_throughput(sentences.job(encoders, cache, variant, model), 0.1)
     assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
     assert (found.frozen is not None) == ("frozen_layers" in model)
     assert not (cache / "stages").exists()

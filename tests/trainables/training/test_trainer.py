@@ -27,16 +27,16 @@ from tests.trainables.small import (
     job,
     padded,
 )
-from trainables.models.packing import Batch
-from trainables.rankers.runner import Data, RankerRun
+from trainables.models.packing import PackedBatch
+from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import RankerTrainer
-from trainables.specs.ranker import TrainingSettings, VariantSettings
-from trainables.specs.stages import Segment, Stage
-from trainables.training.frozen_features import token_batch
+from trainables.specs.checkpoints import Checkpoint, Segment
+from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
+from trainables.training.frozen_features import make_token_batch
 from trainables.training.trainer import learning_rate_factor
 
 
-def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, padding: int) -> torch.Tensor:
+def plain_logits(base: nn.Module, head: nn.Module, batch: PackedBatch, kinds: int, padding: int) -> torch.Tensor:
     """What transformers' own forward pass gives."""
     inputs = padded(batch)
     inputs["token_type_ids"] = inputs["token_type_ids"].clamp(max=kinds - 1)
@@ -45,12 +45,12 @@ def plain_logits(base: nn.Module, head: nn.Module, batch: Batch, kinds: int, pad
     return logits
 
 
-DECAYING = VariantSettings(distribution="weak_supervision", schedule="linear", epsilon=0.3, end=0.5)
+DECAYING = LabelSmoothing(distribution="weak_supervision", schedule="linear", epsilon=0.3, end=0.5)
 
 
 @pytest.mark.parametrize("variant", [BASELINE, LS, WSLS, DECAYING], ids=["BERT", "LS", "WSLS", "linear"])
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: str, variant: VariantSettings) -> None:
+def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: str, variant: LabelSmoothing) -> None:
     path = world.bert if family == "bert" else world.roberta
     settings = {"dropout": 0.0, "head_learning_rate": 5e-3, "weight_decay": 0.1, "adam_epsilon": 1e-3}
     run = RankerRun(job(world, fresh(), variant, path=path, gradient_norm=0.1, decay="linear", warmup=0.5, **settings))
@@ -64,14 +64,14 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
     groups = [{"params": list(base.parameters()), "lr": 1e-3}, {"params": list(head.parameters()), "lr": 5e-3}]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.1, eps=1e-3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 if step in (0, 3) else 1.0)
-    table = world.prepared.candidates("train")
+    table = world.prepared.read_candidates("train")
     labels, weak = table["relevant"].to_numpy(), table["weak_label"].to_numpy(dtype=float)
     tokens = run.data.tokens
 
     losses = []
     for step in range(BATCHES):
         rows = batch(1, step, np.ones(len(table) // 5, int), 5, BATCH_SIZE, 3)
-        pairs = token_batch(tokens, rows)
+        pairs = make_token_batch(tokens, rows)
         logits = plain_logits(base, head, pairs, trainer.model.token_types, base.config.pad_token_id)
         log_probabilities = torch.log_softmax(logits, dim=1)
         loss = torch.zeros(())
@@ -106,18 +106,18 @@ class SamePairs:
 
     lengths = np.full(1000, 12)
 
-    def read(self, rows: np.ndarray) -> Batch:
+    def read(self, rows: np.ndarray) -> PackedBatch:
         return ids_batch([12] * len(rows), [5] * len(rows))
 
 
 def constant_trainer(world: World, dropout: float, rate: float) -> RankerTrainer:
     """Sees the same eight pairs in every batch."""
-    settings = TrainingSettings.model_validate(TRAINING | {"learning_rate": rate, "dropout": dropout})
+    settings = RankerTrainingSettings.model_validate(TRAINING | {"learning_rate": rate, "dropout": dropout})
     return RankerTrainer(fresh_model(world.bert), settings, 1, SamePairs())
 
 
 def test_dropout_is_drawn_anew_at_every_step(world: World, fresh: Fresh) -> None:
-    pairs = Data(job(world, fresh())).pairs("train")
+    pairs = RankerData(job(world, fresh())).select_pairs("train")
     whole = Segment(0, BATCHES * BATCH_SIZE, BASELINE)
     losses = {}
     for dropout in (0.0, 0.3):
@@ -129,18 +129,18 @@ def test_dropout_is_drawn_anew_at_every_step(world: World, fresh: Fresh) -> None
 
 
 def test_dropout_depends_on_the_step_and_not_on_what_was_drawn_before(world: World, fresh: Fresh) -> None:
-    pairs = Data(job(world, fresh())).pairs("train")
+    pairs = RankerData(job(world, fresh())).select_pairs("train")
     whole = Segment(0, BATCHES * BATCH_SIZE, BASELINE)
     first = constant_trainer(world, 0.3, 1e-3)
     first.train(whole, 2 * BATCH_SIZE, pairs)
-    state = first.stage(final=False)
-    state = Stage(state.instances, {name: value.clone() for name, value in state.tensors.items()}, state.history)
+    state = first.make_checkpoint(final=False)
+    state = Checkpoint(state.instances, {name: value.clone() for name, value in state.tensors.items()}, state.history)
     torch.rand(1234)
     first.train(whole, whole.stop, pairs)
     second = constant_trainer(world, 0.3, 1e-3)
     second.restore(state)
     second.train(whole, whole.stop, pairs)
-    assert second.weights_hash() == first.weights_hash()
+    assert second.hash_weights() == first.hash_weights()
     assert second.history == first.history
 
 
@@ -199,13 +199,15 @@ def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> N
     ],
 )
 def test_the_learning_rate_by_hand(seen: int, warmup: float, decay: str, expected: float) -> None:
-    settings = TrainingSettings.model_validate({"instances": 100, "batch_size": 10, "warmup": warmup, "decay": decay})
+    settings = RankerTrainingSettings.model_validate(
+        {"instances": 100, "batch_size": 10, "warmup": warmup, "decay": decay}
+    )
     assert learning_rate_factor(seen, settings) == pytest.approx(expected)
 
 
 def test_without_warmup_the_linear_decay_is_that_of_transformers() -> None:
     """The schedule of the authors' code."""
-    settings = TrainingSettings.model_validate({"instances": 96, "batch_size": 4, "decay": "linear"})
+    settings = RankerTrainingSettings.model_validate({"instances": 96, "batch_size": 4, "decay": "linear"})
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(()))], lr=1.0)
     schedule = get_linear_schedule_with_warmup(optimizer, num_warmup_steps=0, num_training_steps=24)
     for step in range(24):
@@ -222,7 +224,7 @@ def test_without_warmup_the_linear_decay_is_that_of_transformers() -> None:
 def test_the_learning_rate_rises_then_falls_within_its_bounds(
     batches: int, batch_size: int, warmup: float, decay: str
 ) -> None:
-    settings = TrainingSettings.model_validate(
+    settings = RankerTrainingSettings.model_validate(
         {"instances": batches * batch_size, "batch_size": batch_size, "warmup": warmup, "decay": decay}
     )
     factors = [learning_rate_factor(step * batch_size, settings) for step in range(batches)]

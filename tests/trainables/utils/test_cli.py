@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.study.command import called
-from trainables.utils.cli import complain, show, visible
+from trainables.utils.cli import escape_control_characters, print_error, print_escaped
 
 ROOT = Path(__file__).parents[3]
 PRINTERS = {"trainables/utils/cli.py"}
@@ -19,21 +19,21 @@ HOSTILE = "\x1b[2J\x1b]0;title\x07\x9b31mevil\u202e\u2066\r\udcff"
 
 @given(st.text(st.characters(), max_size=40))
 def test_what_is_shown_has_no_control_character_and_text_stays_as_it_is(text: str) -> None:
-    found = visible(text)
+    found = escape_control_characters(text)
     shown = [character for character in found if character not in "\n\t"]
     assert not [one for one in shown if unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp")]
     assert not [one for one in shown if unicodedata.bidirectional(one) in ("LRE", "RLE", "LRO", "RLO", "LRI", "RLI")]
-    assert visible(found) == found
+    assert escape_control_characters(found) == found
     found.encode("utf-8")
-    assert visible("größer ± 0.1\n\tε 日本 🙂") == "größer ± 0.1\n\tε 日本 🙂"
+    assert escape_control_characters("größer ± 0.1\n\tε 日本 🙂") == "größer ± 0.1\n\tε 日本 🙂"
 
 
 def test_a_control_character_becomes_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
     stream = io.StringIO()
-    show(HOSTILE, stream)
+    print_escaped(HOSTILE, stream)
     assert stream.getvalue() == "\\x1b[2J\\x1b]0;title\\x07\\x9b31mevil\\u202e\\u2066\\r\\udcff\n"
-    complain("study.run", f"a{HOSTILE[:2]}\nb")
-    complain("", "c")
+    print_error("study.run", f"a{HOSTILE[:2]}\nb")
+    print_error("", "c")
     assert capsys.readouterr().err == "study.run: a\\x1b[\nstudy.run: b\nc\n"
 
 

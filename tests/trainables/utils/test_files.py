@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainables.utils.files import sweep, temporary_name, whole_file, whole_folder
-from trainables.utils.system import gone, machine
+from trainables.utils.files import make_temporary_path, remove_stale_files, write_atomically, write_folder_atomically
+from trainables.utils.system import get_machine_id, has_exited
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,18 @@ def temporary(path: Path, where: str, process: int, hours: float = 0) -> Path:
 
 def test_temporaries_of_processes_that_ended_are_removed_and_no_others(tmp_path: Path, ended: int) -> None:
     key = tmp_path / "key"
-    dead = [temporary(key, machine(), ended), temporary(key, "0123abcd", 1, hours=25)]
-    living = [temporary(key, machine(), os.getpid()), temporary(key, "0123abcd", 2, hours=23)]
-    for name in ("key", ".cache", ".plan.json.0123", f".key.{machine()}-{ended}", f"key.{machine()}-{ended}-01234567"):
+    dead = [temporary(key, get_machine_id(), ended), temporary(key, "0123abcd", 1, hours=25)]
+    living = [temporary(key, get_machine_id(), os.getpid()), temporary(key, "0123abcd", 2, hours=23)]
+    for name in (
+        "key",
+        ".cache",
+        ".plan.json.0123",
+        f".key.{get_machine_id()}-{ended}",
+        f"key.{get_machine_id()}-{ended}-01234567",
+    ):
         (tmp_path / name).mkdir()
         living.append(tmp_path / name)
-    sweep(tmp_path)
+    remove_stale_files(tmp_path)
     assert not any(path.exists() for path in dead)
     assert all(path.exists() for path in living)
 
@@ -43,47 +49,47 @@ def test_temporaries_of_processes_that_ended_are_removed_and_no_others(tmp_path:
 @pytest.mark.parametrize("deep", [False, True])
 def test_folders_below_are_swept_when_asked_for(tmp_path: Path, ended: int, deep: bool) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    below = tmp_path / "a" / "b" / f".file.{machine()}-{ended}-01234567"
+    below = tmp_path / "a" / "b" / f".file.{get_machine_id()}-{ended}-01234567"
     below.write_text("x")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     linked = elsewhere / below.name
     linked.write_text("x")
     (tmp_path / "a" / "link").symlink_to(elsewhere)
-    sweep(tmp_path / "a", deep)
+    remove_stale_files(tmp_path / "a", deep)
     assert below.exists() != deep
     assert linked.exists()
-    sweep(tmp_path / "nowhere", deep)
+    remove_stale_files(tmp_path / "nowhere", deep)
 
 
 def test_what_a_writer_uses_is_not_swept_while_it_lives_and_then_is(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.utils.files import whole_file, whole_folder\n"
+        "import sys; from pathlib import Path; from trainables.utils.files import write_atomically, write_folder_atomically\n"
         "place = Path(sys.argv[1])\n"
-        "with whole_file(place / 'file') as one, whole_folder(place / 'folder') as other:\n"
+        "with write_atomically(place / 'file') as one, write_folder_atomically(place / 'folder') as other:\n"
         "    one.write_text('half'); (other / 'state').write_text('half'); print(flush=True); input()"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     writer = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], **pipes)
     assert writer.stdout is not None
     writer.stdout.readline()
-    sweep(tmp_path)
+    remove_stale_files(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
     writer.kill()
-    while not gone(machine(), writer.pid):
+    while not has_exited(get_machine_id(), writer.pid):
         time.sleep(0.01)
-    sweep(tmp_path)
+    remove_stale_files(tmp_path)
     assert list(tmp_path.iterdir()) == []
     writer.communicate()
 
 
 def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    for whole in (whole_file, whole_folder):
+    for whole in (write_atomically, write_folder_atomically):
         with pytest.raises(ZeroDivisionError), whole(tmp_path / "name"):
             _ = 1 / 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_temporary_says_whose_it_is_but_not_on_which_machine() -> None:
-    assert os.uname().nodename not in temporary_name(Path("state")).name
-    assert f"{machine()}-{os.getpid()}-" in temporary_name(Path("state")).name
+    assert os.uname().nodename not in make_temporary_path(Path("state")).name
+    assert f"{get_machine_id()}-{os.getpid()}-" in make_temporary_path(Path("state")).name

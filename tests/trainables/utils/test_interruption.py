@@ -26,9 +26,9 @@ COMMANDS = (
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
 SCRIPT = """
 import subprocess, sys, threading, time
-from trainables import interruption
+from trainables.utils import interruption
 
-interruption.catch("a.command")
+interruption.handle_signals("a.command")
 
 def main():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], start_new_session=True)
@@ -36,7 +36,7 @@ def main():
     {body}
 
 interruption._GRACE = {grace}
-interruption.run(main)
+interruption.run_command(main)
 """
 STUBBORN = """
     while True:
@@ -178,10 +178,10 @@ POOL = """
     import os, signal
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
-    from trainables.utils.system import deaf, end_with_parent
+    from trainables.utils.system import block_sigint, exit_with_parent
 
-    with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
-        with deaf():
+    with ProcessPoolExecutor(2, get_context("spawn"), exit_with_parent) as pool:
+        with block_sigint():
             found = pool.map(abs, (-1, -2))
         until = time.monotonic() + 1
         while time.monotonic() < until:

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from trainables.worker.crash_report import heard, relative
-from trainables.worker.limits import Guard, Limits
+from trainables.worker.crash_report import parse_crash_report, to_relative_path
+from trainables.worker.limits import StepLimitEnforcer, StepLimits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 STEP = """
 import ctypes, sys, time
 from pathlib import Path
-from trainables.worker.limits import Limits, Guard
-limits = Limits(minutes=float(sys.argv[2]) / 60, last_words=Path(sys.argv[1]))
-guard = Guard(limits)
+from trainables.worker.limits import StepLimits, StepLimitEnforcer
+limits = StepLimits(minutes=float(sys.argv[2]) / 60, crash_report=Path(sys.argv[1]))
+guard = StepLimitEnforcer(limits)
 def inner():
     {inner}
 def outer():
-    with guard.in_force():
+    with guard.enforce():
         inner()
 outer()
 print("ended")
@@ -42,26 +42,26 @@ def step(inner: str, folder: Path, seconds: float = 0.5) -> "tuple[subprocess.Co
 def test_a_hang_ends_the_process_and_says_where(tmp_path: Path, inner: str) -> None:
     """The first holds the interpreter's lock in C for ever."""
     ended, file = step(inner, tmp_path)
-    words = heard(file.read_text())
+    words = parse_crash_report(file.read_text())
     assert ended.returncode == 1
     assert words is not None
     assert words.fault is None
-    assert words.where == "step.py:8 in inner"
+    assert words.location == "step.py:8 in inner"
 
 
 def test_a_crash_says_what_and_where(tmp_path: Path) -> None:
     ended, file = step("ctypes.string_at(0)", tmp_path, seconds=60)
-    words = heard(file.read_text())
+    words = parse_crash_report(file.read_text())
     assert ended.returncode == -signal.SIGSEGV
     assert words is not None
     assert words.fault == "Segmentation fault"
-    assert words.where.startswith("ctypes/__init__.py:")
+    assert words.location.startswith("ctypes/__init__.py:")
 
 
 def test_a_killed_process_says_nothing(tmp_path: Path) -> None:
     ended, file = step("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", tmp_path, seconds=60)
     assert ended.returncode == -signal.SIGKILL
-    assert heard(file.read_text()) is None
+    assert parse_crash_report(file.read_text()) is None
 
 
 def test_a_step_that_ends_in_time_leaves_nothing(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ Thread 0x00000000000000ab (most recent call first):
   File "{root}/trainables/training.py", line 7 in train
   File "{root}/trainables/run.py", line 9 in advance
 """
-    words = heard(text.format(root=Path(__file__).parents[3]))
+    words = parse_crash_report(text.format(root=Path(__file__).parents[3]))
     assert words is not None
-    assert words.where == "torch/_ops.py:5 in call, called from trainables/training/trainer.py:7 in train"
+    assert words.location == "torch/_ops.py:5 in call, called from trainables/training/trainer.py:7 in train"
 
 
 @pytest.mark.parametrize(
@@ -102,18 +102,18 @@ Thread 0x00000000000000ab (most recent call first):
     ],
 )
 def test_a_path_loses_what_belongs_to_the_machine(path: str, expected: str) -> None:
-    assert relative(path) == expected
+    assert to_relative_path(path) == expected
 
 
 ALLOCATE = """
 import resource
-from trainables.worker.limits import Limits, Guard
+from trainables.worker.limits import StepLimits, StepLimitEnforcer
 import numpy as np, torch
 before = resource.getrlimit(resource.RLIMIT_DATA)
 for more in (lambda: bytearray(2**24), lambda: np.ones(2**21), lambda: torch.ones(2**22)):
     kept = []
     try:
-        with Guard(Limits(memory=6 * 10**8)).in_force():
+        with StepLimitEnforcer(StepLimits(memory=6 * 10**8)).enforce():
             while len(kept) < 100:
                 kept.append(more())
     except Exception as error:
@@ -139,6 +139,6 @@ def test_beyond_the_limit_an_allocation_fails_and_afterwards_it_does_not() -> No
 
 
 def test_without_limits_nothing_is_watched() -> None:
-    with Guard(Limits()).in_force():
+    with StepLimitEnforcer(StepLimits()).enforce():
         assert faulthandler.is_enabled()
         time.sleep(0)

@@ -13,10 +13,10 @@ from trainables.specs.ranker import SamplerSettings
 from trainables.utils.arrays import Floats, Ints
 
 SAMPLERS = {
-    "bm25": ("trainables.data.negatives.bm25", "Bm25"),
-    "dense": ("trainables.data.negatives.dense", "Dense"),
-    "given": ("trainables.data.negatives.given", "Given"),
-    "random": ("trainables.data.negatives.uniform", "Uniform"),
+    "bm25": ("trainables.data.negatives.bm25", "Bm25Sampler"),
+    "dense": ("trainables.data.negatives.dense", "DenseSampler"),
+    "given": ("trainables.data.negatives.given", "GivenSampler"),
+    "random": ("trainables.data.negatives.uniform", "RandomSampler"),
 }
 """Sampler name -> module and class, imported when first used."""
 
@@ -30,13 +30,13 @@ class Query(NamedTuple):
 
     id: str
     text: str
-    given: Ints
+    candidates: Ints
     """(m,) positions in the pool of the candidates that the source names, nearest first."""
-    given_scores: Floats
+    candidate_scores: Floats
     """(m,) the source's scores of those, NaN where it tells none."""
 
 
-class Scored(NamedTuple):
+class PoolScores(NamedTuple):
     """What a sampler makes of a pool for one query."""
 
     order: Floats
@@ -54,7 +54,7 @@ class NegativeSampler(Protocol):
         size: documents of the pool.
     """
 
-    piece: ClassVar[int | None]
+    piece_size: ClassVar[int | None]
     """Documents of one piece of the index; 0: there is no index, none: one piece for all."""
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None: ...
@@ -67,14 +67,14 @@ class NegativeSampler(Protocol):
             PoolError: no index can be made of them.
         """
 
-    def scored(self, queries: Sequence[Query]) -> Iterator[Scored]:
+    def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
         """Scores the whole pool for each query, a pure function of the pool, the query and the settings."""
 
 
-class Unindexed:
+class IndexFreeSampler:
     """Base of samplers that need no index."""
 
-    piece: ClassVar[int | None] = 0
+    piece_size: ClassVar[int | None] = 0
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         self.size = size
@@ -84,7 +84,7 @@ class Unindexed:
         """Nothing to write."""
 
 
-def sampler(name: str) -> type[NegativeSampler]:
+def get_sampler_class(name: str) -> type[NegativeSampler]:
     """The class of this name."""
     module, name = SAMPLERS[name]
     found: type[NegativeSampler] = getattr(import_module(module), name)
@@ -92,6 +92,6 @@ def sampler(name: str) -> type[NegativeSampler]:
 
 
 @lru_cache(maxsize=4)
-def opened(folder: Path, settings: SamplerSettings, size: int) -> NegativeSampler:
+def open_sampler(folder: Path, settings: SamplerSettings, size: int) -> NegativeSampler:
     """The sampler over the index in `folder`; kept open for the process's next part."""
-    return sampler(settings.name)(folder, settings, size)
+    return get_sampler_class(settings.name)(folder, settings, size)

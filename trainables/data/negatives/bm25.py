@@ -15,56 +15,56 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from trainables.data.negatives.base import PoolError, Query, Scored
+from trainables.data.negatives.base import PoolError, PoolScores, Query
 from trainables.specs.ranker import SamplerSettings
 from trainables.utils.arrays import Floats
 
 EPSILON = 0.25
 """A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""
-LAST_CHARACTERS = 512
+LAST_QUERY_CHARACTERS = 512
 """Of a query, in the code of the authors of WSLS."""
-_STOP = """
+_STOP_WORDS_TEXT = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
 will with
 """
-STOP_WORDS = frozenset(_STOP.split())
+STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 """Lucene's English stop words, which Anserini leaves out by default."""
 
 
-def tokeniser(words: str) -> Callable[[str], list[str]]:
+def get_tokenizer(words: str) -> Callable[[str], list[str]]:
     """What makes words of a text: `plain` or `stemmed`."""
-    return plain if words == "plain" else stemmed
+    return tokenize_plain if words == "plain" else tokenize_stemmed
 
 
-def plain(text: str) -> list[str]:
+def tokenize_plain(text: str) -> list[str]:
     """Lower-case words."""
     return re.findall(r"\w+", text.lower())
 
 
-def stemmed(text: str) -> list[str]:
+def tokenize_stemmed(text: str) -> list[str]:
     """Stems of the lower-case words that are no stop words, by the algorithm of Porter (1980).
 
     Snowball, which the package comes from, also has Porter's later one under the name "english"; its stems differ.
     """
-    stems: list[str] = _stemmer().stemWords([word for word in plain(text) if word not in STOP_WORDS])
+    stems: list[str] = _load_stemmer().stemWords([word for word in tokenize_plain(text) if word not in STOP_WORDS])
     return stems
 
 
 @lru_cache(maxsize=1)
-def _stemmer() -> "Stemmer":  # type: ignore[name-defined] # noqa: F821
+def _load_stemmer() -> "Stemmer":  # type: ignore[name-defined] # noqa: F821
     from Stemmer import Stemmer
 
     return Stemmer("porter")
 
 
-class Bm25:
+class Bm25Sampler:
     """An index over a pool of documents."""
 
-    piece: ClassVar[int | None] = None
+    piece_size: ClassVar[int | None] = None
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         folder = folder / "00000"
-        self._settings, self._words, self._size = settings, tokeniser(settings.words), size
+        self._settings, self._tokenize, self._size = settings, get_tokenizer(settings.words), size
         vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
         self._terms = {word: term for term, word in enumerate(vocabulary)}
         self._starts = np.load(folder / "starts.npy")  # (terms + 1,)
@@ -74,22 +74,22 @@ class Bm25:
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
         """Writes the weight of every term in every document, term by term."""
-        matrix, vocabulary = term_weights(map(tokeniser(settings.words), texts), settings.k1, settings.b)
+        matrix, vocabulary = compute_term_weights(map(get_tokenizer(settings.words), texts), settings.k1, settings.b)
         (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8")
         np.save(folder / "starts.npy", matrix.indptr.astype(np.int64))
         np.save(folder / "documents.npy", matrix.indices)
         np.save(folder / "weights.npy", matrix.data)
 
-    def scored(self, queries: Sequence[Query]) -> Iterator[Scored]:
+    def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
         """A document that shares no word with the query, or only words that most documents have, is not found."""
         for query in queries:
-            scores = self.scores(query.text[-LAST_CHARACTERS:] if self._settings.authors else query.text)
-            yield Scored(scores, scores)
+            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.authors else query.text)
+            yield PoolScores(scores, scores)
 
-    def scores(self, text: str) -> Floats:
+    def score_text(self, text: str) -> Floats:
         """(documents,) scores of every document; a word that the query repeats counts each time."""
         scores = np.zeros(self._size)
-        for word in self._words(text):
+        for word in self._tokenize(text):
             term = self._terms.get(word)
             if term is not None:
                 column = slice(self._starts[term], self._starts[term + 1])
@@ -97,7 +97,7 @@ class Bm25:
         return scores
 
 
-def term_weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
+def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
     """(documents, terms) what a term of a query adds to a document's score, and the terms.
 
     Raises:

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from trainables.data.negatives.base import Query, Scored, Unindexed
+from trainables.data.negatives.base import IndexFreeSampler, PoolScores, Query
 
 
-class Given(Unindexed):
+class GivenSampler(IndexFreeSampler):
     """Finds what the source lists for a query, in the source's order."""
 
-    def scored(self, queries: Sequence[Query]) -> Iterator[Scored]:
+    def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
         """Documents that are not listed are not found."""
         for query in queries:
             order, raw = np.zeros(self.size), np.full(self.size, np.nan)
-            order[query.given] = np.arange(len(query.given), 0, -1)
-            raw[query.given] = query.given_scores
-            yield Scored(order, raw)
+            order[query.candidates] = np.arange(len(query.candidates), 0, -1)
+            raw[query.candidates] = query.candidate_scores
+            yield PoolScores(order, raw)

@@ -10,9 +10,9 @@ import numpy as np
 
 from trainables.data.negatives.base import PoolError
 from trainables.utils.arrays import Floats, Ints
-from trainables.utils.random import generator
+from trainables.utils.random import make_generator
 
-LOWEST, HIGHEST = 0.01, 0.99
+MIN_LABEL, MAX_LABEL = 0.01, 0.99
 
 
 class Negatives(NamedTuple):
@@ -20,11 +20,11 @@ class Negatives(NamedTuple):
 
     positions: Ints
     """(n,) positions in the pool, nearest first, then those drawn at random."""
-    found: int
+    n_found: int
     """How many the sampler found; the others were drawn."""
 
 
-def sample(query_id: str, order: Floats, excluded: Ints, n: int, replace: bool = False) -> Negatives:
+def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, replace: bool = False) -> Negatives:
     """The nearest n documents that are not excluded.
 
     Ties go to the first in the pool. A document whose order is not positive was not found; missing ones are drawn at
@@ -42,13 +42,13 @@ def sample(query_id: str, order: Floats, excluded: Ints, n: int, replace: bool =
     """
     if len(order) - len(excluded) < n:
         raise PoolError(f"{len(order) - len(excluded)} documents are left for {n} negatives")
-    near = nearest(order, n if replace else n + len(excluded))
+    near = find_nearest(order, n if replace else n + len(excluded))
     near = near[~np.isin(near, excluded)][:n]
-    drawn = _drawn(query_id, len(order), set(near.tolist()) | set(excluded.tolist()), n - len(near))
+    drawn = _draw_positions(query_id, len(order), set(near.tolist()) | set(excluded.tolist()), n - len(near))
     return Negatives(np.concatenate([near, np.array(drawn, dtype=np.int64)]), len(near))
 
 
-def nearest(order: Floats, n: int) -> Ints:
+def find_nearest(order: Floats, n: int) -> Ints:
     """Positions of the n largest positive values, or of all if there are fewer; the first of equals first."""
     blocks = math.isqrt(len(order))
     width = len(order) // blocks
@@ -61,24 +61,24 @@ def nearest(order: Floats, n: int) -> Ints:
     return positions
 
 
-def _drawn(query_id: str, size: int, taken: set[int], n: int) -> list[int]:
+def _draw_positions(query_id: str, size: int, taken: set[int], n: int) -> list[int]:
     """n distinct positions below `size` that are not taken."""
-    draws, drawn = generator(0, f"back-fill of {query_id}", 0), dict[int, None]()
+    draws, drawn = make_generator(0, f"back-fill of {query_id}", 0), dict[int, None]()
     while len(drawn) < n:
         drawn |= dict.fromkeys(p for p in draws.integers(size, size=2 * n).tolist() if p not in taken)
     return list(drawn)[:n]
 
 
-def min_max(scores: Floats) -> Floats:
+def scale_min_max(scores: Floats) -> Floats:
     """(n,) min-max of one query's scores into [0.01, 0.99]; a lone score or equal scores have no range: 0.01."""
     if len(scores) == 0 or scores.min() == scores.max():
-        return np.full(len(scores), LOWEST)
+        return np.full(len(scores), MIN_LABEL)
     share = (scores - scores.min()) / (scores.max() - scores.min())
-    labels: Floats = LOWEST + (HIGHEST - LOWEST) * share
+    labels: Floats = MIN_LABEL + (MAX_LABEL - MIN_LABEL) * share
     return labels
 
 
-def global_max(scores: Floats) -> Floats:
+def scale_global_max(scores: Floats) -> Floats:
     """Scores of a whole set, NaN among them, as shares of what is one above the largest (slides of WSLS's authors).
 
     A score below 0, which that definition does not foresee, counts as 0.

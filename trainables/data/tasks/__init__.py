@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Literal, NamedTuple
 
-from trainables.specs.ranker import TaskSettings
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SPLITS = ("train", "dev", "test")
@@ -25,7 +25,7 @@ TASKS = {
 """Task name (of irds:ID the part before the colon) -> the module that reads it, imported when first used."""
 
 
-class Judgement(NamedTuple):
+class Qrel(NamedTuple):
     """How far a document answers a query; it is relevant from grade `TaskSettings.relevant_from` on."""
 
     split: str
@@ -34,7 +34,7 @@ class Judgement(NamedTuple):
     grade: int = 1
 
 
-class Given(NamedTuple):
+class Candidate(NamedTuple):
     """A candidate, not judged relevant, that the source itself names; nearest first."""
 
     split: str
@@ -44,15 +44,15 @@ class Given(NamedTuple):
     """The source's score, NaN where it tells none."""
 
 
-class Collection(NamedTuple):
+class IRDataset(NamedTuple):
     """A task's whole text, before candidates are sampled."""
 
     queries: dict[str, str]
     """Query id -> text."""
     documents: dict[str, str]
     """Document id -> text."""
-    judgements: list[Judgement]
-    given: list[Given]
+    qrels: list[Qrel]
+    candidates: list[Candidate]
     skipped: dict[str, int]
     """What was left out, as a person would expect, and how often: "empty question" -> rows."""
     domains: dict[str, str] = {}  # noqa: RUF012
@@ -64,28 +64,28 @@ class Collection(NamedTuple):
 class Task(NamedTuple):
     """What a task's module provides."""
 
-    read: Callable[[TaskSettings], Collection]
-    state: Callable[[TaskSettings], str]
+    read_dataset: Callable[[RankerTaskSettings], IRDataset]
+    get_source_version: Callable[[RankerTaskSettings], str]
     """A cheap text that changes whenever `read`'s answer may."""
     pool: Literal["judged", "all"] = "judged"
     """What `TaskSettings.pool` is where it is none."""
     added_tokens: tuple[str, ...] = ()
     """Special tokens that its texts contain and a model does not know."""
-    dialogue: bool = False
+    is_dialogue: bool = False
     """Whether a query is utterances, each followed by one of `added_tokens`. The beginning of such a query, its oldest
     part, is what a model's maximal length cuts."""
     allowed_overlap: float = 0.01
     """What `TaskSettings.allowed_overlap` is where it is none."""
 
-    def utterances(self, query: str) -> list[str]:
+    def split_utterances(self, query: str) -> list[str]:
         """The utterances of a query's text; a query that is no dialogue is one."""
-        if not self.dialogue:
+        if not self.is_dialogue:
             return [query]
         *parts, _ = re.split("|".join(map(re.escape, self.added_tokens)), query)  # nothing follows the last
         return [part.strip() for part in parts]
 
 
-def task(name: str) -> Task:
+def get_task(name: str) -> Task:
     """The registered task of this name.
 
     Raises:

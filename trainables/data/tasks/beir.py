@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from trainables.data.tasks import SPLITS, Collection, Task
+from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks import readers as reading
-from trainables.data.tasks.collection import Collector, grade
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
+from trainables.specs.ranker import RankerTaskSettings
 
 FILES = ("corpus.jsonl", "queries.jsonl", *(f"qrels/{split}.tsv" for split in SPLITS))
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads corpus, queries and the judgements of all three splits, each file as it is or with `.gz` behind.
 
     A document's text is its title and its text. Published corpora have documents with neither (FiQA: 38): they and
@@ -19,39 +19,43 @@ def read(settings: TaskSettings) -> Collection:
     Raises:
         UserError: a file is missing or not in this format; an id is unknown, or has two texts.
     """
-    corpus, queries, *qrels = _files(settings)
+    corpus, queries, *qrels = _find_files(settings)
     columns = ("query-id", "corpus-id", "score")
-    judged = {split: list(reading.table(path, columns, "\t")) for split, path in zip(SPLITS, qrels, strict=True)}
-    only = {row[1][1] for rows in judged.values() for row in rows}
-    collector = Collector(only if (settings.pool or TASK.pool) == "judged" else None)
-    for place, value in reading.objects(queries):
-        collector.query(place, reading.member(place, value, "_id", str), reading.member(place, value, "text", str))
+    judged = {
+        split: list(reading.read_csv_rows(path, columns, "\t")) for split, path in zip(SPLITS, qrels, strict=True)
+    }
+    judged_ids = {row[1][1] for rows in judged.values() for row in rows}
+    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
+    for location, value in reading.read_json_lines(queries):
+        builder.add_query(
+            location, reading.get_member(location, value, "_id", str), reading.get_member(location, value, "text", str)
+        )
     empty = set()
-    for place, value in reading.objects(corpus):
-        name = reading.member(place, value, "_id", str)
-        title = reading.member(place, value, "title", str) if value.get("title") else ""
-        if text := f"{title} {reading.member(place, value, 'text', str)}".strip():
-            collector.document(place, name, text)
+    for location, value in reading.read_json_lines(corpus):
+        name = reading.get_member(location, value, "_id", str)
+        title = reading.get_member(location, value, "title", str) if value.get("title") else ""
+        if text := f"{title} {reading.get_member(location, value, 'text', str)}".strip():
+            builder.add_document(location, name, text)
         else:
             empty.add(name)
     for split, rows in judged.items():
-        for place, (query, document, score) in rows:
+        for location, (query, document, score) in rows:
             if document in empty:
-                collector.skipped["judgement of an empty document"] += 1
+                builder.skipped["judgement of an empty document"] += 1
             else:
-                collector.judgement(place, split, query, document, grade(place, score))
+                builder.add_qrel(location, split, query, document, parse_grade(location, score))
     if empty:
-        collector.skipped["empty document"] = len(empty)
-    return collector.finish(settings)
+        builder.skipped["empty document"] = len(empty)
+    return builder.build(settings)
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """Changes with a file."""
-    return reading.state(_files(settings))
+    return reading.hash_file_stats(_find_files(settings))
 
 
-def _files(settings: TaskSettings) -> list[Path]:
-    return reading.files(settings, *FILES)
+def _find_files(settings: RankerTaskSettings) -> list[Path]:
+    return reading.find_files(settings, *FILES)
 
 
-TASK = Task(read, state, "all")
+TASK = Task(read_dataset, get_source_version, "all")

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainables.data.tasks import SPLITS, Collection, Task
+from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks import readers as reading
-from trainables.data.tasks.collection import Collector
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks.dataset_builder import DatasetBuilder
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")
@@ -22,7 +22,7 @@ HEADER = ("label", "domain", "utterances", "response")
 """What the first line of a file that tells domains says."""
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads train.tsv, dev.tsv and test.tsv in the folder `settings.path`, each as it is or with `.gz` behind.
 
     The query is the context. Responses of label 1 are its relevant documents, those of label 0 in the same split its
@@ -32,69 +32,71 @@ def read(settings: TaskSettings) -> Collection:
         UserError: a file is missing or not in this format; a context or a response is empty; two lines of one context
             have different domains.
     """
-    collector = Collector()
-    for split, path in zip(SPLITS, _files(settings), strict=True):
+    builder = DatasetBuilder()
+    for split, path in zip(SPLITS, _find_files(settings), strict=True):
         judged = set()
-        others = []
+        negatives = []
         columns = tuple(name for name in HEADER if name != "domain")
-        for place, line in reading.lines(path):
+        for location, line in reading.read_lines(path):
             label, *fields = line.split("\t")
-            if place.line == 1 and label == HEADER[0]:
-                columns = _header(place, (label, *fields))
+            if location.line == 1 and label == HEADER[0]:
+                columns = _check_header(location, (label, *fields))
                 continue
             if label not in ("0", "1"):
-                raise UserError(str(place), f"label {reading.quoted(label)}", "0 or 1")
+                raise UserError(str(location), f"label {reading.quote_text(label)}", "0 or 1")
             if len(fields) < len(columns) - 1:
                 expected = f"{', '.join(columns[:-1])} and {columns[-1]}, with tabs"
-                raise UserError(str(place), f"fields: {1 + len(fields)}", expected)
+                raise UserError(str(location), f"fields: {1 + len(fields)}", expected)
             *fields, response = (field.strip() for field in fields)
             domain = fields.pop(0) if columns == HEADER else ""
             utterances = [field for field in fields if field]
             if not utterances or not response:
-                raise UserError(str(place), f"empty {'response' if utterances else 'context'}", "text")
+                raise UserError(str(location), f"empty {'response' if utterances else 'context'}", "text")
             if len(utterances) < len(fields):
-                collector.skipped["empty utterance"] += len(fields) - len(utterances)
-            text = context(utterances)
-            query, document = f"{split}-{_identity(text)}", _identity(response)
-            collector.domain(place, query, domain)
+                builder.skipped["empty utterance"] += len(fields) - len(utterances)
+            text = join_utterances(utterances)
+            query, document = f"{split}-{_hash_text(text)}", _hash_text(response)
+            builder.set_domain(location, query, domain)
             if label == "1":
                 judged.add(query)
-                collector.query(place, query, text)
-                collector.document(place, document, response)
-                collector.judgement(place, split, query, document)
+                builder.add_query(location, query, text)
+                builder.add_document(location, document, response)
+                builder.add_qrel(location, split, query, document)
             else:
-                others.append((place, query, document, response))
-        for place, query, document, response in others:
+                negatives.append((location, query, document, response))
+        for location, query, document, response in negatives:
             if query in judged:
-                collector.document(place, document, response)
-                collector.candidate(place, split, query, document, math.nan)
+                builder.add_document(location, document, response)
+                builder.add_candidate(location, split, query, document, math.nan)
             else:
-                collector.skipped["candidate of a context without relevant response"] += 1
-    return collector.finish(settings)
+                builder.skipped["candidate of a context without relevant response"] += 1
+    return builder.build(settings)
 
 
-def context(utterances: Sequence[str]) -> str:
+def join_utterances(utterances: Sequence[str]) -> str:
     """The query's text; `TASK.utterances` takes it apart again."""
     return " ".join(f"{text} {SEPARATORS[i % 2]}" for i, text in enumerate(utterances))
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """Changes with a file."""
-    return reading.state(_files(settings))
+    return reading.hash_file_stats(_find_files(settings))
 
 
-def _header(place: reading.Place, fields: tuple[str, ...]) -> tuple[str, ...]:
+def _check_header(location: reading.FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
     if fields != HEADER:
-        raise UserError(str(place), f"header {reading.quoted(', '.join(fields))}", f"{', '.join(HEADER)}, with tabs")
+        raise UserError(
+            str(location), f"header {reading.quote_text(', '.join(fields))}", f"{', '.join(HEADER)}, with tabs"
+        )
     return fields
 
 
-def _files(settings: TaskSettings) -> list[Path]:
-    return reading.files(settings, *(f"{split}.tsv" for split in SPLITS))
+def _find_files(settings: RankerTaskSettings) -> list[Path]:
+    return reading.find_files(settings, *(f"{split}.tsv" for split in SPLITS))
 
 
-def _identity(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-TASK = Task(read, state, "judged", SEPARATORS, dialogue=True)
+TASK = Task(read_dataset, get_source_version, "judged", SEPARATORS, is_dialogue=True)

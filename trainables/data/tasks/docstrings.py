@@ -12,18 +12,18 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainables.data.tasks import Collection, Judgement, Task
-from trainables.data.tasks.splits import by_hash
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks import IRDataset, Qrel, Task
+from trainables.data.tasks.splits import split_by_hash
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 QUERY_WORDS = (3, 30)
 DOCUMENT_WORDS = 10
-_READING = 2
+_READER_VERSION = 2
 """Part of the state: raised when the same sources would give another collection."""
 LONGEST_HEADER = 5000
 """Characters from a definition to its docstring's end after which a text that does not parse is given up."""
-SKIPPED = {"tests", "test", "testing", "conftest", "conftest.py", "__pycache__"}
+SKIPPED_NAMES = {"tests", "test", "testing", "conftest", "conftest.py", "__pycache__"}
 
 # Parsing whole files takes 20 s for the default libraries (92 MB). So the definitions and the strings are found by
 # expression, the two things that can hide each other, and only "header and first string" is given to the parser.
@@ -41,7 +41,7 @@ _RULES = re.compile(r"[-=~^*#_.]{3,}")
 _MARKUP = re.compile(r"\.\. [\w-]+::|:[\w:]+:(?=`)|>>>|`+|::")
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads the docstrings of `settings.libraries`, cut to `settings.document_words`.
 
     The id of query and document is the qualified name; a query's domain is its library. Queries have 3 to 30 words,
@@ -51,47 +51,47 @@ def read(settings: TaskSettings) -> Collection:
     Raises:
         UserError: a library is not installed.
     """
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for library in settings.libraries:
-        for module, path in _modules(library):
-            for name, docstring in definitions(path.read_text(encoding="utf-8", errors="replace")):
-                found.setdefault(f"{module}.{name}", docstring)
-    collection = Collection({}, {}, [], [], {}, {})
+        for module, path in _find_modules(library):
+            for name, docstring in find_definitions(path.read_text(encoding="utf-8", errors="replace")):
+                docstrings.setdefault(f"{module}.{name}", docstring)
+    dataset = IRDataset({}, {}, [], [], {}, {})
     queries: set[str] = set()
     documents: set[str] = set()
-    for name, docstring in sorted(found.items()):
+    for name, docstring in sorted(docstrings.items()):
         summary, *rest = re.split(r"\n\s*\n", docstring.strip(), maxsplit=1)
-        query = clean(summary)
+        query = strip_markup(summary)
         if not QUERY_WORDS[0] <= len(query.split()) <= QUERY_WORDS[1] or query.lower() in queries:
             continue
-        words = clean("".join(rest)).split()[: settings.document_words]
+        words = strip_markup("".join(rest)).split()[: settings.document_words]
         document = " ".join(words)
         if len(words) < DOCUMENT_WORDS or document.lower() in documents:
             continue
         queries.add(query.lower())
         documents.add(document.lower())
-        collection.queries[name] = query
-        collection.documents[name] = document
-        collection.judgements.append(Judgement(by_hash(name), name, name))
-        collection.domains[name] = name.partition(".")[0]
-    return collection
+        dataset.queries[name] = query
+        dataset.documents[name] = document
+        dataset.qrels.append(Qrel(split_by_hash(name), name, name))
+        dataset.domains[name] = name.partition(".")[0]
+    return dataset
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """SHA-256 over path, size and time of change of every source file: no file is opened, 0.2 s for 5,000 files.
 
     Raises:
         UserError: a library is not installed.
     """
-    hashed = hashlib.sha256(f"reading {_READING}\n".encode())
+    hasher = hashlib.sha256(f"reading {_READER_VERSION}\n".encode())
     for library in settings.libraries:
-        for module, path in _modules(library):
+        for module, path in _find_modules(library):
             status = path.stat()
-            hashed.update(f"{module} {path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return hashed.hexdigest()
+            hasher.update(f"{module} {path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return hasher.hexdigest()
 
 
-def definitions(source: str) -> Iterator[tuple[str, str]]:
+def find_definitions(source: str) -> Iterator[tuple[str, str]]:
     """Qualified names within the module and raw docstrings of the public classes, functions and methods of `source`.
 
     What stands in a function or in a private class is not public. A docstring in brackets is not seen.
@@ -105,11 +105,11 @@ def definitions(source: str) -> Iterator[tuple[str, str]]:
             while scopes and scopes[-1][0] >= indent:
                 scopes.pop()
             if (name := token["name"]) is not None:
-                public = not name.startswith("_") and (not scopes or scopes[-1][2])
-                scopes.append((indent, name, public and token["kind"] == "class"))
-                start = token.start() + 1 if public else None
-        elif start is not None and token["string"] is not None and _begins_line(source, token.start()):
-            if (node := _definition(source[start : token.end()])) is not None:
+                is_public = not name.startswith("_") and (not scopes or scopes[-1][2])
+                scopes.append((indent, name, is_public and token["kind"] == "class"))
+                start = token.start() + 1 if is_public else None
+        elif start is not None and token["string"] is not None and _is_at_line_start(source, token.start()):
+            if (node := _parse_definition(source[start : token.end()])) is not None:
                 if (docstring := ast.get_docstring(node, clean=False)) is not None:
                     yield ".".join(scope[1] for scope in scopes), docstring
                 start = None
@@ -117,16 +117,16 @@ def definitions(source: str) -> Iterator[tuple[str, str]]:
                 start = None
 
 
-def clean(text: str) -> str:
+def strip_markup(text: str) -> str:
     """`text` on one line, without the marks of reStructuredText: underlines, directives, roles, backticks, prompts."""
     return " ".join(_MARKUP.sub(" ", _RULES.sub(" ", text)).split())
 
 
-def _begins_line(source: str, position: int) -> bool:
+def _is_at_line_start(source: str, position: int) -> bool:
     return source[source.rfind("\n", 0, position) + 1 : position].strip() in ("", "r", "R", "u", "U")
 
 
-def _definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+def _parse_definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
     """`text` parsed, or none if it ends within the header: a string there can begin a line, too."""
     try:
         node = ast.parse("if 1:\n" + text if text[0] in " \t" else text).body[0]
@@ -137,7 +137,7 @@ def _definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Class
     return node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
 
 
-def _modules(library: str) -> Iterator[tuple[str, Path]]:
+def _find_modules(library: str) -> Iterator[tuple[str, Path]]:
     """Dotted name and file of every module, in a fixed order."""
     try:
         spec = None if "." in library else importlib.util.find_spec(library)
@@ -151,11 +151,11 @@ def _modules(library: str) -> Iterator[tuple[str, Path]]:
         return
     for root in spec.submodule_search_locations:
         for folder, folders, files in os.walk(root):
-            folders[:] = sorted(name for name in folders if name not in SKIPPED)
+            folders[:] = sorted(name for name in folders if name not in SKIPPED_NAMES)
             package = ".".join([library, *Path(folder).relative_to(root).parts])
             for file in sorted(files):
-                if file.endswith(".py") and file not in SKIPPED:
+                if file.endswith(".py") and file not in SKIPPED_NAMES:
                     yield package if file == "__init__.py" else f"{package}.{file[:-3]}", Path(folder, file)
 
 
-TASK = Task(read, state)
+TASK = Task(read_dataset, get_source_version)

@@ -8,23 +8,23 @@ import math
 from pathlib import Path
 from typing import Any
 
-from trainables.data.tasks import Collection, Task
+from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks import readers as reading
-from trainables.data.tasks.collection import Collector
-from trainables.data.tasks.readers import Place, member
-from trainables.data.tasks.splits import by_hash
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks.dataset_builder import DatasetBuilder
+from trainables.data.tasks.readers import FileLocation, get_member
+from trainables.data.tasks.splits import split_by_hash
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SYSTEM = "bm25"
 """The retrieval system whose negatives are read."""
 
 
-_LARGEST = 1e9
+_MAX_SCORE = 1e9
 """What no score of BM25 comes near."""
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads the files in the folder `settings.path`, each as it is or with `.gz` behind.
 
     Queries are split 80/10/10 % by the SHA-256 of their id. BM25's negatives are candidates, in the file's order. All
@@ -33,61 +33,61 @@ def read(settings: TaskSettings) -> Collection:
     Raises:
         UserError: a file is missing or not in this format; an id is unknown, or has two texts.
     """
-    negatives, queries, passages = _files(settings)
-    needed, named = set[str](), set[str]()
-    collector = Collector(needed if (settings.pool or TASK.pool) == "judged" else None)
-    for place, value in reading.objects(negatives):
-        query = _identity(place, value, "qid")
-        split = by_hash(query)
-        if query in named:
-            collector.repeated[query] += 1
-        named.add(query)
-        positive = member(place, value, "pos", list)
+    negatives, queries, passages = _find_files(settings)
+    needed, seen = set[str](), set[str]()
+    builder = DatasetBuilder(needed if (settings.pool or TASK.pool) == "judged" else None)
+    for location, value in reading.read_json_lines(negatives):
+        query = _parse_id(location, value, "qid")
+        split = split_by_hash(query)
+        if query in seen:
+            builder.repeated[query] += 1
+        seen.add(query)
+        positive = get_member(location, value, "pos", list)
         if not positive:
-            collector.skipped["query without a positive"] += 1
+            builder.skipped["query without a positive"] += 1
             continue
         for passage in positive:
-            name, _ = _passage(place, passage)
+            name, _ = _parse_passage(location, passage)
             needed.add(name)
-            collector.judgement(place, split, query, name)
-        lists = member(place, value, "neg", dict)
+            builder.add_qrel(location, split, query, name)
+        lists = get_member(location, value, "neg", dict)
         for system in lists.keys() - {SYSTEM}:
-            collector.skipped[f"list of negatives, {system}"] += 1
-        for passage in member(place, lists, SYSTEM, list) if SYSTEM in lists else []:
-            name, score = _passage(place, passage)
+            builder.skipped[f"list of negatives, {system}"] += 1
+        for passage in get_member(location, lists, SYSTEM, list) if SYSTEM in lists else []:
+            name, score = _parse_passage(location, passage)
             needed.add(name)
-            collector.candidate(place, split, query, name, score)
-    for place, (name, text) in reading.rows(queries, ("id", "text")):
-        collector.query(place, name, text)
-    for place, (name, text) in reading.rows(passages, ("id", "text")):
-        collector.document(place, name, text)
-    return collector.finish(settings)
+            builder.add_candidate(location, split, query, name, score)
+    for location, (name, text) in reading.read_rows(queries, ("id", "text")):
+        builder.add_query(location, name, text)
+    for location, (name, text) in reading.read_rows(passages, ("id", "text")):
+        builder.add_document(location, name, text)
+    return builder.build(settings)
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """Changes with a file."""
-    return reading.state(_files(settings))
+    return reading.hash_file_stats(_find_files(settings))
 
 
-def _passage(place: Place, value: Any) -> tuple[str, float]:
+def _parse_passage(location: FileLocation, value: Any) -> tuple[str, float]:
     """Id and BM25's score, NaN where it is not told."""
     if not isinstance(value, dict):
-        return _identity(place, {"pid": value}, "pid"), math.nan
+        return _parse_id(location, {"pid": value}, "pid"), math.nan
     score = value.get(f"{SYSTEM}-score", math.nan)
-    if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > _LARGEST:
-        raise UserError(str(place), f"{SYSTEM}-score is {reading.quoted(str(score))}", "a number")
-    return _identity(place, value, "pid"), float(score)
+    if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > _MAX_SCORE:
+        raise UserError(str(location), f"{SYSTEM}-score is {reading.quote_text(str(score))}", "a number")
+    return _parse_id(location, value, "pid"), float(score)
 
 
-def _identity(place: Place, value: dict[str, Any], name: str) -> str:
-    found = value.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | str):
-        raise UserError(str(place), f"{name} is {reading.quoted(str(found))}", "an id, number or text")
-    return str(found)
+def _parse_id(location: FileLocation, value: dict[str, Any], name: str) -> str:
+    identity = value.get(name)
+    if isinstance(identity, bool) or not isinstance(identity, int | str):
+        raise UserError(str(location), f"{name} is {reading.quote_text(str(identity))}", "an id, number or text")
+    return str(identity)
 
 
-def _files(settings: TaskSettings) -> list[Path]:
-    return reading.files(settings, "*.jsonl", "queries.tsv", ("passages.tsv", "collection.tsv"))
+def _find_files(settings: RankerTaskSettings) -> list[Path]:
+    return reading.find_files(settings, "*.jsonl", "queries.tsv", ("passages.tsv", "collection.tsv"))
 
 
-TASK = Task(read, state, "all")
+TASK = Task(read_dataset, get_source_version, "all")

@@ -4,22 +4,22 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, TypeVar
 
-from trainables.data.tasks import SPLITS, Collection, Task
-from trainables.data.tasks.collection import Collector
-from trainables.data.tasks.splits import by_hash, halved
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks import SPLITS, IRDataset, Task
+from trainables.data.tasks.dataset_builder import DatasetBuilder
+from trainables.data.tasks.splits import split_by_hash, split_in_half
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 T = TypeVar("T")
 
 
-class _Row(NamedTuple):
+class _Qrel(NamedTuple):
     query: str
     document: str
     grade: int
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads the dataset.
 
     ID/train beside a judged ID/dev is train; test is ID/test where that is judged, and else half of dev. The queries of
@@ -31,28 +31,28 @@ def read(settings: TaskSettings) -> Collection:
             queries or judgements.
     """
     name = settings.name.partition(":")[2]
-    datasets = _datasets(name)
-    judged = _judged(name, datasets)
-    only = {row.document for rows in judged.values() for row in rows}
-    collector = Collector(only if (settings.pool or TASK.pool) == "judged" else None)
-    for kind, add in (("queries", collector.query), ("docs", collector.document)):
+    datasets = _load_datasets(name)
+    judged = _read_qrels(name, datasets)
+    judged_ids = {row.document for rows in judged.values() for row in rows}
+    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
+    for kind, add in (("queries", builder.add_query), ("docs", builder.add_document)):
         handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
         for handler in {id(handler): handler for handler in handlers}.values():  # the parts share their documents
-            for identity, text in _records(name, handler, kind, _text):
+            for identity, text in _read_records(name, handler, kind, _parse_text):
                 if text:
                     add(settings.name, identity, text)
                 else:
-                    collector.skipped[f"empty text ({kind})"] += 1
+                    builder.skipped[f"empty text ({kind})"] += 1
     for split in SPLITS:
         for row in judged[split]:
-            if row.query in collector.queries and row.document in collector.documents:
-                collector.judgement(settings.name, split, *row)
+            if row.query in builder.queries and row.document in builder.documents:
+                builder.add_qrel(settings.name, split, *row)
             else:
-                collector.skipped["judgement of what is empty or missing"] += 1
-    return collector.finish(settings)
+                builder.skipped["judgement of what is empty or missing"] += 1
+    return builder.build(settings)
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """Id and the package's version, which holds the digests of what it downloads.
 
     Raises:
@@ -61,12 +61,12 @@ def state(settings: TaskSettings) -> str:
     try:
         return f"{settings.name} {version('ir_datasets')}"  # an import would take a second and make folders
     except PackageNotFoundError as error:
-        raise _missing() from error
+        raise _make_missing_package_error() from error
 
 
-def _datasets(name: str) -> dict[str, Any]:
+def _load_datasets(name: str) -> dict[str, Any]:
     """The datasets by split; the only one under "all"."""
-    dataset = _load(name)
+    dataset = _load_dataset(name)
     if dataset is None:
         raise UserError("task.name", f"ir_datasets knows no {name!r}", "irds: and an id of https://ir-datasets.com")
     if lacking := [kind for kind in ("docs", "queries", "qrels") if not dataset.has(kind)]:
@@ -74,38 +74,38 @@ def _datasets(name: str) -> dict[str, Any]:
     parts = {"train": dataset}
     if name.endswith("/train"):
         for split in ("dev", "test"):
-            part = _load(f"{name.removesuffix('train')}{split}")
+            part = _load_dataset(f"{name.removesuffix('train')}{split}")
             if part is not None and part.has("queries") and part.has("qrels"):
                 parts[split] = part
     return parts if "dev" in parts else {"all": dataset}
 
 
-def _judged(name: str, datasets: dict[str, Any]) -> dict[str, list[_Row]]:
+def _read_qrels(name: str, datasets: dict[str, Any]) -> dict[str, list[_Qrel]]:
     """The judgements by split; of two grades of the same pair, as for subtopics, the higher."""
-    judged: dict[str, list[_Row]] = {split: [] for split in SPLITS}
+    judged: dict[str, list[_Qrel]] = {split: [] for split in SPLITS}
     for split, dataset in datasets.items():
         grades: dict[tuple[str, str], int] = {}
-        for row in _records(name, dataset, "qrels", _row):
+        for row in _read_records(name, dataset, "qrels", _parse_qrel):
             grades[row[:2]] = max(row.grade, grades.get(row[:2], row.grade))
         for pair, grade in grades.items():
-            judged[by_hash(pair[0]) if split == "all" else split].append(_Row(*pair, grade))
+            judged[split_by_hash(pair[0]) if split == "all" else split].append(_Qrel(*pair, grade))
     if "dev" in datasets and "test" not in datasets:
-        judged["dev"], judged["test"] = halved(judged["dev"], lambda row: row.query)
+        judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row.query)
     return judged
 
 
-def _load(name: str) -> Any:
+def _load_dataset(name: str) -> Any:
     try:
         import ir_datasets
     except ImportError as error:
-        raise _missing() from error
+        raise _make_missing_package_error() from error
     try:
         return ir_datasets.load(name)
     except KeyError:
         return None
 
 
-def _records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> Iterator[T]:
+def _read_records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> Iterator[T]:
     """All records of a kind, which the package may have to download first."""
     try:
         yield from map(convert, getattr(source, f"{kind}_iter")())
@@ -114,16 +114,16 @@ def _records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> 
         raise UserError("task.name", found, "a dataset that ir_datasets can read or download") from error
 
 
-def _text(record: Any) -> tuple[str, str]:
+def _parse_text(record: Any) -> tuple[str, str]:
     return str(record.query_id if hasattr(record, "query_id") else record.doc_id), (record.default_text() or "").strip()
 
 
-def _row(record: Any) -> _Row:
-    return _Row(str(record.query_id), str(record.doc_id), int(record.relevance))
+def _parse_qrel(record: Any) -> _Qrel:
+    return _Qrel(str(record.query_id), str(record.doc_id), int(record.relevance))
 
 
-def _missing() -> UserError:
+def _make_missing_package_error() -> UserError:
     return UserError("task.name", "the package ir_datasets is missing", "it installed: pip install ir-datasets")
 
 
-TASK = Task(read, state, "all")
+TASK = Task(read_dataset, get_source_version, "all")

@@ -5,11 +5,11 @@ Penha and Hauff (2021), section 4: the judgements of the development set are hal
 
 from pathlib import Path
 
-from trainables.data.tasks import Collection, Task
+from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks import readers as reading
-from trainables.data.tasks.collection import Collector, grade
-from trainables.data.tasks.splits import halved
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
+from trainables.data.tasks.splits import split_in_half
+from trainables.specs.ranker import RankerTaskSettings
 
 TEXTS = ("collection.tsv", "queries.train.tsv", "queries.dev.tsv")
 """Id and text of passages and queries, a tab between."""
@@ -17,7 +17,7 @@ QRELS = ("qrels.train.tsv", "qrels.dev.tsv")
 """TREC's format: topic, 0, passage, grade."""
 
 
-def read(settings: TaskSettings) -> Collection:
+def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Reads the files in the folder `settings.path`, each as it is or with `.gz` behind.
 
     The collection has 8.8 million passages: where only judged ones are sampled, only they are kept.
@@ -25,30 +25,30 @@ def read(settings: TaskSettings) -> Collection:
     Raises:
         UserError: a file is missing or not in this format; an id is unknown, or has two texts.
     """
-    passages, *queries, train, dev = _files(settings)
-    judged = {"train": list(reading.rows(train, ("topic", "0", "passage", "grade"), None))}
-    rows = list(reading.rows(dev, ("topic", "0", "passage", "grade"), None))
-    judged["dev"], judged["test"] = halved(rows, lambda row: row[1][0])
-    only = {row[1][2] for rows in judged.values() for row in rows}
-    collector = Collector(only if (settings.pool or TASK.pool) == "judged" else None)
+    passages, *queries, train, dev = _find_files(settings)
+    judged = {"train": list(reading.read_rows(train, ("topic", "0", "passage", "grade"), None))}
+    rows = list(reading.read_rows(dev, ("topic", "0", "passage", "grade"), None))
+    judged["dev"], judged["test"] = split_in_half(rows, lambda row: row[1][0])
+    judged_ids = {row[1][2] for rows in judged.values() for row in rows}
+    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
     for path in queries:
-        for place, (name, text) in reading.rows(path, ("id", "text")):
-            collector.query(place, name, text)
-    for place, (name, text) in reading.rows(passages, ("id", "text")):
-        collector.document(place, name, text)
+        for location, (name, text) in reading.read_rows(path, ("id", "text")):
+            builder.add_query(location, name, text)
+    for location, (name, text) in reading.read_rows(passages, ("id", "text")):
+        builder.add_document(location, name, text)
     for split, rows in judged.items():
-        for place, (query, _, document, degree) in rows:
-            collector.judgement(place, split, query, document, grade(place, degree))
-    return collector.finish(settings)
+        for location, (query, _, document, degree) in rows:
+            builder.add_qrel(location, split, query, document, parse_grade(location, degree))
+    return builder.build(settings)
 
 
-def state(settings: TaskSettings) -> str:
+def get_source_version(settings: RankerTaskSettings) -> str:
     """Changes with a file."""
-    return reading.state(_files(settings))
+    return reading.hash_file_stats(_find_files(settings))
 
 
-def _files(settings: TaskSettings) -> list[Path]:
-    return reading.files(settings, *TEXTS, *QRELS)
+def _find_files(settings: RankerTaskSettings) -> list[Path]:
+    return reading.find_files(settings, *TEXTS, *QRELS)
 
 
-TASK = Task(read, state)
+TASK = Task(read_dataset, get_source_version)

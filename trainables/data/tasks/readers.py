@@ -11,21 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from trainables.specs.ranker import TaskSettings
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 T = TypeVar("T", str, list[Any], dict[str, Any])
 
-LONGEST_LINE = 10_000_000
+MAX_LINE_BYTES = 10_000_000
 """Bytes; a line is held in memory, so a file without line ends must not be one line."""
-SHOWN = 60
+MAX_QUOTED_LENGTH = 60
 """Characters of a file's text that an error quotes."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class Place(NamedTuple):
+class FileLocation(NamedTuple):
     """Where in a file something stands; the `where` of errors."""
 
     file: Path
@@ -36,35 +36,35 @@ class Place(NamedTuple):
         return f"{self.file}, line {self.line}"
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """The beginning of `text` in quotes, on one line."""
-    return repr(text if len(text) <= SHOWN else text[: SHOWN - 3] + "...")
+    return repr(text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "...")
 
 
-def location(settings: TaskSettings, expected: str) -> Path:
+def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
     """`settings.path`, which exists.
 
     Raises:
         UserError: it is none, or nothing is there; `expected` says what is.
     """
-    return existing(settings.path, "task.path", expected)
+    return require_path(settings.path, "task.path", expected)
 
 
-def existing(given: str | None, key: str, expected: str) -> Path:
+def require_path(value: str | None, key: str, expected: str) -> Path:
     """The path that is given under a key of the study file.
 
     Raises:
         UserError: it is none, or nothing is there; `expected` says what is.
     """
-    if given is None:
+    if value is None:
         raise UserError(key, "none", expected)
-    path = Path(os.path.expanduser(given))
+    path = Path(os.path.expanduser(value))
     if not os.path.exists(path):  # False also for what cannot be a path
         raise UserError(key, f"{path} does not exist", expected)
     return path
 
 
-def files(settings: TaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
+def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
     """The files of these names in the folder `settings.path`, each as it is or, where it is not, with `.gz` behind.
 
     Of a tuple of names the first that is there; one file must match a name with `*`.
@@ -74,28 +74,28 @@ def files(settings: TaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
     """
     alternatives = [(name,) if isinstance(name, str) else name for name in names]
     expected = f"a folder with {', '.join(' or '.join(some) for some in alternatives)} (each may end in .gz as well)"
-    folder = location(settings, expected)
-    found = []
+    folder = get_task_path(settings, expected)
+    paths = []
     for some in alternatives:
-        there = [path for name in some for end in ("", ".gz") for path in sorted(folder.glob(name + end))]
-        if not there:
+        matches = [path for name in some for end in ("", ".gz") for path in sorted(folder.glob(name + end))]
+        if not matches:
             raise UserError("task.path", f"{folder} has no {' or '.join(some)}", expected)
-        if "*" in some[0] and len(there) > 1:
-            raise UserError("task.path", f"{folder} has {len(there)} files {some[0]}", expected)
-        found.append(there[0])
-    return found
+        if "*" in some[0] and len(matches) > 1:
+            raise UserError("task.path", f"{folder} has {len(matches)} files {some[0]}", expected)
+        paths.append(matches[0])
+    return paths
 
 
-def state(paths: Iterable[Path]) -> str:
+def hash_file_stats(paths: Iterable[Path]) -> str:
     """SHA-256 over place, size and time of change of the files; none is opened."""
-    hashed = hashlib.sha256()
+    hasher = hashlib.sha256()
     for path in paths:
         status = path.stat()
-        hashed.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return hashed.hexdigest()
+        hasher.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return hasher.hexdigest()
 
 
-def lines(path: Path) -> Iterator[tuple[Place, str]]:
+def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
     """Place and text, without its end (LF or CR LF), of every line of a UTF-8 file, plain or gzipped whatever its name.
 
     Raises:
@@ -104,27 +104,29 @@ def lines(path: Path) -> Iterator[tuple[Place, str]]:
     number = 0
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw as stream:
-            while line := stream.readline(LONGEST_LINE + 1):
+            while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
-                place = Place(path, number)
-                if len(line) > LONGEST_LINE:
-                    raise UserError(str(place), f"more than {LONGEST_LINE} bytes", "a shorter line")
+                location = FileLocation(path, number)
+                if len(line) > MAX_LINE_BYTES:
+                    raise UserError(str(location), f"more than {MAX_LINE_BYTES} bytes", "a shorter line")
                 if number == 1:
                     line = line.removeprefix(_BYTE_ORDER_MARK)
                 try:
                     text = line.decode()
                 except UnicodeDecodeError as error:
-                    raise UserError(str(place), "not UTF-8", "UTF-8 text") from error
+                    raise UserError(str(location), "not UTF-8", "UTF-8 text") from error
                 if "\0" in text:
-                    raise UserError(str(place), "a NUL byte", "text")
-                yield place, text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
+                    raise UserError(str(location), "a NUL byte", "text")
+                yield location, text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(str(Place(path, number + 1)), f"broken gzip ({error})", "a whole gzip file") from error
+        raise UserError(str(FileLocation(path, number + 1)), f"broken gzip ({error})", "a whole gzip file") from error
     except OSError as error:
         raise UserError(str(path), error.strerror, "a readable file") from error
 
 
-def rows(path: Path, names: Sequence[str], separator: str | None = "\t") -> Iterator[tuple[Place, list[str]]]:
+def read_rows(
+    path: Path, names: Sequence[str], separator: str | None = "\t"
+) -> Iterator[tuple[FileLocation, list[str]]]:
     """Place and fields of every line; there is no header and no quoting.
 
     Args:
@@ -136,60 +138,60 @@ def rows(path: Path, names: Sequence[str], separator: str | None = "\t") -> Iter
         UserError: see `lines`; a line has another number of fields.
     """
     expected = f"{len(names)}, {'tab' if separator else 'space'}-separated: {', '.join(names)}"
-    for place, text in lines(path):
+    for location, text in read_lines(path):
         fields = text.split(separator)
         if len(fields) != len(names):
-            raise UserError(str(place), f"fields: {len(fields)}", expected)
-        yield place, fields
+            raise UserError(str(location), f"fields: {len(fields)}", expected)
+        yield location, fields
 
 
-def table(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[Place, list[str]]]:
+def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[FileLocation, list[str]]]:
     """Place of the first line and the fields of `columns`, in that order, of every row below the header, as CSV.
 
     Raises:
         UserError: see `lines`; no header, a column is missing, wrong quotes, a row has another number of fields.
     """
-    reader = csv.reader((text + "\n" for _, text in lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader((text + "\n" for _, text in read_lines(path)), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     while True:
-        place = Place(path, reader.line_num + 1)
+        location = FileLocation(path, reader.line_num + 1)
         try:
             fields = next(reader, None)
         except csv.Error as error:
             found = str(error).replace("\t", r"\t")  # the delimiter, as which white space could not be told
-            raise UserError(str(place), found, "fields as in CSV, quotes within quotes doubled") from error
+            raise UserError(str(location), found, "fields as in CSV, quotes within quotes doubled") from error
         if header is None:
             header = fields or []
             if missing := [name for name in columns if name not in header]:
-                raise UserError(str(place), f"no column {', '.join(missing)}", f"a header with {', '.join(columns)}")
-            wanted = [header.index(name) for name in columns]
+                raise UserError(str(location), f"no column {', '.join(missing)}", f"a header with {', '.join(columns)}")
+            indices = [header.index(name) for name in columns]
         elif fields is None:
             return
         elif len(fields) != len(header):
-            raise UserError(str(place), f"fields: {len(fields)}", f"{len(header)}, as the header has")
+            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as the header has")
         else:
-            yield place, [fields[i] for i in wanted]
+            yield location, [fields[i] for i in indices]
 
 
-def objects(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
+def read_json_lines(path: Path) -> Iterator[tuple[FileLocation, dict[str, Any]]]:
     """Place and value of every line of a JSON lines file.
 
     Raises:
         UserError: see `lines`; a line is not a JSON object.
     """
-    for place, text in lines(path):
+    for location, text in read_lines(path):
         try:
             value = json.loads(text)
-            if _HALF_A_PAIR.search(text):
+            if _SURROGATE.search(text):
                 json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
         except (ValueError, RecursionError) as error:
-            raise UserError(str(place), f"not JSON ({error})", "a JSON object a line") from error
+            raise UserError(str(location), f"not JSON ({error})", "a JSON object a line") from error
         if not isinstance(value, dict):
-            raise UserError(str(place), quoted(text), "a JSON object a line")
-        yield place, value
+            raise UserError(str(location), quote_text(text), "a JSON object a line")
+        yield location, value
 
 
-def member(place: Place, value: dict[str, Any], name: str, kind: type[T]) -> T:
+def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: type[T]) -> T:
     """The member `name` of a JSON object.
 
     Raises:
@@ -197,8 +199,8 @@ def member(place: Place, value: dict[str, Any], name: str, kind: type[T]) -> T:
     """
     expected = {str: "text", list: "a list", dict: "an object"}[kind]
     if name not in value:
-        raise UserError(str(place), f"no {name}", f"{expected} under that name")
-    found = value[name]
-    if not isinstance(found, kind):
-        raise UserError(str(place), f"{name} is {quoted(json.dumps(found))}", expected)
-    return found
+        raise UserError(str(location), f"no {name}", f"{expected} under that name")
+    member = value[name]
+    if not isinstance(member, kind):
+        raise UserError(str(location), f"{name} is {quote_text(json.dumps(member))}", expected)
+    return member

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.tasks.readers import Place, lines, quoted
-from trainables.specs.sentence_encoder import SETS
+from trainables.data.tasks.readers import FileLocation, quote_text, read_lines
+from trainables.specs.sentence_encoder import STS_SETS
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import digest
+from trainables.utils.hashing import hash_json
 
 LICENSED = {("STS13", "SMT")}
 """Subsets whose sentences no toolkit may hand on, only their gold; the standard evaluation is without them."""
-EXPECTED = "a folder with STS and SICK as SentEval lays them out"
-_SICK = ("sentence_A", "sentence_B", "relatedness_score")
+EXPECTED_LAYOUT = "a folder with STS and SICK as SentEval lays them out"
+_SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 
 
-class Pair(NamedTuple):
+class SentencePair(NamedTuple):
     """Two sentences, white space between their words single, and how similar people found them."""
 
     split: str
@@ -38,15 +38,15 @@ class Pair(NamedTuple):
     @property
     def pair_id(self) -> str:
         """Of its two sentences in either order: sets share pairs, and some have a pair twice."""
-        return digest(sorted((self.first, self.second)))
+        return hash_json(sorted((self.first, self.second)))
 
 
 class _Row(NamedTuple):
-    place: Place
+    location: FileLocation
     sentences: list[str]
     """The first two count."""
     gold: str
-    gold_place: Place
+    gold_location: FileLocation
 
 
 class _Part(NamedTuple):
@@ -59,7 +59,7 @@ class _Part(NamedTuple):
     """What `read` takes."""
 
 
-def read(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None) -> list[Pair]:
+def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None) -> list[SentencePair]:
     """STS-B's pairs of the dev split, then the pairs of the sets of the test split, by subset and line.
 
     Args:
@@ -71,111 +71,117 @@ def read(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None)
         UserError: an unknown set; a file is missing, not text (see `reading.lines`) or not in its format; gold and
             sentences of a subset differ in their lines; a gold is no number; a sentence is empty; no gold at all.
     """
-    left_out = Counter[str]() if skipped is None else skipped
-    pairs: list[Pair] = []
-    for part in _parts(folder, sets):
+    skip_counts = Counter[str]() if skipped is None else skipped
+    pairs: list[SentencePair] = []
+    for part in _find_parts(folder, sets):
         known = len(pairs)
         for row in part.read(*part.files):
-            if part.read is _licensed:
-                left_out["pair whose sentences are licensed"] += 1
+            if part.read is _read_licensed:
+                skip_counts["pair whose sentences are licensed"] += 1
             elif not row.gold.strip():
-                left_out["pair without a gold similarity"] += 1
+                skip_counts["pair without a gold similarity"] += 1
             else:
-                pairs.append(_pair(part, row))
-        if len(pairs) == known and part.read is not _licensed:
+                pairs.append(_parse_pair(part, row))
+        if len(pairs) == known and part.read is not _read_licensed:
             raise UserError(str(part.files[0]), "no gold similarity", "one or more")
     return pairs
 
 
-def files(folder: Path, sets: Iterable[str]) -> list[Path]:
+def find_pair_files(folder: Path, sets: Iterable[str]) -> list[Path]:
     """The files that `read` reads.
 
     Raises:
         UserError: an unknown set, or a file is missing.
     """
-    return [path for part in _parts(folder, sets) for path in part.files]
+    return [path for part in _find_parts(folder, sets) for path in part.files]
 
 
-def _parts(folder: Path, sets: Iterable[str]) -> Iterator[_Part]:
-    yield _Part("dev", "STS-B", _benchmark, (_file(folder, "STS/STSBenchmark/sts-dev.csv"),))
+def _find_parts(folder: Path, sets: Iterable[str]) -> Iterator[_Part]:
+    yield _Part("dev", "STS-B", _read_benchmark, (_find_file(folder, "STS/STSBenchmark/sts-dev.csv"),))
     for name in sets:
-        if name not in SETS:
-            raise UserError("task.sets", quoted(name), f"some of {', '.join(SETS)}")
+        if name not in STS_SETS:
+            raise UserError("task.sets", quote_text(name), f"some of {', '.join(STS_SETS)}")
         if name == "STS-B":
-            yield _Part("test", name, _benchmark, (_file(folder, "STS/STSBenchmark/sts-test.csv"),))
+            yield _Part("test", name, _read_benchmark, (_find_file(folder, "STS/STSBenchmark/sts-test.csv"),))
         elif name == "SICK-R":
-            yield _Part("test", name, _sick, (_file(folder, "SICK/SICK_test_annotated.txt"),))
+            yield _Part("test", name, _read_sick, (_find_file(folder, "SICK/SICK_test_annotated.txt"),))
         else:
-            yield from _subsets(folder, name)
+            yield from _find_subsets(folder, name)
 
 
-def _subsets(folder: Path, name: str) -> Iterator[_Part]:
-    place = f"STS/{name}-en-test"
+def _find_subsets(folder: Path, name: str) -> Iterator[_Part]:
+    subfolder = f"STS/{name}-en-test"
     found = {
-        kind: {path.name.removeprefix(f"STS.{kind}.").removesuffix(".txt") for path in (folder / place).glob(pattern)}
+        kind: {
+            path.name.removeprefix(f"STS.{kind}.").removesuffix(".txt") for path in (folder / subfolder).glob(pattern)
+        }
         for kind, pattern in (("gs", "STS.gs.*.txt"), ("input", "STS.input.*.txt"))
     }
     subsets = (found["gs"] | found["input"]) - {"ALL"}
     if not subsets:
-        raise UserError("task.evaluation_path", f"{folder} has no {place}/STS.gs.*.txt", EXPECTED)
+        raise UserError("task.evaluation_path", f"{folder} has no {subfolder}/STS.gs.*.txt", EXPECTED_LAYOUT)
     for subset in sorted(subsets):
-        gold = _file(folder, f"{place}/STS.gs.{subset}.txt")
+        gold = _find_file(folder, f"{subfolder}/STS.gs.{subset}.txt")
         if (name, subset) in LICENSED:
-            yield _Part("test", f"{name}/{subset}", _licensed, (gold,))
+            yield _Part("test", f"{name}/{subset}", _read_licensed, (gold,))
         else:
-            sentences = _file(folder, f"{place}/STS.input.{subset}.txt")
-            yield _Part("test", f"{name}/{subset}", _subset, (gold, sentences))
+            sentences = _find_file(folder, f"{subfolder}/STS.input.{subset}.txt")
+            yield _Part("test", f"{name}/{subset}", _read_subset, (gold, sentences))
 
 
-def _file(folder: Path, name: str) -> Path:
+def _find_file(folder: Path, name: str) -> Path:
     if not (folder / name).is_file():
-        raise UserError("task.evaluation_path", f"{folder} has no {name}", EXPECTED)
+        raise UserError("task.evaluation_path", f"{folder} has no {name}", EXPECTED_LAYOUT)
     return folder / name
 
 
-def _pair(part: _Part, row: _Row) -> Pair:
+def _parse_pair(part: _Part, row: _Row) -> SentencePair:
     if len(row.sentences) < 2:
-        raise UserError(str(row.place), f"fields: {len(row.sentences)}", "two sentences, tab-separated")
+        raise UserError(str(row.location), f"fields: {len(row.sentences)}", "two sentences, tab-separated")
     first, second = (" ".join(text.split()) for text in row.sentences[:2])
     if not first or not second:
-        raise UserError(str(row.place), "an empty sentence", "text")
+        raise UserError(str(row.location), "an empty sentence", "text")
     if re.fullmatch(r"-?[0-9]+(\.[0-9]*)?", row.gold.strip(), re.ASCII) is None:
-        raise UserError(str(row.gold_place), f"gold similarity {quoted(row.gold)}", "a number")
-    return Pair(part.split, part.query_id, str(row.place.line), first, second, float(row.gold))
+        raise UserError(str(row.gold_location), f"gold similarity {quote_text(row.gold)}", "a number")
+    return SentencePair(part.split, part.query_id, str(row.location.line), first, second, float(row.gold))
 
 
-def _licensed(gold: Path) -> Iterator[_Row]:
-    return (_Row(place, [], text, place) for place, text in lines(gold))
+def _read_licensed(gold: Path) -> Iterator[_Row]:
+    return (_Row(location, [], text, location) for location, text in read_lines(gold))
 
 
-def _subset(gold: Path, sentences: Path) -> Iterator[_Row]:
+def _read_subset(gold: Path, sentences: Path) -> Iterator[_Row]:
     """Sentences a line, perhaps with more fields behind the two, and the gold of each on the same line."""
-    golds, texts = list(lines(gold)), list(lines(sentences))
+    golds, texts = list(read_lines(gold)), list(read_lines(sentences))
     if len(golds) != len(texts):
         raise UserError(str(gold), f"{len(golds)} lines", f"{len(texts)}, as {sentences.name} has")
-    for (gold_place, number), (place, text) in zip(golds, texts, strict=True):
-        yield _Row(place, text.split("\t"), number, gold_place)
+    for (gold_location, number), (location, text) in zip(golds, texts, strict=True):
+        yield _Row(location, text.split("\t"), number, gold_location)
 
 
-def _benchmark(path: Path) -> Iterator[_Row]:
+def _read_benchmark(path: Path) -> Iterator[_Row]:
     """genre, file, year, number, gold, the sentences, and in some releases more."""
-    for place, text in lines(path):
+    for location, text in read_lines(path):
         fields = text.split("\t")
         if len(fields) < 7:
-            raise UserError(str(place), f"fields: {len(fields)}", "7, tab-separated, the last three gold and sentences")
-        yield _Row(place, fields[5:7], fields[4], place)
+            raise UserError(
+                str(location), f"fields: {len(fields)}", "7, tab-separated, the last three gold and sentences"
+            )
+        yield _Row(location, fields[5:7], fields[4], location)
 
 
-def _sick(path: Path) -> Iterator[_Row]:
+def _read_sick(path: Path) -> Iterator[_Row]:
     header: list[str] | None = None
-    for place, text in lines(path):
+    for location, text in read_lines(path):
         fields = text.split("\t")
         if header is None:
             header = fields
-            if not set(_SICK) <= set(header):
-                raise UserError(str(place), f"header {quoted(', '.join(header))}", f"{', '.join(_SICK)} among it")
-            first, second, gold = map(header.index, _SICK)
+            if not set(_SICK_COLUMNS) <= set(header):
+                raise UserError(
+                    str(location), f"header {quote_text(', '.join(header))}", f"{', '.join(_SICK_COLUMNS)} among it"
+                )
+            first, second, gold = map(header.index, _SICK_COLUMNS)
         elif len(fields) != len(header):
-            raise UserError(str(place), f"fields: {len(fields)}", f"{len(header)}, as the header has")
+            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as the header has")
         else:
-            yield _Row(place, [fields[first], fields[second]], fields[gold], place)
+            yield _Row(location, [fields[first], fields[second]], fields[gold], location)

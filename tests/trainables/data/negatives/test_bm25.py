@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from trainables.data.negatives.base import PoolError, Query
-from trainables.data.negatives.bm25 import Bm25, plain, stemmed
-from trainables.data.tasks.docstrings import read
-from trainables.specs.ranker import SamplerSettings, TaskSettings
+from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain, tokenize_stemmed
+from trainables.data.tasks.docstrings import read_dataset
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
 
 words = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 corpora = st.lists(words, min_size=1, max_size=15).filter(any)
 NOTHING = np.array([], dtype=np.int64)
 
 
-def index(folder: Path, texts: list[str], **changes: object) -> Bm25:
+def index(folder: Path, texts: list[str], **changes: object) -> Bm25Sampler:
     made = SamplerSettings.model_validate(changes)
     (folder / "00000").mkdir(parents=True, exist_ok=True)
-    Bm25.build(folder / "00000", texts, made)
-    return Bm25(folder, made, len(texts))
+    Bm25Sampler.build(folder / "00000", texts, made)
+    return Bm25Sampler(folder, made, len(texts))
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -33,17 +33,17 @@ def test_scores_are_those_of_rank_bm25(
     """Terms in every document, empty and equal documents, and a single document are among the examples."""
     with np.errstate(invalid="ignore"):  # at b = 1 rank_bm25 divides 0 by 0 for an empty document; ours scores it 0
         expected = np.nan_to_num(BM25Okapi(corpus, k1=k1, b=b).get_scores(query), nan=0.0)
-    found = index(tmp_path, [" ".join(document) for document in corpus], k1=k1, b=b).scores(" ".join(query))
+    found = index(tmp_path, [" ".join(document) for document in corpus], k1=k1, b=b).score_text(" ".join(query))
     np.testing.assert_array_equal(found, expected)
 
 
 def test_scores_and_top_ten_of_real_docstrings_are_those_of_rank_bm25(tmp_path: Path) -> None:
     pytest.importorskip("networkx")
-    collection = read(TaskSettings(libraries=("networkx",), document_words=40))
+    collection = read_dataset(RankerTaskSettings(libraries=("networkx",), document_words=40))
     texts = list(collection.documents.values())
-    ours, oracle = index(tmp_path, texts), BM25Okapi([plain(text) for text in texts])
+    ours, oracle = index(tmp_path, texts), BM25Okapi([tokenize_plain(text) for text in texts])
     for text in list(collection.queries.values())[:200]:
-        scores, expected = ours.scores(text), oracle.get_scores(plain(text))
+        scores, expected = ours.score_text(text), oracle.get_scores(tokenize_plain(text))
         np.testing.assert_array_equal(scores, expected)
         assert np.argsort(-scores, kind="stable")[:10].tolist() == np.argsort(-expected, kind="stable")[:10].tolist()
 
@@ -52,14 +52,17 @@ def test_the_authors_read_the_last_512_characters_of_a_query(tmp_path: Path) -> 
     query = Query("q", "alpha " + "x" * 520 + " beta", NOTHING, np.array([]))
     texts = ["alpha", "beta", "gamma", "delta"]
     both, last = (index(tmp_path / str(authors), texts, authors=authors) for authors in (False, True))
-    assert next(both.scored([query])).raw.nonzero()[0].tolist() == [0, 1]
-    assert next(last.scored([query])).raw.nonzero()[0].tolist() == [1]
+    assert next(both.score_pool([query])).raw.nonzero()[0].tolist() == [0, 1]
+    assert next(last.score_pool([query])).raw.nonzero()[0].tolist() == [1]
 
 
 def test_stemmed_words_are_porters_without_stop_words() -> None:
-    assert stemmed("The ponies are running to Libraries") == ["poni", "run", "librari"]
-    assert stemmed("generously skies") == ["gener", "ski"]  # Snowball's "english" makes generous and sky of them
-    assert plain("The ponies") == ["the", "ponies"]
+    assert tokenize_stemmed("The ponies are running to Libraries") == ["poni", "run", "librari"]
+    assert tokenize_stemmed("generously skies") == [
+        "gener",
+        "ski",
+    ]  # Snowball's "english" makes generous and sky of them
+    assert tokenize_plain("The ponies") == ["the", "ponies"]
 
 
 def test_an_index_without_words_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from trainables.data.negatives.base import PoolError
-from trainables.data.negatives.selection import global_max, min_max, nearest, sample
+from trainables.data.negatives.selection import find_nearest, sample_negatives, scale_global_max, scale_min_max
 
 orders = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]), min_size=5, max_size=60).map(np.array)
 
@@ -19,37 +19,38 @@ def positions(*values: int) -> np.ndarray:
 @given(orders, st.integers(1, 70))
 def test_nearest_are_the_first_of_a_stable_sort(order: np.ndarray, n: int) -> None:
     best = sorted((i for i in range(len(order)) if order[i] > 0), key=lambda i: -order[i])[:n]
-    assert nearest(order, n).tolist() == best
+    assert find_nearest(order, n).tolist() == best
 
 
 @given(orders, st.data())
 def test_sampled_are_the_nearest_that_are_not_excluded(order: np.ndarray, data: st.DataObject) -> None:
     excluded = positions(*data.draw(st.sets(st.integers(0, len(order) - 1), max_size=3)))
     n = data.draw(st.integers(1, len(order) - len(excluded)))
-    negatives = sample("q", order, excluded, n)
+    negatives = sample_negatives("q", order, excluded, n)
     kept = [i for i in range(len(order)) if order[i] > 0 and i not in excluded]
-    assert negatives.positions[: negatives.found].tolist() == sorted(kept, key=lambda i: -order[i])[:n]
+    assert negatives.positions[: negatives.n_found].tolist() == sorted(kept, key=lambda i: -order[i])[:n]
     assert len(set(negatives.positions.tolist())) == n
     assert not np.isin(negatives.positions, excluded).any()
-    assert (order[negatives.positions[negatives.found :]] <= 0).all()
+    assert (order[negatives.positions[negatives.n_found :]] <= 0).all()
 
 
 def test_as_the_authors_a_relevant_hit_is_replaced_by_a_random_document() -> None:
     order = np.linspace(50, 1, 50)
-    plain, authors = (sample("q", order, positions(1), 4, replace) for replace in (False, True))
+    plain, authors = (sample_negatives("q", order, positions(1), 4, replace) for replace in (False, True))
     assert plain.positions.tolist() == [0, 2, 3, 4]
     assert authors.positions[:3].tolist() == [0, 2, 3]
-    assert (plain.found, authors.found) == (4, 3)
+    assert (plain.n_found, authors.n_found) == (4, 3)
     assert authors.positions[3] not in (0, 1, 2, 3)
 
 
 def test_draws_are_named_by_the_query_and_uniform() -> None:
     nothing = np.zeros(50)
-    first = sample("q", nothing, positions(), 5).positions.tolist()
-    assert sample("q", nothing, positions(), 5).positions.tolist() == first
-    assert sample("other", nothing, positions(), 5).positions.tolist() != first
+    first = sample_negatives("q", nothing, positions(), 5).positions.tolist()
+    assert sample_negatives("q", nothing, positions(), 5).positions.tolist() == first
+    assert sample_negatives("other", nothing, positions(), 5).positions.tolist() != first
     counts = np.bincount(
-        np.concatenate([sample(f"q{i}", np.zeros(10), positions(3), 3).positions for i in range(3000)]), minlength=10
+        np.concatenate([sample_negatives(f"q{i}", np.zeros(10), positions(3), 3).positions for i in range(3000)]),
+        minlength=10,
     )
     assert counts[3] == 0
     assert abs(np.delete(counts, 3) - 1000).max() < 130  # 5 standard deviations of a binomial
@@ -57,21 +58,21 @@ def test_draws_are_named_by_the_query_and_uniform() -> None:
 
 def test_too_few_documents_are_refused() -> None:
     with pytest.raises(PoolError, match="1 documents are left for 2 negatives"):
-        sample("q", np.ones(2), positions(1), 2)
+        sample_negatives("q", np.ones(2), positions(1), 2)
 
 
 def test_weak_labels_are_the_scores_min_max() -> None:
-    np.testing.assert_allclose(min_max(np.array([5.0, 4.0, 1.0])), [0.99, 0.01 + 0.98 * 0.75, 0.01])
-    assert min_max(np.array([3.0])).tolist() == [0.01]
-    assert min_max(np.array([3.0, 3.0])).tolist() == [0.01, 0.01]
-    assert min_max(np.array([])).tolist() == []
+    np.testing.assert_allclose(scale_min_max(np.array([5.0, 4.0, 1.0])), [0.99, 0.01 + 0.98 * 0.75, 0.01])
+    assert scale_min_max(np.array([3.0])).tolist() == [0.01]
+    assert scale_min_max(np.array([3.0, 3.0])).tolist() == [0.01, 0.01]
+    assert scale_min_max(np.array([])).tolist() == []
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=9), st.sampled_from([0.5, 2.0, 8.0]), st.integers(0, 10))
 def test_weak_labels_do_not_depend_on_scale_or_shift(values: list[int], scale: float, shift: int) -> None:
     scores = np.array(values, dtype=float)
-    labels = min_max(scores)
-    np.testing.assert_allclose(min_max(scale * scores + shift), labels, atol=1e-12)
+    labels = scale_min_max(scores)
+    np.testing.assert_allclose(scale_min_max(scale * scores + shift), labels, atol=1e-12)
     assert labels.min() == 0.01
     assert labels.max() <= 0.99
 
@@ -85,11 +86,11 @@ def test_global_max_divides_by_one_more_than_the_largest_of_the_set(scores: np.n
     """Negative scores count as 0, absent ones stay absent, and a set without a positive score has labels of 0."""
     largest = max([0.0, *(score for score in scores.ravel() if not math.isnan(score))])
     expected = [score if math.isnan(score) else max(score, 0.0) / (largest + 1) for score in scores.ravel()]
-    np.testing.assert_array_equal(global_max(scores), np.array(expected).reshape(scores.shape))
+    np.testing.assert_array_equal(scale_global_max(scores), np.array(expected).reshape(scores.shape))
 
 
 def test_global_max_by_hand() -> None:
-    labels = global_max(np.array([[4.0, 1.0], [np.nan, 3.0]]))
+    labels = scale_global_max(np.array([[4.0, 1.0], [np.nan, 3.0]]))
     np.testing.assert_allclose(labels, [[0.8, 0.2], [np.nan, 0.6]])
 
 
@@ -97,7 +98,7 @@ def test_global_max_by_hand() -> None:
 def test_weak_labels_are_the_place_of_a_score_in_its_range(values: list[int]) -> None:
     low, high = min(values), max(values)
     expected = [0.01 + 0.98 * ((v - low) / (high - low) if high > low else 0.0) for v in values]
-    np.testing.assert_allclose(min_max(np.array(values, dtype=float)), expected)
+    np.testing.assert_allclose(scale_min_max(np.array(values, dtype=float)), expected)
 
 
 @given(orders, st.data())
@@ -107,10 +108,10 @@ def test_as_the_authors_the_nearest_of_all_are_taken_and_the_relevant_ones_among
     excluded = positions(*data.draw(st.sets(st.integers(0, len(order) - 1), max_size=3)))
     left = len(order) - len(excluded)
     n = data.draw(st.integers(1, left))
-    found = sample("q", order, excluded, n, replace=True)
+    found = sample_negatives("q", order, excluded, n, replace=True)
     best = sorted((i for i in range(len(order)) if order[i] > 0), key=lambda i: -order[i])[:n]
-    assert found.positions[: found.found].tolist() == [i for i in best if i not in excluded]
+    assert found.positions[: found.n_found].tolist() == [i for i in best if i not in excluded]
     assert len(set(found.positions.tolist()) - set(excluded.tolist())) == n
     for replace in (False, True):
         with pytest.raises(PoolError, match=f"{left} documents are left for {left + 1} negatives"):
-            sample("q", order, excluded, left + 1, replace)
+            sample_negatives("q", order, excluded, left + 1, replace)

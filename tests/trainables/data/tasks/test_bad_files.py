@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import FILES, WRITERS, document, query
-from trainables.data.tasks import task
-from trainables.data.tasks.readers import LONGEST_LINE
+from trainables.data.tasks import get_task
+from trainables.data.tasks.readers import MAX_LINE_BYTES
 from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_named_with_its_line(
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
     with pytest.raises(UserError) as error:
-        task(name).read(settings)
+        get_task(name).read_dataset(settings)
     assert str(error.value).startswith(f"{path}, line {line}: {expected}")
     assert "; expected " in str(error.value)
     assert "\n" not in str(error.value)
@@ -161,7 +161,7 @@ def test_bytes_that_are_no_text_are_refused_in_every_file(
     first, second, *rest = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([first, second + byte, *rest]))
     with pytest.raises(UserError) as error:
-        task(name).read(settings)
+        get_task(name).read_dataset(settings)
     assert str(error.value) == f"{path}, line 2: {expected}"
 
 
@@ -171,7 +171,7 @@ def test_a_gzip_that_was_cut_is_refused_in_every_file(name: str, file: str, tmp_
     path = tmp_path / file
     path.write_bytes(gzip.compress(path.read_bytes())[:-9])
     with pytest.raises(UserError, match=rf"^{path}, line \d+: broken gzip \(.*\); expected a whole gzip file$"):
-        task(name).read(settings)
+        get_task(name).read_dataset(settings)
 
 
 @pytest.mark.parametrize(("name", "file"), ALL_FILES)
@@ -184,18 +184,18 @@ def test_a_line_of_50_mb_is_refused_in_every_file_without_reading_it(name: str, 
         stream.truncate(50_000_000)  # a hole, of which no disk is used
     tracemalloc.start()
     with pytest.raises(UserError) as error:
-        task(name).read(settings)
+        get_task(name).read_dataset(settings)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert str(error.value) == f"{path}, line 2: more than {LONGEST_LINE} bytes; expected a shorter line"
-    assert peak < 3 * LONGEST_LINE
+    assert str(error.value) == f"{path}, line 2: more than {MAX_LINE_BYTES} bytes; expected a shorter line"
+    assert peak < 3 * MAX_LINE_BYTES
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"docstrings"}))
 def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> None:
     settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 2})
     with pytest.raises(UserError) as error:
-        task(settings.name).read(settings)
+        get_task(settings.name).read_dataset(settings)
     assert str(error.value) == (
         f"{settings.path or settings.name}: no relevant document in the train split; "
         "expected one of grade 2 or more in each of train, dev, test"
@@ -219,17 +219,17 @@ def test_a_split_without_a_relevant_document_is_named(
     path = tmp_path / file
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8", newline="")
     with pytest.raises(UserError, match=rf"^{tmp_path}: no relevant document in the {split} split; expected one of gr"):
-        task(name).read(settings)
+        get_task(name).read_dataset(settings)
 
 
 def test_a_text_that_stands_there_twice_is_no_error(tmp_path: Path) -> None:
     for name in ("msmarco", "beir", "hard-negatives"):
         folder = tmp_path / name
         settings = WRITERS[name](folder)
-        expected = task(name).read(settings)
+        expected = get_task(name).read_dataset(settings)
         for file in FILES[name]:
             if "qrels" not in file:
                 path = folder / file
                 path.write_bytes(path.read_bytes() + path.read_bytes().split(b"\n")[1] + b"\n")
-        found = task(name).read(settings)
+        found = get_task(name).read_dataset(settings)
         assert repr(found[:4]) == repr(expected[:4])

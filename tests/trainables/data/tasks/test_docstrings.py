@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.tasks import task
-from trainables.data.tasks.docstrings import _modules, clean, definitions, read, state
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks import get_task
+from trainables.data.tasks.docstrings import (
+    _find_modules,
+    find_definitions,
+    get_source_version,
+    read_dataset,
+    strip_markup,
+)
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 CASES = '''
@@ -64,16 +70,16 @@ def by_ast(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def test_definitions_are_those_of_the_whole_tree() -> None:
     expected = [pair for pair in by_ast(ast.parse(CASES).body) if pair[0] != "last"]
-    assert sorted(definitions(CASES)) == sorted(expected)
+    assert sorted(find_definitions(CASES)) == sorted(expected)
 
 
 @pytest.mark.parametrize("library", ["numpy", "networkx"])
 def test_definitions_of_a_real_library_are_those_of_the_whole_tree(library: str) -> None:
     pytest.importorskip(library)
     count = 0
-    for _, path in _modules(library):
+    for _, path in _find_modules(library):
         source = path.read_text(encoding="utf-8")
-        found = sorted(definitions(source))
+        found = sorted(find_definitions(source))
         count += len(found)
         assert found == sorted(by_ast(ast.parse(source).body)), path
     assert count > 100
@@ -81,13 +87,13 @@ def test_definitions_of_a_real_library_are_those_of_the_whole_tree(library: str)
 
 def test_clean_removes_markup() -> None:
     text = "Notes\n-----\n.. math:: x\n\nSee :func:`~a.b` and ``c``::\n\n    >>> f(1)\n"
-    assert clean(text) == "Notes x See ~a.b and c f(1)"
+    assert strip_markup(text) == "Notes x See ~a.b and c f(1)"
 
 
 def test_queries_and_documents_have_the_stated_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_library(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    collection = read(tiny_settings())
+    collection = read_dataset(tiny_settings())
     assert len(collection.queries) == 60
     assert "tinylib" not in sys.modules
     assert all(len(text.split()) == 12 for text in collection.documents.values())
@@ -99,7 +105,7 @@ def test_queries_and_documents_have_the_stated_lengths(tmp_path: Path, monkeypat
 def test_a_query_belongs_to_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_library(tmp_path, functions=400)
     monkeypatch.syspath_prepend(tmp_path)
-    relevant = read(tiny_settings()).judgements
+    relevant = read_dataset(tiny_settings()).qrels
     assert len({pair.query_id for pair in relevant}) == len({pair.document_id for pair in relevant}) == len(relevant)
     share = {split: sum(pair.split == split for pair in relevant) / len(relevant) for split in ("train", "dev", "test")}
     assert share == pytest.approx({"train": 0.8, "dev": 0.1, "test": 0.1}, abs=0.05)
@@ -114,27 +120,27 @@ def test_tests_and_private_names_are_left_out_and_equal_texts_kept_once(
     (module.parent / "_again.py").write_text(module.read_text())
     module.with_name("broken.py").write_text("def f(:\n  '''A B C D\n\n" + "w " * 20 + "'''\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert sorted(read(tiny_settings()).queries) == [f"tinylib._again.f{i}" for i in range(3)]
+    assert sorted(read_dataset(tiny_settings()).queries) == [f"tinylib._again.f{i}" for i in range(3)]
 
 
 def test_state_changes_with_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = write_library(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    before = state(tiny_settings())
-    assert state(tiny_settings()) == before
+    before = get_source_version(tiny_settings())
+    assert get_source_version(tiny_settings()) == before
     module.write_text(module.read_text() + "\n")
-    changed = state(tiny_settings())
+    changed = get_source_version(tiny_settings())
     assert changed != before
-    monkeypatch.setattr("trainables.data.tasks.docstrings._READING", 0)  # the same files, read in another way
-    assert state(tiny_settings()) != changed
+    monkeypatch.setattr("trainables.data.tasks.docstrings._READER_VERSION", 0)  # the same files, read in another way
+    assert get_source_version(tiny_settings()) != changed
 
 
 @pytest.mark.parametrize("library", ["nosuchlibrary", "os.path", ""])
 def test_a_library_that_is_not_installed_is_named(library: str) -> None:
     with pytest.raises(UserError, match=f"task.libraries: '{library}' is not installed; expected"):
-        read(TaskSettings(libraries=(library,)))
+        read_dataset(RankerTaskSettings(libraries=(library,)))
 
 
 def test_an_unknown_task_names_the_known_ones() -> None:
     with pytest.raises(UserError, match=r"task\.name: 'x'; expected one of beir, dialogues, docstrings"):
-        task("x")
+        get_task("x")

@@ -19,12 +19,12 @@ from tests.trainables.data.fixtures import (
     write_objects,
 )
 from tests.trainables.data.library import write_library
-from trainables.data.tasks import Collection, Given, Judgement, task
+from trainables.data.tasks import Candidate, IRDataset, Qrel, get_task
 from trainables.utils.errors import UserError
 
 
-def pairs(collection: Collection, split: str) -> list[tuple[str, str]]:
-    return [(pair.query_id, pair.document_id) for pair in collection.judgements if pair.split == split]
+def pairs(collection: IRDataset, split: str) -> list[tuple[str, str]]:
+    return [(pair.query_id, pair.document_id) for pair in collection.qrels if pair.split == split]
 
 
 def test_a_file_at_qqps_path_is_read_as_the_folder_with_it(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_a_query_may_be_judged_in_two_splits_and_a_judgement_repeated(tmp_path: 
     given = WRITERS["beir"](tmp_path)
     rewrite(tmp_path / "qrels/dev.tsv", lambda data: data + b"q0\td0\t1\nq0\td0\t1\n")
     collection = read(given)
-    assert Judgement("dev", "q0", "d0", 1) in collection.judgements
-    assert Judgement("train", "q0", "d0", 1) in collection.judgements
+    assert Qrel("dev", "q0", "d0", 1) in collection.qrels
+    assert Qrel("train", "q0", "d0", 1) in collection.qrels
     assert collection.skipped == {"judgement that was made before": 1}
 
 
@@ -90,9 +90,9 @@ def test_beirs_text_is_title_and_text_and_its_grades_are_kept(tmp_path: Path) ->
     collection = read(given)
     assert collection.documents["d1"] == f"Guide 1 {document(1)}"
     assert collection.documents["d2"] == document(2)
-    grades = {pair.document_id: pair.grade for pair in collection.judgements if pair.query_id == "q1"}
+    grades = {pair.document_id: pair.grade for pair in collection.qrels if pair.query_id == "q1"}
     assert grades == {"d1": 1, "d8": 0, "d9": 0, "d10": 3}
-    assert Judgement("train", "q0", "d1", 0) in collection.judgements
+    assert Qrel("train", "q0", "d1", 0) in collection.qrels
     assert collection.skipped == {"grade below 0, taken as 0": 2}
 
 
@@ -116,7 +116,7 @@ def test_a_dialogues_context_has_its_separators(tmp_path: Path) -> None:
     assert collection.documents[relevant] == "e"
     assert name.startswith("dev-")
     assert len(name) == 4 + 16
-    [candidate] = [given for given in collection.given if given.split == "dev"]
+    [candidate] = [given for given in collection.candidates if given.split == "dev"]
     assert candidate.query_id == name
     assert collection.documents[candidate.document_id] == "f"
     assert math.isnan(candidate.score)
@@ -133,11 +133,11 @@ def test_a_dialogues_candidates_may_come_before_the_relevant_response_and_keep_t
     given = WRITERS["dialogues"](tmp_path)
     write_lines(tmp_path / "test.tsv", ["0\tq\tsecond", "1\tq\tr", "0\tq\tfirst", "0\tq\tr2"])
     collection = read(given)
-    candidates = [collection.documents[row.document_id] for row in collection.given if row.split == "test"]
+    candidates = [collection.documents[row.document_id] for row in collection.candidates if row.split == "test"]
     assert candidates == ["second", "first", "r2"]
     assert len(pairs(collection, "test")) == 1
-    assert task("dialogues").added_tokens == ("[UTTERANCE_SEP]", "[TURN_SEP]")
-    assert task("dialogues").dialogue
+    assert get_task("dialogues").added_tokens == ("[UTTERANCE_SEP]", "[TURN_SEP]")
+    assert get_task("dialogues").is_dialogue
 
 
 HEADER = "label\tdomain\tutterances\tresponse"
@@ -210,17 +210,17 @@ def test_hard_negatives_in_both_forms(tmp_path: Path) -> None:
     with (tmp_path / "hard-negatives.jsonl").open("a") as file:
         file.writelines(f"{line}\n" for line in written.splitlines()[14:])
     collection = read(given)
-    judged = [(pair.query_id, pair.document_id) for pair in collection.judgements]
+    judged = [(pair.query_id, pair.document_id) for pair in collection.qrels]
     assert judged[:4] == [("5", "7"), ("5", "6"), ("8", "9"), ("12", "13")]
-    rows = [(row.query_id, row.document_id, row.score) for row in collection.given]
+    rows = [(row.query_id, row.document_id, row.score) for row in collection.candidates]
     assert [row[:2] for row in rows[:4]] == [("5", "1"), ("5", "2"), ("8", "4"), ("8", "3")]
     assert rows[2][2] == 11.0
     assert all(math.isnan(row[2]) for row in (rows[0], rows[1], rows[3]))
     assert collection.skipped["query without a positive"] == 1
     assert collection.skipped["list of negatives, sparse"] == 1
     assert collection.skipped["candidate that is relevant"] == 1
-    assert {pair.split for pair in collection.judgements if pair.query_id == "5"} == {
-        row.split for row in collection.given if row.query_id == "5"
+    assert {pair.split for pair in collection.qrels if pair.query_id == "5"} == {
+        row.split for row in collection.candidates if row.query_id == "5"
     }
 
 
@@ -233,5 +233,5 @@ def test_of_two_files_of_hard_negatives_none_is_guessed(tmp_path: Path) -> None:
 
 def test_a_given_candidate_is_a_row_of_split_query_document_and_score(tmp_path: Path) -> None:
     collection = read(WRITERS["hard-negatives"](tmp_path))
-    [first, *_] = collection.given
-    assert first == Given(first.split, "0", "1", 9.5)
+    [first, *_] = collection.candidates
+    assert first == Candidate(first.split, "0", "1", 9.5)

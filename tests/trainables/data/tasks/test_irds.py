@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 
 from tests.trainables.data.fixtures import MANY, document, query, settings, write_irds
-from trainables.data.tasks import SPLITS, Collection, irds
-from trainables.data.tasks.splits import by_hash
-from trainables.specs.ranker import TaskSettings
+from trainables.data.tasks import SPLITS, IRDataset, irds
+from trainables.data.tasks.splits import split_by_hash
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 
-def queries(collection: Collection, split: str) -> list[str]:
-    return [pair.query_id for pair in collection.judgements if pair.split == split]
+def queries(collection: IRDataset, split: str) -> list[str]:
+    return [pair.query_id for pair in collection.qrels if pair.split == split]
 
 
-def refusal(given: TaskSettings) -> str:
+def refusal(given: RankerTaskSettings) -> str:
     with pytest.raises(UserError) as error:
-        irds.read(given)
+        irds.read_dataset(given)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
-def register(name: str, *parts: Any) -> TaskSettings:
+def register(name: str, *parts: Any) -> RankerTaskSettings:
     """Settings of a dataset of these parts, registered under `name`, which no other test uses."""
     ir_datasets = pytest.importorskip("ir_datasets")
     from ir_datasets.datasets.base import Dataset
@@ -36,7 +36,7 @@ def register(name: str, *parts: Any) -> TaskSettings:
 
 
 def test_train_dev_and_test_are_what_the_dataset_says(tmp_path: Path) -> None:
-    collection = irds.read(write_irds(tmp_path, ("train", "dev", "test")))
+    collection = irds.read_dataset(write_irds(tmp_path, ("train", "dev", "test")))
     assert queries(collection, "train") == [f"q{i}" for i in range(16)]
     assert queries(collection, "dev") == [f"q{i}" for i in range(16, 24)]
     assert queries(collection, "test") == [f"q{i}" for i in range(24, 28)]
@@ -46,7 +46,7 @@ def test_train_dev_and_test_are_what_the_dataset_says(tmp_path: Path) -> None:
 
 
 def test_without_a_test_part_dev_is_halved(tmp_path: Path) -> None:
-    collection = irds.read(write_irds(tmp_path, ("train", "dev")))
+    collection = irds.read_dataset(write_irds(tmp_path, ("train", "dev")))
     assert queries(collection, "train") == [f"q{i}" for i in range(16)]
     assert queries(collection, "dev") == [f"q{i}" for i in range(16, 20)]
     assert queries(collection, "test") == [f"q{i}" for i in range(20, 24)]
@@ -59,16 +59,16 @@ def test_what_has_no_dev_part_is_split_by_hash(parts: tuple[str, ...], tmp_path:
         names = "".join(f"q{i}\t{query(i)}\n" for i in MANY)
         (tmp_path / "queriestrain.tsv").write_text(names)
         (tmp_path / "qrelstrain.txt").write_text("".join(f"q{i} 0 d{i} 1\n" for i in MANY))
-    collection = irds.read(given)
+    collection = irds.read_dataset(given)
     for split in SPLITS:
-        assert queries(collection, split) == [f"q{i}" for i in MANY if by_hash(f"q{i}") == split]
+        assert queries(collection, split) == [f"q{i}" for i in MANY if split_by_hash(f"q{i}") == split]
 
 
 def test_a_dataset_beside_which_a_dev_part_is_but_that_is_not_train_stands_alone(tmp_path: Path) -> None:
     given = write_irds(tmp_path, ("train", "dev"))
     (tmp_path / "queriesdev.tsv").write_text("".join(f"q{i}\t{query(i)}\n" for i in MANY))
     (tmp_path / "qrelsdev.txt").write_text("".join(f"q{i} 0 d{i} 1\n" for i in MANY))
-    collection = irds.read(given.model_copy(update={"name": given.name.removesuffix("train") + "dev"}))
+    collection = irds.read_dataset(given.model_copy(update={"name": given.name.removesuffix("train") + "dev"}))
     assert len(queries(collection, "train")) > 40
 
 
@@ -84,8 +84,8 @@ def test_what_is_empty_or_missing_is_skipped_and_the_higher_of_two_grades_taken(
     ):
         with (tmp_path / file).open("a") as stream:
             stream.write(more)
-    collection = irds.read(given)
-    grades = {pair[1:3]: pair.grade for pair in collection.judgements if pair.query_id in ("q1", "q2")}
+    collection = irds.read_dataset(given)
+    grades = {pair[1:3]: pair.grade for pair in collection.qrels if pair.query_id in ("q1", "q2")}
     assert grades == {("q1", "d1"): 3, ("q2", "d2"): 1, ("q2", "d3"): 0}
     assert collection.skipped == {
         "empty text (queries)": 1,
@@ -138,14 +138,14 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyP
     assert refusal(settings("irds:vaswani")) == expected
     monkeypatch.setattr(irds, "version", missing)
     with pytest.raises(UserError) as error:
-        irds.state(settings("irds:vaswani"))
+        irds.get_source_version(settings("irds:vaswani"))
     assert str(error.value) == expected
 
 
 def test_state_follows_from_id_and_version_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(irds, "version", lambda name: "1.0")
-    first = irds.state(settings("irds:a"))
-    assert irds.state(settings("irds:a", path=tmp_path)) == first
-    assert irds.state(settings("irds:b")) != first
+    first = irds.get_source_version(settings("irds:a"))
+    assert irds.get_source_version(settings("irds:a", path=tmp_path)) == first
+    assert irds.get_source_version(settings("irds:b")) != first
     monkeypatch.setattr(irds, "version", lambda name: "1.1")
-    assert irds.state(settings("irds:a")) != first
+    assert irds.get_source_version(settings("irds:a")) != first

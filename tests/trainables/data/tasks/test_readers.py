@@ -15,7 +15,16 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from trainables.data.tasks.readers import LONGEST_LINE, Place, lines, member, objects, quoted, rows, table
+from trainables.data.tasks.readers import (
+    MAX_LINE_BYTES,
+    FileLocation,
+    get_member,
+    quote_text,
+    read_csv_rows,
+    read_json_lines,
+    read_lines,
+    read_rows,
+)
 from trainables.utils.errors import UserError
 
 same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,12 +56,12 @@ def test_lines_are_those_that_were_written(
     expected = list(enumerate(written, start=1))
     if mark and not written:
         expected = [(1, "")]
-    assert [(place.line, text) for place, text in lines(path)] == expected
+    assert [(place.line, text) for place, text in read_lines(path)] == expected
 
 
 def test_only_line_ends_end_lines_and_only_the_first_mark_is_one(path: Path) -> None:
     path.write_text("\ufeffa\u2028b\x85c\x0bd\re\n\ufefff", encoding="utf-8", newline="")
-    assert [text for _, text in lines(path)] == ["a\u2028b\x85c\x0bd\re", "\ufefff"]
+    assert [text for _, text in read_lines(path)] == ["a\u2028b\x85c\x0bd\re", "\ufefff"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +81,7 @@ def test_only_line_ends_end_lines_and_only_the_first_mark_is_one(path: Path) -> 
 )
 def test_what_is_no_text_is_refused_with_its_place(path: Path, data: bytes, message: str) -> None:
     path.write_bytes(data)
-    found = refused(lambda: lines(path))
+    found = refused(lambda: read_lines(path))
     assert found.startswith(f"{path}, line ")
     assert message in found
     assert "; expected " in found
@@ -83,7 +92,7 @@ def test_the_lines_before_a_gzip_is_cut_are_read_and_the_error_names_the_next(pa
     data = gzip.compress("".join(f"{line}\n" for line in written).encode())
     path.write_bytes(data[: len(data) // 2])
     read: list[str] = []
-    message = refused(lambda: (read.append(text) for _, text in lines(path)))
+    message = refused(lambda: (read.append(text) for _, text in read_lines(path)))
     assert read == written[: len(read)]
     assert len(read) > 500
     assert message.startswith(f"{path}, line {len(read) + 1}: broken gzip (")
@@ -100,38 +109,38 @@ def test_of_a_line_of_50_mb_little_is_read(path: Path, zipped: bool) -> None:
             file.seek(50_000_000)
             file.write(b"\n")
     tracemalloc.start()
-    message = refused(lambda: lines(path))
+    message = refused(lambda: read_lines(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert message == f"{path}, line {1 if zipped else 2}: more than {LONGEST_LINE} bytes; expected a shorter line"
-    assert peak < 3 * LONGEST_LINE
+    assert message == f"{path}, line {1 if zipped else 2}: more than {MAX_LINE_BYTES} bytes; expected a shorter line"
+    assert peak < 3 * MAX_LINE_BYTES
 
 
 def test_a_line_of_the_greatest_length_is_read(path: Path) -> None:
-    path.write_bytes(b"x" * (LONGEST_LINE - 1) + b"\n")
-    assert [len(text) for _, text in lines(path)] == [LONGEST_LINE - 1]
+    path.write_bytes(b"x" * (MAX_LINE_BYTES - 1) + b"\n")
+    assert [len(text) for _, text in read_lines(path)] == [MAX_LINE_BYTES - 1]
 
 
 def test_lines_are_streamed(path: Path) -> None:
     path.write_bytes(b"a\n" * 100_000 + b"\xff\n")
-    stream = lines(path)
-    assert next(stream) == (Place(path, 1), "a")
+    stream = read_lines(path)
+    assert next(stream) == (FileLocation(path, 1), "a")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    assert refused(lambda: lines(tmp_path)) == f"{tmp_path}: Is a directory; expected a readable file"
+    assert refused(lambda: read_lines(tmp_path)) == f"{tmp_path}: Is a directory; expected a readable file"
 
 
 def test_rows_have_the_stated_number_of_fields(path: Path) -> None:
     path.write_text('a\t"b\n\tc d\n')
-    assert [fields for _, fields in rows(path, ("id", "text"))] == [["a", '"b'], ["", "c d"]]
+    assert [fields for _, fields in read_rows(path, ("id", "text"))] == [["a", '"b'], ["", "c d"]]
     path.write_text("a\tb\na\tb\tc\n")
     message = f"{path}, line 2: fields: 3; expected 2, tab-separated: id, text"
-    assert refused(lambda: rows(path, ("id", "text"))) == message
+    assert refused(lambda: read_rows(path, ("id", "text"))) == message
     path.write_text("  a \t b\n\n")
-    assert next(rows(path, ("id", "text"), None))[1] == ["a", "b"]
+    assert next(read_rows(path, ("id", "text"), None))[1] == ["a", "b"]
     message = f"{path}, line 2: fields: 0; expected 2, space-separated: id, text"
-    assert refused(lambda: rows(path, ("id", "text"), None)) == message
+    assert refused(lambda: read_rows(path, ("id", "text"), None)) == message
 
 
 @same_folder
@@ -142,9 +151,9 @@ def test_tables_are_those_that_were_written(path: Path, written: list[list[str]]
         writer.writerows([["a", "b", "c"], *written])
     expected, line = [], 2
     for row in written:
-        expected.append((Place(path, line), [row[2], row[0]]))
+        expected.append((FileLocation(path, line), [row[2], row[0]]))
         line += 1 + sum(field.count("\n") for field in row)
-    assert list(table(path, ("c", "a"), delimiter)) == expected
+    assert list(read_csv_rows(path, ("c", "a"), delimiter)) == expected
 
 
 @pytest.mark.parametrize(
@@ -162,14 +171,14 @@ def test_tables_are_those_that_were_written(path: Path, written: list[list[str]]
 )
 def test_what_is_no_table_is_refused_with_its_place(path: Path, text: str, message: str) -> None:
     path.write_text(text)
-    assert refused(lambda: table(path, ("id", "text"), ",")).startswith(f"{path}, {message}")
+    assert refused(lambda: read_csv_rows(path, ("id", "text"), ",")).startswith(f"{path}, {message}")
 
 
 @same_folder
 @given(st.lists(st.dictionaries(fields, st.one_of(fields, st.integers(), st.none()), max_size=3), max_size=5))
 def test_objects_are_those_that_were_written(path: Path, written: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(value) + "\n" for value in written))
-    assert [value for _, value in objects(path)] == written
+    assert [value for _, value in read_json_lines(path)] == written
 
 
 @pytest.mark.parametrize(
@@ -187,15 +196,15 @@ def test_objects_are_those_that_were_written(path: Path, written: list[dict[str,
 )
 def test_what_is_no_object_is_refused_with_its_line(path: Path, text: str, message: str) -> None:
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n{text}\n{{}}\n')
-    found = refused(lambda: objects(path))
+    found = refused(lambda: read_json_lines(path))
     assert found.startswith(f"{path}, line 2: {message}")
     assert found.endswith("; expected a JSON object a line")
 
 
 def test_members_have_their_kind(path: Path) -> None:
-    place = Place(path, 7)
+    place = FileLocation(path, 7)
     value = {"a": "x", "b": ["y"], "c": {}, "d": None}
-    assert (member(place, value, "a", str), member(place, value, "b", list)) == ("x", ["y"])
+    assert (get_member(place, value, "a", str), get_member(place, value, "b", list)) == ("x", ["y"])
     for name, kind, message in (
         ("e", str, "no e; expected text under that name"),
         ("d", str, "d is 'null'; expected text"),
@@ -203,11 +212,11 @@ def test_members_have_their_kind(path: Path) -> None:
         ("b", dict, "b is '[\"y\"]'; expected an object"),
     ):
         with pytest.raises(UserError) as error:
-            member(place, value, name, kind)
+            get_member(place, value, name, kind)
         assert str(error.value) == f"{path}, line 7: {message}"
 
 
 def test_long_text_is_quoted_in_part() -> None:
-    assert quoted("a\nb") == r"'a\nb'"
-    assert quoted("x" * 61) == "'" + "x" * 57 + "...'"
-    assert quoted("x" * 60) == "'" + "x" * 60 + "'"
+    assert quote_text("a\nb") == r"'a\nb'"
+    assert quote_text("x" * 61) == "'" + "x" * 57 + "...'"
+    assert quote_text("x" * 60) == "'" + "x" * 60 + "'"

@@ -5,24 +5,24 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import settings
-from trainables.data.tasks import SPLITS, Collection, task
+from trainables.data.tasks import SPLITS, IRDataset, get_task
 
 DATA = Path(__file__).parents[5] / "shared" / "data"
 
 
-def read(name: str, folder: str) -> Collection:
+def read(name: str, folder: str) -> IRDataset:
     path = DATA / folder
     if not path.exists():
         pytest.skip(f"{path} is absent")
-    return task(name).read(settings(name, path))
+    return get_task(name).read_dataset(settings(name, path))
 
 
-def counts(collection: Collection) -> dict[str, tuple[int, int, int]]:
+def counts(collection: IRDataset) -> dict[str, tuple[int, int, int]]:
     """Judgements, queries and candidates by split."""
     found = {}
     for split in SPLITS:
-        judged = [pair for pair in collection.judgements if pair.split == split]
-        given = sum(row.split == split for row in collection.given)
+        judged = [pair for pair in collection.qrels if pair.split == split]
+        given = sum(row.split == split for row in collection.candidates)
         found[split] = len(judged), len({pair.query_id for pair in judged}), given
     return found
 

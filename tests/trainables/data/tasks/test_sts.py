@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.sts import LICENSED, PAIRS, SHARED, SUBSETS, UNRATED, pair, write_sts
 from trainables.data.tasks import sts
-from trainables.specs.sentence_encoder import SETS
+from trainables.specs.sentence_encoder import STS_SETS
 from trainables.utils.errors import UserError
 
 DATA = Path(__file__).parents[5] / "shared" / "data" / "sts"
@@ -40,13 +40,13 @@ def real() -> Path:
     return DATA
 
 
-def counts(pairs: Iterable[sts.Pair]) -> dict[tuple[str, str], int]:
+def counts(pairs: Iterable[sts.SentencePair]) -> dict[tuple[str, str], int]:
     return Counter((pair.split, pair.query_id) for pair in pairs)
 
 
 def test_the_published_files_give_the_pairs_of_the_standard_evaluation() -> None:
     skipped = Counter[str]()
-    pairs = sts.read(real(), SETS, skipped)
+    pairs = sts.read_pairs(real(), STS_SETS, skipped)
     expected = {("test", f"{name}/{part}"): n for name, parts in STANDARD.items() for part, n in parts.items()}
     singles = {("dev", "STS-B"): 1500, ("test", "STS-B"): 1379, ("test", "SICK-R"): 4927}
     assert counts(pairs) == {**expected, **singles}
@@ -58,7 +58,7 @@ def test_the_published_files_give_the_pairs_of_the_standard_evaluation() -> None
 
 def test_the_published_texts_and_golds_are_those_of_their_lines() -> None:
     """SentEval's own way: lines split at tabs, the gold lines that are not empty."""
-    pairs = sts.read(real(), ("STS12", "STS16"))
+    pairs = sts.read_pairs(real(), ("STS12", "STS16"))
     for name in ("STS12/MSRpar", "STS16/postediting"):
         year, _, subset = name.partition("/")
         place = DATA / "STS" / f"{year}-en-test"
@@ -74,7 +74,7 @@ def test_the_published_texts_and_golds_are_those_of_their_lines() -> None:
 
 def test_every_pair_of_the_seven_sets_is_read(folder: Path) -> None:
     skipped = Counter[str]()
-    pairs = sts.read(folder, SETS, skipped)
+    pairs = sts.read_pairs(folder, STS_SETS, skipped)
     parts = [("test", f"{name}/{subset}") for name, subsets in SUBSETS.items() for subset in subsets]
     expected = [("dev", "STS-B"), *parts, ("test", "STS-B"), ("test", "SICK-R")]
     assert list(counts(pairs)) == expected
@@ -91,8 +91,8 @@ def test_every_pair_of_the_seven_sets_is_read(folder: Path) -> None:
 
 
 def test_a_pair_is_named_by_its_line(folder: Path) -> None:
-    pairs = sts.read(folder, SETS)
-    lines = {name: [one.document_id for one in pairs if one[:2] == ("test", name)] for name in SETS}
+    pairs = sts.read_pairs(folder, STS_SETS)
+    lines = {name: [one.document_id for one in pairs if one[:2] == ("test", name)] for name in STS_SETS}
     assert lines["STS-B"] == [str(i + 1) for i in range(PAIRS)]
     assert lines["SICK-R"] == [str(i + 2) for i in range(PAIRS)]  # below a header
     belief = [one.document_id for one in pairs if one.query_id == "STS15/belief"]
@@ -100,9 +100,12 @@ def test_a_pair_is_named_by_its_line(folder: Path) -> None:
 
 
 def test_sets_choose_the_test_split_alone(folder: Path) -> None:
-    assert set(counts(sts.read(folder, ("SICK-R",)))) == {("dev", "STS-B"), ("test", "SICK-R")}
-    assert {path.name for path in sts.files(folder, ("SICK-R",))} == {"sts-dev.csv", "SICK_test_annotated.txt"}
-    read = {path.relative_to(folder).as_posix() for path in sts.files(folder, SETS)}
+    assert set(counts(sts.read_pairs(folder, ("SICK-R",)))) == {("dev", "STS-B"), ("test", "SICK-R")}
+    assert {path.name for path in sts.find_pair_files(folder, ("SICK-R",))} == {
+        "sts-dev.csv",
+        "SICK_test_annotated.txt",
+    }
+    read = {path.relative_to(folder).as_posix() for path in sts.find_pair_files(folder, STS_SETS)}
     unread = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*") if path.is_file()} - read
     assert {Path(name).name for name in unread} == {"00-readme.txt", "STS.gs.ALL.txt", "STS.output.images.txt"}
 
@@ -114,7 +117,7 @@ def test_pairs_are_those_that_were_written(folder: Path, rows: list[tuple[str, s
     place = folder / "STS" / "STS13-en-test"
     (place / "STS.input.FNWN.txt").write_text("".join(f"{a}\t{b}\n" for a, b, _ in rows), encoding="utf-8", newline="")
     (place / "STS.gs.FNWN.txt").write_text("".join(f"{gold}\n" for _, _, gold in rows), encoding="utf-8")
-    found = [one[2:] for one in sts.read(folder, ("STS13",)) if one.query_id == "STS13/FNWN"]
+    found = [one[2:] for one in sts.read_pairs(folder, ("STS13",)) if one.query_id == "STS13/FNWN"]
     assert found == [
         (str(line), " ".join(first.split()), " ".join(second.split()), float(gold))
         for line, (first, second, gold) in enumerate(rows, start=1)
@@ -160,20 +163,20 @@ CASES: list[tuple[str, Callable[[Path], None], str]] = [
 def test_what_is_wrong_is_one_line(folder: Path, file: str, spoil: Callable[[Path], None], message: str) -> None:
     spoil(folder / file)
     if not message:  # a pair without gold is no error in any set
-        assert counts(sts.read(folder, SETS))["test", "STS-B"] == PAIRS - 1
+        assert counts(sts.read_pairs(folder, STS_SETS))["test", "STS-B"] == PAIRS - 1
         return
     with pytest.raises(UserError) as error:
-        sts.read(folder, SETS)
+        sts.read_pairs(folder, STS_SETS)
     assert "\n" not in str(error.value)
     assert str(error.value).startswith(message.format(folder=folder, file=file))
 
 
 def test_an_unknown_set_and_an_absent_one_are_named(folder: Path) -> None:
     with pytest.raises(UserError, match=r"task\.sets: 'STS17'; expected some of STS12, STS13"):
-        sts.read(folder, ("STS12", "STS17"))
+        sts.read_pairs(folder, ("STS12", "STS17"))
     for path in (folder / "STS" / "STS14-en-test").iterdir():
         path.unlink()
     with pytest.raises(UserError, match=r"has no STS/STS14-en-test/STS\.gs\.\*\.txt; expected a folder"):
-        sts.files(folder, SETS)
+        sts.find_pair_files(folder, STS_SETS)
     with pytest.raises(UserError, match=r"has no STS/STSBenchmark/sts-dev\.csv; expected a folder"):
-        sts.files(folder / "nowhere", SETS)
+        sts.find_pair_files(folder / "nowhere", STS_SETS)

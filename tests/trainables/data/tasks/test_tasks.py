@@ -15,42 +15,44 @@ from tests.trainables.data.fixtures import (
     rewrite,
     settings,
 )
-from trainables.data.ranking_dataset import find, prepare
-from trainables.data.tasks import TASKS, task
-from trainables.specs.ranker import TaskSettings
+from trainables.data.ranking_dataset import find_prepared_data, prepare_data
+from trainables.data.tasks import TASKS, get_task
+from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 
 
 @pytest.fixture(params=sorted(TASKS))
-def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskSettings:
+def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RankerTaskSettings:
     """Settings of every task in turn, written below `tmp_path`."""
     monkeypatch.syspath_prepend(tmp_path)
     return WRITERS[request.param](tmp_path)
 
 
-def test_a_collection_fits_together_and_is_the_same_twice(written: TaskSettings) -> None:
+def test_a_collection_fits_together_and_is_the_same_twice(written: RankerTaskSettings) -> None:
     collection = read(written)
     for texts in (collection.queries, collection.documents):
         assert all(name.split() == [name] for name in texts)
         assert all(text.strip() for text in texts.values())
-    for pair in [*collection.judgements, *collection.given]:
+    for pair in [*collection.qrels, *collection.candidates]:
         assert pair.split in SPLITS
         assert pair.query_id in collection.queries
         assert pair.document_id in collection.documents
-    relevant = {pair[:3] for pair in collection.judgements if pair.grade >= written.relevant_from}
+    relevant = {pair[:3] for pair in collection.qrels if pair.grade >= written.relevant_from}
     assert Counter(pair[0] for pair in relevant) >= Counter({"train": 12, "dev": 3, "test": 3})
-    assert not relevant & {pair[:3] for pair in collection.given}
-    for rows in (collection.judgements, collection.given):
+    assert not relevant & {pair[:3] for pair in collection.candidates}
+    for rows in (collection.qrels, collection.candidates):
         assert len({row[:3] for row in rows}) == len(rows)
-    assert {pair.query_id for pair in collection.judgements} == set(collection.queries)
+    assert {pair.query_id for pair in collection.qrels} == set(collection.queries)
     assert all(reason and number > 0 for reason, number in collection.skipped.items())
     assert repr(read(written)) == repr(collection)
 
 
-def test_state_changes_with_every_file_that_is_read_and_not_otherwise(written: TaskSettings, tmp_path: Path) -> None:
-    state = task(written.name).state
+def test_state_changes_with_every_file_that_is_read_and_not_otherwise(
+    written: RankerTaskSettings, tmp_path: Path
+) -> None:
+    state = get_task(written.name).get_source_version
     first = state(written)
     read(written)
     (tmp_path / "notes.txt").write_text("not read")
@@ -70,19 +72,19 @@ def test_state_changes_with_every_file_that_is_read_and_not_otherwise(written: T
     assert len(seen) == 1 + 2 * len(FILES.get(written.name, ("__init__.py", "core.py")))
 
 
-def test_every_task_is_prepared_and_found_again_without_its_path(written: TaskSettings, tmp_path: Path) -> None:
-    made = prepare(written, tmp_path / "cache")
-    table, collection = made.candidates(), read(written)
+def test_every_task_is_prepared_and_found_again_without_its_path(written: RankerTaskSettings, tmp_path: Path) -> None:
+    made = prepare_data(written, tmp_path / "cache")
+    table, collection = made.read_candidates(), read(written)
     assert (table.groupby(["split", "query_id"]).size() == written.candidates).all()
-    assert set(table["document_id"]) == set(made.documents()["document_id"]) <= set(collection.documents)
+    assert set(table["document_id"]) == set(made.read_documents()["document_id"]) <= set(collection.documents)
     for split in SPLITS:
         block = table[table["split"] == split]
-        expected = [pair for pair in collection.judgements if pair.split == split]
+        expected = [pair for pair in collection.qrels if pair.split == split]
         assert set(block["query_id"]) == {pair.query_id for pair in expected}
         found = block[block["relevant"] == 1]
         assert Counter(zip(found["query_id"], found["document_id"], strict=True)) <= Counter(p[1:3] for p in expected)
-    assert made.meta()["skipped"] == collection.skipped
-    assert find(written, tmp_path / "cache") == made
+    assert made.read_metadata()["skipped"] == collection.skipped
+    assert find_prepared_data(written, tmp_path / "cache") == made
     assert made.settings.path is None
     assert str(tmp_path) not in (made.folder / "meta.json").read_text()
 
@@ -90,7 +92,7 @@ def test_every_task_is_prepared_and_found_again_without_its_path(written: TaskSe
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_missing_path_is_named_with_what_belongs_there(name: str, tmp_path: Path) -> None:
     for path, found in ((None, "none"), (tmp_path / "nowhere", f"{tmp_path / 'nowhere'} does not exist")):
-        for function in (task(name).read, task(name).state):
+        for function in (get_task(name).read_dataset, get_task(name).get_source_version):
             with pytest.raises(UserError) as error:
                 function(settings(name, path))
             assert str(error.value).startswith(f"task.path: {found}; expected ")
@@ -102,14 +104,14 @@ def test_equal_files_in_another_folder_are_another_state(tmp_path: Path) -> None
     for name in ("one", "other"):
         given = WRITERS["qqp"](tmp_path / name)
         os.utime(tmp_path / name / FILES["qqp"][0], ns=(0, 0))
-        states.add(task("qqp").state(given))
+        states.add(get_task("qqp").get_source_version(given))
     assert len(states) == 2
 
 
 @pytest.mark.parametrize("path", ["~no-such-user/data", "x" * 300, "x\0y"])
 def test_what_cannot_be_a_path_does_not_exist(path: str) -> None:
     with pytest.raises(UserError, match=r"task\.path: .* does not exist"):
-        task("qqp").state(TaskSettings(name="qqp", path=path))
+        get_task("qqp").get_source_version(RankerTaskSettings(name="qqp", path=path))
 
 
 @pytest.mark.parametrize(("name", "file"), ALL_FILES)
@@ -117,7 +119,7 @@ def test_a_missing_file_is_named(name: str, file: str, tmp_path: Path) -> None:
     given = WRITERS[name](tmp_path)
     (tmp_path / file).unlink()
     pattern = file.replace("hard-negatives.", r"\*.").replace("(", r"\(")
-    for function in (task(name).read, task(name).state):
+    for function in (get_task(name).read_dataset, get_task(name).get_source_version):
         with pytest.raises(UserError, match=rf"^task\.path: {tmp_path} has no {pattern}.*; expected a folder with .+"):
             function(given)
 
@@ -158,9 +160,9 @@ def test_the_pool_decides_which_documents_are_kept(name: str, tmp_path: Path) ->
             file.write(extra[1])
     everything = read(given.model_copy(update={"pool": "all"}))
     judged = read(given.model_copy(update={"pool": "judged"}))
-    used = {pair.document_id for pair in [*everything.judgements, *everything.given]}
+    used = {pair.document_id for pair in [*everything.qrels, *everything.candidates]}
     assert judged.documents == {name: text for name, text in everything.documents.items() if name in used}
     assert judged.skipped["document that is not needed"] == len(everything.documents) - len(used) >= unjudged
     assert repr(judged[2:4]) == repr(everything[2:4])
-    usual = {"judged": judged, "all": everything}[task(given.name).pool]
+    usual = {"judged": judged, "all": everything}[get_task(given.name).pool]
     assert read(given).documents == usual.documents

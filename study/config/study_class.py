@@ -6,31 +6,31 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from search_spaces.registry import DEFAULT, kind
-from search_spaces.settings import described, distinct
+from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
+from search_spaces.settings import check_distinct, expect
 from study.config.schema import Study
-from study.config.validation import disagreements
+from study.config.validation import find_config_errors
 
 
-def _agreeing(study: Study) -> Study:
-    if found := disagreements(study):
+def _check_study(study: Study) -> Study:
+    if found := find_config_errors(study):
         lines = [f"{key}: {value}; expected {expected}" for key, value, expected, _ in found]
         raise PydanticCustomError("disagreements", "{lines}", {"lines": "; ".join(lines), "found": found})
     return study
 
 
 @lru_cache
-def study_type(trainable: str = DEFAULT) -> type[Study]:
+def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
     """The class of the studies of a trainable.
 
     Raises:
         ValueError: there is no such trainable.
     """
-    own = kind(trainable)
+    own = get_study_type(trainable)
     sections, names = own.sections, tuple(own.variants)
 
-    def among(values: tuple[str, ...]) -> tuple[str, ...]:
-        if own.baseline not in distinct(values) or not {*values} <= {*names}:
+    def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
+        if own.baseline not in check_distinct(values) or not {*values} <= {*names}:
             raise ValueError
         return values
 
@@ -39,9 +39,9 @@ def study_type(trainable: str = DEFAULT) -> type[Study]:
         f'e.g. ["{names[0]}", "{names[1]}"]'
     )
     fields: dict[str, Any] = {
-        "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT)], trainable),
-        "variants": (Annotated[tuple[str, ...], AfterValidator(among), described(expected)], names),
+        "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),
+        "variants": (Annotated[tuple[str, ...], AfterValidator(check_variants), expect(expected)], names),
         **{name: (section, section()) for name, section in vars(sections).items()},
     }
-    agreeing: Any = model_validator(mode="after")(_agreeing)
+    agreeing: Any = model_validator(mode="after")(_check_study)
     return create_model("Study", __base__=Study, __validators__={"agreeing": agreeing}, **fields)

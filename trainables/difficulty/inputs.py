@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from trainables.data.ranking_dataset import Prepared
-from trainables.data.tasks import task
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.tasks import get_task
 from trainables.utils.arrays import Floats, Ints
 
 
-class Instances(NamedTuple):
+class DifficultyInputs(NamedTuple):
     """What scores of texts read."""
 
     query_ids: list[str]
@@ -27,15 +27,15 @@ class Instances(NamedTuple):
     """(queries, candidates) NaN where the task has none."""
 
 
-def instances(prepared: Prepared, split: str) -> Instances:
+def build_difficulty_inputs(prepared: RankingDataset, split: str) -> DifficultyInputs:
     """Those of a split, in the order of its candidates."""
-    table, size = prepared.candidates(split), prepared.settings.candidates_of(split)
+    table, size = prepared.read_candidates(split), prepared.settings.get_candidates_per_query(split)
     names = table["query_id"].to_list()[::size]
-    queries = prepared.queries().set_index("query_id")["text"].loc[names].to_list()
+    queries = prepared.read_queries().set_index("query_id")["text"].loc[names].to_list()
     positions, documents = pd.factorize(table["document_id"])
-    responses = prepared.documents().set_index("document_id")["text"].loc[documents].to_list()
-    utterances = task(prepared.settings.name).utterances
-    return Instances(
+    responses = prepared.read_documents().set_index("document_id")["text"].loc[documents].to_list()
+    utterances = get_task(prepared.settings.name).split_utterances
+    return DifficultyInputs(
         names,
         queries,
         [utterances(text) for text in queries],

@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.data.query_attributes import DIFFICULTY
+from analysis.data.query_attributes import DIFFICULTY_PREFIX
 from trainables.utils.arrays import Floats, Ints
 
-FEWEST = 20
+MIN_QUERIES = 20
 """Queries that a class of numbers of turns has at least."""
-MOST = 10
+MAX_GROUPS = 10
 """Classes of numbers of turns, and domains that are not among the others."""
 _TERCILES = ("0-33 %", "33-66 %", "66-100 %")
 _NONE, _OTHER = "none", "other"
-_RUNS = "BERT_"
+_MODEL_SCORE_PREFIX = "BERT_"
 """What the names of scores begin with that a trained run makes."""
 
 
-class Attribute(NamedTuple):
+class QueryAttribute(NamedTuple):
     """One attribute.
 
     Attributes:
@@ -31,21 +31,21 @@ class Attribute(NamedTuple):
 
     name: str
     strata: list[str]
-    of: NDArray[np.intp]
+    stratum_indices: NDArray[np.intp]
 
     @property
-    def of_a_run(self) -> bool:
+    def is_from_run(self) -> bool:
         """Whether it is a difficulty that a trained run has found."""
-        return self.name.startswith(DIFFICULTY + _RUNS)
+        return self.name.startswith(DIFFICULTY_PREFIX + _MODEL_SCORE_PREFIX)
 
     @property
     def title(self) -> str:
         """In words."""
-        score = self.name.removeprefix(DIFFICULTY)
+        score = self.name.removeprefix(DIFFICULTY_PREFIX)
         return self.name if score == self.name else f"difficulty ({score})"
 
 
-def attributes(queries: pd.DataFrame) -> list[Attribute]:
+def group_queries(queries: pd.DataFrame) -> list[QueryAttribute]:
     """All that a split's queries have, in the order of the columns.
 
     Args:
@@ -54,16 +54,16 @@ def attributes(queries: pd.DataFrame) -> list[Attribute]:
     found = []
     for name in queries:
         if name == "turns":
-            found.append(Attribute("turns", *by_turns(queries["turns"].to_numpy())))
+            found.append(QueryAttribute("turns", *group_by_turns(queries["turns"].to_numpy())))
         elif name == "domain":
-            found.append(Attribute("domain", *by_domain(queries["domain"].tolist())))
-        elif str(name).startswith(DIFFICULTY):
-            terciles = by_difficulty(queries[name].to_numpy(), queries["query_id"].tolist())
-            found.append(Attribute(str(name), *terciles))
+            found.append(QueryAttribute("domain", *group_by_domain(queries["domain"].tolist())))
+        elif str(name).startswith(DIFFICULTY_PREFIX):
+            terciles = group_by_difficulty(queries[name].to_numpy(), queries["query_id"].tolist())
+            found.append(QueryAttribute(str(name), *terciles))
     return found
 
 
-def by_turns(turns: Ints) -> tuple[list[str], NDArray[np.intp]]:
+def group_by_turns(turns: Ints) -> tuple[list[str], NDArray[np.intp]]:
     """Classes of adjacent numbers of turns, from the fewest turns up.
 
     A class takes in the next larger number until it has 20 queries. There are 10 classes at most, and the last takes in
@@ -78,21 +78,21 @@ def by_turns(turns: Ints) -> tuple[list[str], NDArray[np.intp]]:
     values, counts = np.unique(turns, return_counts=True)
     starts, held = [int(values[0])], 0
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-        if held >= FEWEST and len(starts) < MOST:
+        if held >= MIN_QUERIES and len(starts) < MAX_GROUPS:
             starts.append(value)
             held = 0
         held += count
-    if held < FEWEST and len(starts) > 1:
+    if held < MIN_QUERIES and len(starts) > 1:
         starts.pop()
-    of = np.searchsorted(starts, turns, side="right") - 1
-    ends = [int(turns[of == place].max()) for place in range(len(starts))]
+    indices = np.searchsorted(starts, turns, side="right") - 1
+    ends = [int(turns[indices == place].max()) for place in range(len(starts))]
     names = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
     if starts[-1] != ends[-1]:
         names[-1] = f"{starts[-1]} or more"
-    return names, of
+    return names, indices
 
 
-def by_domain(domains: list[str]) -> tuple[list[str], NDArray[np.intp]]:
+def group_by_domain(domains: list[str]) -> tuple[list[str], NDArray[np.intp]]:
     """The 10 most frequent domains, of equally frequent ones those first by the alphabet; then all others together.
 
     Args:
@@ -102,14 +102,14 @@ def by_domain(domains: list[str]) -> tuple[list[str], NDArray[np.intp]]:
         Their names, the most frequent first, and (queries,) the place of each query's domain.
     """
     named = [domain or _NONE for domain in domains]
-    frequent = sorted(set(named), key=lambda name: (-named.count(name), name))[:MOST]
+    frequent = sorted(set(named), key=lambda name: (-named.count(name), name))[:MAX_GROUPS]
     kept = [name if name in frequent else _OTHER for name in named]
     names = list(dict.fromkeys([*frequent, *([_OTHER] if _OTHER in kept else [])]))
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places[name] for name in kept], dtype=np.intp)
 
 
-def by_difficulty(difficulty: Floats, queries: list[str]) -> tuple[list[str], NDArray[np.intp]]:
+def group_by_difficulty(difficulty: Floats, queries: list[str]) -> tuple[list[str], NDArray[np.intp]]:
     """Thirds of the queries, the easiest first; among equally difficult ones the SHA-256 of the query's id decides.
 
     Args:
@@ -121,6 +121,6 @@ def by_difficulty(difficulty: Floats, queries: list[str]) -> tuple[list[str], ND
     """
     hashed = [hashlib.sha256(name.encode()).digest() for name in queries]
     order = sorted(range(len(queries)), key=lambda place: (difficulty[place], hashed[place]))
-    of = np.empty(len(queries), dtype=np.intp)
-    of[order] = np.arange(len(queries)) * len(_TERCILES) // len(queries)
-    return list(_TERCILES), of
+    indices = np.empty(len(queries), dtype=np.intp)
+    indices[order] = np.arange(len(queries)) * len(_TERCILES) // len(queries)
+    return list(_TERCILES), indices

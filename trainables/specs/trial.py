@@ -7,15 +7,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import SerializeAsAny, computed_field, model_validator
 
-from trainables.specs.base import Specification
-from trainables.specs.stages import Best
+from trainables.specs.base import RunSpec
+from trainables.specs.checkpoints import BestEvaluation
 from trainables.utils.settings import Settings
 
 
-class Job(Settings):
+class TrialSpec(Settings):
     """One errand of a trial."""
 
-    specification: SerializeAsAny[Specification]
+    specification: SerializeAsAny[RunSpec]
     action: Literal["train", "test"] = "train"
     """Train and evaluate on the development set, or evaluate the trained weights on the test set."""
     metric: str
@@ -43,27 +43,27 @@ class Job(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_its_trainable(cls, job: Any) -> Any:
-        if not isinstance(job, dict) or "trainable" not in job:
-            return job
-        kind = import_module(job["trainable"]).TRAINABLE.specification
-        rest = {name: value for name, value in job.items() if name != "trainable"}
-        return {**rest, "specification": kind.model_validate(job["specification"])}
+    def _parse_specification(cls, trial: Any) -> Any:
+        if not isinstance(trial, dict) or "trainable" not in trial:
+            return trial
+        kind = import_module(trial["trainable"]).TRAINABLE.specification
+        rest = {name: value for name, value in trial.items() if name != "trainable"}
+        return {**rest, "specification": kind.model_validate(trial["specification"])}
 
 
-class Outcome(NamedTuple):
+class TrialResult(NamedTuple):
     """What a finished errand found."""
 
     split: str
     metric: float
     scores: np.ndarray  # (pairs,) in the order of the candidates
     history: list[dict[str, float]]
-    weights: str | None
-    checkpoint: Best | None  # the evaluation whose weights these are; None: they are the last ones
+    weights_hash: str | None
+    best_evaluation: BestEvaluation | None  # the evaluation whose weights these are; None: they are the last ones
     instances_trained: int  # now
     instances_resumed: int  # by earlier tries of the same run, before a kill
     instances_reused: int  # by other runs
-    stages_reused: list[str]
+    checkpoints_reused: list[str]
     damaged: list[str]  # a line for each state that was found damaged, and computed again
     seconds: float
     texts: int = 0  # that the run's model reads, of all splits; 0: not known

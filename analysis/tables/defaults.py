@@ -1,0 +1,90 @@
+"""Systems with settings that nobody had to search for, on the development set: Table 1 of Penha and Hauff (2021)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
+from analysis.data.plan import Phase, Plan
+from analysis.data.results import Results
+from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
+from analysis.stats.paired_tests import differences_or_none
+from analysis.tables.marks import build_marks
+from analysis.tables.marks import format_marks_legend as marks_legend
+
+_LEGEND = (
+    "{metric} on {dev}, mean ± standard deviation over {seeds} {kind}seed{s}, every searched system with its untuned "
+    "default. Marks: {marks}; the declared comparisons, but judged on {dev}: exploratory."
+)
+
+
+class DefaultRow(NamedTuple):
+    """A system of the plan; its score is None where a run is missing."""
+
+    system: str
+    settings: str
+    score: Score | None
+    marks: str
+
+
+class DefaultsTable(NamedTuple):
+    """The table; `phase` tells which seeds its scores are over."""
+
+    rows: list[DefaultRow]
+    phase: Phase
+    baselines: list[str]
+
+    def to_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows as plain text."""
+        lines = [[row.system, row.settings or "-", format_score(row.score), row.marks] for row in self.rows]
+        return ["system", "settings", "score", "marks"], lines
+
+    def format_legend(self, plan: Plan) -> str:
+        """What the columns are."""
+        seeds = len(plan.get_seeds(self.phase))
+        return _LEGEND.format(
+            metric=plan.metric,
+            dev=plan.search_split,
+            seeds=seeds,
+            s="s" * (seeds != 1),
+            kind="fresh " if self.phase == "confirmed" else "",
+            marks=marks_legend(self.baselines),
+        )
+
+
+def build_defaults_table(
+    results: Results, configurations: Sequence[Configuration], baselines: list[str]
+) -> DefaultsTable | None:
+    """The systems in the plan's order, over the seeds of the search or else the fresh ones.
+
+    None where no phase has all the runs of the searched systems' untuned defaults.
+    """
+    plan, known = results.plan, {c.id: c for c in configurations}
+    searches = results.search.systems if results.search else {}
+    defaults = {name: known.get(own.untuned or "") for name, own in searches.items()}
+    phases: tuple[Phase, ...] = ("search", "confirmed") if plan.confirm_seeds else ("search",)
+    complete = [p for p in phases if all(c is not None and not c.find_faults(plan, p) for c in defaults.values())]
+    if not defaults or not complete:
+        return None
+    phase = complete[0]
+    shown = {
+        name: defaults[name] if name in defaults else _find_only(configurations, name) for name in plan.all_systems
+    }
+    values = {name: c.evaluate_queries(plan, phase) if c else None for name, c in shown.items()}
+    first = plan.headline
+    pairs = [(one, other, differences_or_none(values[one], values[other])) for one, other in first.comparisons]
+    family = ComparisonFamily(first.name, plan.task, plan.metric, pairs, is_correlation=plan.is_correlation)
+    marked = build_marks(
+        compare_family(family, ComparisonSettings(plan.alpha, first.correction, plan.margin)), baselines
+    )
+    rows = [
+        DefaultRow(name, c.description, mean_and_std(values[name]), marked.get(name, ""))
+        for name, c in shown.items()
+        if c
+    ]
+    return DefaultsTable(rows, phase, baselines)
+
+
+def _find_only(configurations: Sequence[Configuration], system: str) -> Configuration | None:
+    """The configuration of a system that was not searched; None where it has several."""
+    own = [c for c in configurations if c.system == system]
+    return own[0] if len(own) == 1 else None
