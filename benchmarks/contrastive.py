@@ -120,7 +120,8 @@ def main() -> None:
     units = environment.has_bf16_units(device)
     precisions = ["fp32", "bf16"] if units or given.bf16 else ["fp32"]
     print(
-        f"{machine()}, {environment.detect_environment(device).instruction_set}, {given.rounds} rounds, precisions {precisions}"
+        f"{machine()}, {environment.detect_environment(device).instruction_set}, {given.rounds} rounds, "
+        f"precisions {precisions}"
     )
     print(torch.cuda.get_device_name() if device == "cuda" else "no CUDA GPU here", end="")
     print("" if units else "; no units for bf16 here" + ("" if given.bf16 else ": not measured, --bf16 does it"))

@@ -45,7 +45,8 @@ def runs(truth: np.ndarray, seeds: int, seed_sd: float, rng: np.random.Generator
 def main(races: int) -> None:
     """Prints a line for each number of seeds and spread."""
     print(
-        f"{races} races of {CONFIGURATIONS} configurations, {QUERIES} queries, level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first"
+        f"{races} races of {CONFIGURATIONS} configurations, {QUERIES} queries, level {LEVEL:g}, "
+        f"{FIRST_ROUND_SEEDS} seeds first"
     )
     equal, one_better, one_good = (np.full(CONFIGURATIONS, 0.5) for _ in range(3))
     one_better[0] += 0.01

@@ -95,7 +95,8 @@ def main() -> None:
     torch.set_num_threads(1)
     total(made[:1], shared=False)  # warm
     print(
-        f"{machine()}, {environment.detect_environment().instruction_set}: {len(made)} runs of {_INSTANCES} instances a seed"
+        f"{machine()}, {environment.detect_environment().instruction_set}: "
+        f"{len(made)} runs of {_INSTANCES} instances a seed"
     )
     for seed in range(1, seeds + 1):
         alone, shared = total(jobs(seed), shared=False), total(jobs(seed), shared=True)

@@ -1,6 +1,6 @@
 """What a study knows of what it trains. Loads neither torch nor numpy.
 
-A trainable has a module here that provides `STUDY_TYPE`, found by the trainable's name in `STUDY_TYPES`: that line, the module and
+A trainable has a module here that provides `STUDY_TYPE`, found by its name in `STUDY_TYPES`: that line, the module and
 the trainable's own are all that it takes.
 """
 

@@ -56,9 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             show_plan(study, options.calibrate, options.json)
         elif options.prepare:
-            from study.workflows.prepare_data import prepare_data
+            from study.workflows.prepare_data import prepare_study_data
 
-            prepare_data(study)
+            prepare_study_data(study)
         else:
             from study.workflows.run_study import run_study
 
@@ -204,7 +204,8 @@ def _format_error(error: Exception, folder: Path | None) -> str:
     if is_disk_full(error):
         code = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
         remedy = "make it writable" if code == errno.EROFS else "free some space"
-        return f"{os.strerror(code).lower()}{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy} and run the same command"
+        reason = f"{os.strerror(code).lower()}{_format_location(error)}"
+        return f"{reason}; {_describe_saved_runs(folder)}; {remedy} and run the same command"
     if isinstance(error, PermissionError):
         remedy = "make it readable and writable, and run the same command"
         return f"no permission{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy}"

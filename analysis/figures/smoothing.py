@@ -110,7 +110,8 @@ def plot_contour(analysis: ReportData) -> Any:
         shown = places[name]
         x, y = ([place[number] for place in shown] for number in (0, 1))
         surface = _draw_surface(axis, x, y, list(shown.values()), levels, norm, palette)
-        axis.scatter(x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_marker_size(len(shown)) if surface else 90,
+        axis.scatter(
+            x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_marker_size(len(shown)) if surface else 90,
                      edgecolors="0.3", linewidths=0.6, zorder=2)  # fmt: skip
         pruned = [c for c in analysis.configurations if c.pruned and c.system == name and c.switch]
         pruned = [c for c in pruned if (c.strength, c.switch) not in shown]

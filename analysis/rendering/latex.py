@@ -54,7 +54,8 @@ def render_latex(analysis: ReportData) -> str:
         shown = [name for name in _HEADER if name in header]
         rows = [[row[header.index(name)] for name in shown] for row in cells]
         caption = (
-            f"Comparisons {family.name} of {', '.join(plan.get_family_metrics(family))}: difference of the means, simultaneous "
+            f"Comparisons {family.name} of {', '.join(plan.get_family_metrics(family))}: difference of the means, "
+            "simultaneous "
             f"{100 * (1 - plan.alpha):g} % interval, p corrected for {len(own)} ({family.correction})."
         )
         parts.append(
@@ -124,7 +125,8 @@ def _format_bold(cell: str) -> str:
 
 def _render_strata(found: StrataTable, attribute: QueryAttribute, plan: Plan) -> str:
     header, rows = found.to_cells(attribute)
-    caption = f"{plan.metric} on {plan.get_split(found.phase)}. {found.describe_strata(attribute)} {found.format_legend(plan)}"
+    caption = f"{plan.metric} on {plan.get_split(found.phase)}. {found.describe_strata(attribute)} "
+    caption += found.format_legend(plan)
     return _render_float(caption, f"strata-{attribute.name}", "l" * len(header), header, rows, break_header=True)
 
 

@@ -78,7 +78,8 @@ def _describe_cost(analysis: ReportData) -> list[str]:
 
 def _describe_difference(c: Comparison, correction: str) -> str:
     low, high = c.interval or (0.0, 0.0)
-    return f"{c.system} {c.difference:+.4f} [{low:+.4f}, {high:+.4f}], p {format_p_value(c.adjusted[correction])}: {c.verdict}"
+    p_value = format_p_value(c.adjusted[correction])
+    return f"{c.system} {c.difference:+.4f} [{low:+.4f}, {high:+.4f}], p {p_value}: {c.verdict}"
 
 
 def _sort_key(c: Comparison) -> tuple[bool, float]:

@@ -70,7 +70,8 @@ def format_rows(rows: list[ConfirmedConfiguration]) -> list[list[str]]:
     """The rows as plain text, in the order of `HEADER`."""
     return [
         [row.system, row.label or "-", format_score(row.search), format_score(row.confirmed), format_score(row.test),
-         _format_gain(row.gain), _format_gain(row.fresh_gain) + _format_interval(row.interval), _format_gain(row.optimism)]
+         _format_gain(row.gain), _format_gain(row.fresh_gain) + _format_interval(row.interval),
+         _format_gain(row.optimism)]
         for row in rows
     ]  # fmt: skip
 

@@ -30,7 +30,8 @@ _LEGEND = (
     "and of the paired difference {best} \N{MINUS SIGN} {baseline}. All systems are in strata.csv."
 )
 _GROUPING_TEXTS = {
-    "turns": f"Adjacent numbers of turns are one class, from the fewest up, until it has {MIN_QUERIES} queries; there are "
+    "turns": f"Adjacent numbers of turns are one class, from the fewest up, until it has {MIN_QUERIES} queries; "
+    "there are "
     f"{MAX_GROUPS} classes at most, the last takes in the rest.",
     "domain": f"The {MAX_GROUPS} most frequent domains, then the others together.",
 }

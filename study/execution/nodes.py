@@ -149,7 +149,8 @@ def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log
     """Asks an autoscaler for a node, by a task that needs one."""
     description = ", ".join(f"{name} {amount:g}" for name, amount in trial_resources.items())
     log(
-        f"no node of the cluster holds a trial ({description}); waiting {_AUTOSCALER_TIMEOUT_S / 60:.0f} minutes for one to join"
+        f"no node of the cluster holds a trial ({description}); "
+        f"waiting {_AUTOSCALER_TIMEOUT_S / 60:.0f} minutes for one to join"
     )
     _request_resources.options(**get_task_options(study)).remote()
     deadline = time.monotonic() + _AUTOSCALER_TIMEOUT_S

@@ -76,7 +76,8 @@ def _build_comparison_panels(study: Study) -> list[wr.PanelTypes]:
                 corrected, [findings.make_comparison_key(a, b, "p_corrected", metric) for a, b, metric in comparisons]
             ),
             _make_bar_plot(
-                f"{comparison_family.name}: difference in {plan.metric if not comparison_family.metrics else 'each metric'}",
+                f"{comparison_family.name}: difference in "
+                f"{plan.metric if not comparison_family.metrics else 'each metric'}",
                 [findings.make_comparison_key(a, b, "difference", metric) for a, b, metric in comparisons],
             ),
         ]

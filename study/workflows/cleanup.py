@@ -105,5 +105,6 @@ class CheckpointEvictor:
             self._has_warned = True
             budget = self._scheduler.study.caching.budget
             self._log(
-                f"states still needed take {found.remaining_bytes / 1e9:.3g} GB, more than cache.budget = {budget}; all are kept"
+                f"states still needed take {found.remaining_bytes / 1e9:.3g} GB, more than cache.budget = {budget}; "
+                "all are kept"
             )

@@ -7,7 +7,7 @@ from study.workflows.cleanup import clean_up_study
 from trainables.models import pretrained as weights
 
 
-def prepare_data(study: Study) -> None:
+def prepare_study_data(study: Study) -> None:
     """Prepares the data and prints what it is.
 
     Raises:

@@ -59,7 +59,7 @@ def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -
     (work,) = begin(errand)
     found = work.result()
     assert work.start.value >= last - BATCH_SIZE
-    assert (found["weights"], found["history"]) == (expected.weights_hash, expected.history)
+    assert (found["weights_hash"], found["history"]) == (expected.weights_hash, expected.history)
     assert found["scores"] == expected.scores.tobytes()
     assert found["damaged"] == []
     assert found["instances_trained"] + found["instances_resumed"] == BATCHES * BATCH_SIZE

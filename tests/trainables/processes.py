@@ -75,5 +75,5 @@ def _train(text: str, barrier: Any, start: Any, seen: Any, results: Any) -> None
 
 def _follow(run: Any, seen: Any) -> None:
     while True:
-        seen.value = run.seen
+        seen.value = run.instances_seen
         time.sleep(0.0005)

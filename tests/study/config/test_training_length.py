@@ -17,7 +17,7 @@ from study.execution.resolve import resolve_study
 from study.plan import analysis_plan as plan
 from study.scheduling.trials import ConfigurationFactory
 from study.workflows.dry_run import build_preview, print_preview
-from study.workflows.prepare_data import prepare_data
+from study.workflows.prepare_data import prepare_study_data
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light
 from tests.study.driving import RESOLVED, STUDY
@@ -112,7 +112,7 @@ def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_f
     settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
     made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
     expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
-    for ask in (build_preview, prepare_data, lambda study: resolve_study(study, lambda line: None)):
+    for ask in (build_preview, prepare_study_data, lambda study: resolve_study(study, lambda line: None)):
         with pytest.raises(UserError, match=expected):
             ask(made)
 
@@ -152,7 +152,7 @@ def test_a_summary_of_the_data_says_it(
     world: World, prepared: RankingDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = named(world, prepared, tmp_path, 3)
-    prepare_data(one)
+    prepare_study_data(one)
     assert f"split: {other.training.instances} instances a run\n" in capsys.readouterr().out
 
 

@@ -28,7 +28,8 @@ agent_run._TIMEOUT_S = 5
 where = read_sweep_context(os.environ)
 for name in os.environ.keys() - remove_sweep_variables(os.environ).keys():
     del os.environ[name]
-with agent_run.open_agent_run(where, {mode!r}, {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}, print) as told:
+values = {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}
+with agent_run.open_agent_run(where, {mode!r}, values, print) as told:
     told.describe("LS epsilon 0.2", {{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
     {then}
 """

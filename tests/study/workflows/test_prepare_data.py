@@ -20,7 +20,7 @@ from study.scheduling.trials import ResolvedInputs
 from study.wandb_sweeps.run_configuration import run_configuration
 from study.workflows.cleanup import clean_up_study
 from study.workflows.dry_run import build_preview, print_preview
-from study.workflows.prepare_data import prepare_data
+from study.workflows.prepare_data import prepare_study_data
 from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
@@ -176,7 +176,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     allowed = study(world, tmp_path, allowing)
     said = "3 of 5 test queries (60 %) are training queries too (1 by id, 3 by text)"
     with pytest.raises(UserError) as error:
-        prepare_data(refused)
+        prepare_study_data(refused)
     assert str(error.value) == (
         f"task.allowed_overlap: 0.01, but {said}; expected splits that share no queries, "
         "or task.allowed_overlap=0.6 to go on all the same"
@@ -184,7 +184,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     with pytest.raises(UserError, match=r"task\.allowed_overlap: 0\.01, but 3 of 5"):
         build_preview(refused)
     capsys.readouterr()
-    prepare_data(allowed)
+    prepare_study_data(allowed)
     assert said in capsys.readouterr().out.splitlines()
     print_preview(allowed, calibrate=False, as_json=False)
     assert said in capsys.readouterr().out.splitlines()
@@ -260,7 +260,7 @@ def test_rows_of_a_query_with_several_relevant_documents_are_counted(name: str, 
 
 
 def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare_data(study(world, tmp_path, WRITERS["qqp"](tmp_path / "data")))
+    prepare_study_data(study(world, tmp_path, WRITERS["qqp"](tmp_path / "data")))
     said = capsys.readouterr().out
     for part in (
         "task qqp, fingerprint ",

@@ -85,7 +85,7 @@ def test_vectors_must_be_given_where_they_are_needed(dialogues: RankingDataset) 
 
 def test_the_registry_loads_nothing_heavy() -> None:
     code = (
-        "import sys, trainables.difficulty.compute as d; assert len(d.SCORES) == 8\n"
+        "import sys, trainables.curriculum as c; assert len(c.DIFFICULTY_SCORES) == 8\n"
         "print([m for m in ('torch', 'scipy', 'pandas', 'numpy', 'gensim', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -23,6 +23,7 @@ from tests.trainables.small import (
 )
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.difficulty import cache as kept
+from trainables.rankers.difficulty import save_difficulty_scores
 from trainables.rankers.precompute import precompute_inputs
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
@@ -55,7 +56,7 @@ def curricular(world: World, cache: Path, variant: LabelSmoothing = BASELINE, **
 
 
 def keep(world: World, cache: Path, action: str = "train") -> None:
-    for _ in kept.keep(RankerRun(scorer(world, cache).model_copy(update={"action": action}))):
+    for _ in save_difficulty_scores(RankerRun(scorer(world, cache).model_copy(update={"action": action}))):
         pass
 
 

@@ -37,9 +37,9 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
         "import sys; from trainables.specs.trial import TrialSpec; from trainables.rankers.runner import RankerRun\n"
-        "run = RankerRun(Job.model_validate_json(sys.argv[1]))\n"
+        "run = RankerRun(TrialSpec.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
-        "print(outcome.weights, outcome.metric)"
+        "print(outcome.weights_hash, outcome.metric)"
     )
     environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-c", code, elsewhere]

@@ -34,7 +34,7 @@ CHOSEN = {"checkpoint": "STS", "evaluations": BATCHES, "learning_rate": 1e-2}
 
 
 def same(one: TrialResult, other: TrialResult) -> bool:
-    names = ("weights", "history", "metric", "checkpoint")
+    names = ("weights_hash", "history", "metric", "best_evaluation")
     return np.array_equal(one.scores, other.scores) and all(getattr(one, it) == getattr(other, it) for it in names)
 
 
@@ -42,10 +42,11 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     here = finish(job(encoders, encoders.fresh(), T_GS))
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
     code = (
-        "import sys; from trainables.specs.trial import TrialSpec; from trainables.sentence_encoders.plugin import start_run\n"
-        "run = begin(Job.model_validate_json(sys.argv[1]), lambda: None)\n"
+        "import sys; from trainables.specs.trial import TrialSpec\n"
+        "from trainables.sentence_encoders.plugin import start_run\n"
+        "run = begin(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
-        "print(outcome.weights, outcome.metric)"
+        "print(outcome.weights_hash, outcome.metric)"
     )
     environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-c", code, elsewhere]
@@ -144,7 +145,7 @@ def test_runs_side_by_side_train_what_they_share_once(encoders: Encoders) -> Non
     runs = [(variant, seed) for variant in (GS, T_GS, LATE) for seed in (1, 2)]
     results = [work.result() for work in begin(*(job(encoders, cache, variant, seed=seed) for variant, seed in runs))]
     alone = [finish(job(encoders, encoders.fresh(), variant, seed=seed)) for variant, seed in runs]
-    assert [result["weights"] for result in results] == [outcome.weights_hash for outcome in alone]
+    assert [result["weights_hash"] for result in results] == [outcome.weights_hash for outcome in alone]
     trained = sum(result["instances_trained"] for result in results)
     assert trained == 2 * (TOTAL + TOTAL // 2 + TOTAL // 4)
 

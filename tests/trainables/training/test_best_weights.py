@@ -54,7 +54,7 @@ def chosen(world: World, cache: Any, variant: LabelSmoothing = BASELINE, **setti
 
 def same(one: TrialResult, other: TrialResult) -> bool:
     equal = np.array_equal(one.scores, other.scores)
-    names = ("weights", "checkpoint", "history", "metric")
+    names = ("weights_hash", "best_evaluation", "history", "metric")
     return equal and all(getattr(one, name) == getattr(other, name) for name in names)
 
 

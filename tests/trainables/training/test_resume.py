@@ -115,7 +115,7 @@ def test_several_processes_that_want_one_run_train_it_once(world: World, fresh: 
     expected = finish(job(world, fresh(), LS))
     found = [work.result() for work in begin(errand, errand, errand)]
     assert sum(item["instances_trained"] for item in found) == TOTAL
-    assert {item["weights"] for item in found} == {expected.weights_hash}
+    assert {item["weights_hash"] for item in found} == {expected.weights_hash}
     assert all(item["history"] == expected.history for item in found)
     assert all(item["scores"] == expected.scores.tobytes() for item in found)
 
@@ -125,7 +125,7 @@ def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World
     jobs = [job(world, shared, variant) for variant in (LS, T_LS, BASELINE)]
     expected = [finish(job(world, fresh(), variant)).weights_hash for variant in (LS, T_LS, BASELINE)]
     found = [work.result() for work in begin(*jobs)]
-    assert [item["weights"] for item in found] == expected
+    assert [item["weights_hash"] for item in found] == expected
     assert sum(item["instances_trained"] for item in found) == 3 * TOTAL - 2 * BATCH_SIZE
     assert sum(item["instances_reused"] for item in found) == 2 * BATCH_SIZE
     left = {path.name for path in (shared / "stages").rglob("*") if path.name.startswith(".") or "claim" in path.name}
@@ -158,7 +158,7 @@ def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(wor
     seen = first.seen.value
     found = second.result()
     assert seen < LONG
-    assert found["weights"] == expected.weights_hash
+    assert found["weights_hash"] == expected.weights_hash
     assert found["history"] == expected.history
     assert found["instances_trained"] + found["instances_resumed"] == LONG
 

@@ -64,7 +64,8 @@ def test_folders_below_are_swept_when_asked_for(tmp_path: Path, ended: int, deep
 
 def test_what_a_writer_uses_is_not_swept_while_it_lives_and_then_is(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.utils.files import write_atomically, write_folder_atomically\n"
+        "import sys; from pathlib import Path\n"
+        "from trainables.utils.files import write_atomically, write_folder_atomically\n"
         "place = Path(sys.argv[1])\n"
         "with write_atomically(place / 'file') as one, write_folder_atomically(place / 'folder') as other:\n"
         "    one.write_text('half'); (other / 'state').write_text('half'); print(flush=True); input()"

@@ -185,7 +185,7 @@ POOL = """
             found = pool.map(abs, (-1, -2))
         until = time.monotonic() + 1
         while time.monotonic() < until:
-            for worker in interruption._descendants():
+            for worker in interruption._list_descendants():
                 if worker != child.pid:
                     os.kill(worker, signal.SIGINT)
             time.sleep(0.01)

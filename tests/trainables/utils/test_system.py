@@ -9,7 +9,7 @@ import pytest
 
 from trainables.utils.system import get_machine_id
 
-NAMED = "from trainables.utils.system import machine; print(machine())"
+NAMED = "from trainables.utils.system import get_machine_id; print(get_machine_id())"
 NO_CARD = f"import uuid; uuid._GETTERS = []; assert uuid.getnode() >> 40 & 1; {NAMED}"
 """Where Python finds no network card, it draws an address."""
 NOTHING = """

@@ -71,7 +71,7 @@ def test_a_step_that_ends_in_time_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_time_spent_waiting_for_another_run_does_not_count(tmp_path: Path) -> None:
-    ended, _ = step("for _ in range(6): time.sleep(0.25); guard.restart()", tmp_path, seconds=1)
+    ended, _ = step("for _ in range(6): time.sleep(0.25); guard.reset_timer()", tmp_path, seconds=1)
     assert ended.stdout == "ended\n", ended.stderr
 
 
@@ -84,8 +84,8 @@ Thread 0x00000000000000cd (most recent call first):
 
 Thread 0x00000000000000ab (most recent call first):
   File "/home/jane/venv/lib/python3.11/site-packages/torch/_ops.py", line 5 in call
-  File "{root}/trainables/training.py", line 7 in train
-  File "{root}/trainables/run.py", line 9 in advance
+  File "{root}/trainables/training/trainer.py", line 7 in train
+  File "{root}/trainables/training/runner.py", line 9 in advance
 """
     words = parse_crash_report(text.format(root=Path(__file__).parents[3]))
     assert words is not None
