@@ -20,6 +20,8 @@ test-long: $(INSTALLED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 bench: $(INSTALLED)

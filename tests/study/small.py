@@ -57,7 +57,7 @@ def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_afte
             running.append(errand)
         errand = running.pop(order.randrange(len(running)) if order else 0)
         started += 1
-        labels, job = errand.labels, errand.job.model_dump_json()
+        labels, job = errand.labels, errand.trial.model_dump_json()
         trial = StudyTrainable(
             config={"job": job, "labels": json.dumps(labels), "tracking": tracking.model_dump_json()}
         )

@@ -84,7 +84,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
             patch.delenv(name)
         paths = [str(ROOT / "tests" / "toy" / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        patch.setitem(search_spaces.registry.KINDS, *LINE)
+        patch.setitem(search_spaces.registry.STUDY_TYPES, *LINE)
         places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
         study, trials = load_study(str(place / "points.toml"), places), list[int]()
         forget = execute._forget_ended

@@ -89,7 +89,7 @@ TRAINABLE = TrainablePlugin(ToySpecification, training_module=__name__, data_mod
 
 @dataclass(frozen=True)
 class Points:
-    """The data of a task; what `trainables.specs.plugin.Prepared` asks for."""
+    """The data of a task; what `trainables.specs.plugin.PreparedData` asks for."""
 
     settings: ToyTask
     domains: None = None
@@ -176,7 +176,7 @@ def compute_extra_metrics(job: "TrialSpec", scores: np.ndarray, frame: "pd.DataF
 
 
 class _Scorer:
-    """Weights of the features, and how they are trained: what `trainables.training.resume.Chain` asks of a trainer."""
+    """Weights of the features, and how they are trained: what `trainables.training.resume.ResumableTraining` asks of a trainer."""
 
     def __init__(self, specification: ToySpecification, metric: str) -> None:
         self.specification, self.metric, self.data = specification, metric, Points(specification.task)
@@ -245,7 +245,7 @@ class _Scorer:
 
 
 class _Run:
-    """A run in progress; what `trainables.specs.plugin.Running` asks for."""
+    """A run in progress; what `trainables.specs.plugin.ActiveRun` asks for."""
 
     def __init__(self, job: "TrialSpec", on_wait: Callable[[], None]) -> None:
         from trainables.training.resume import ResumableTraining

@@ -56,7 +56,7 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 
 def _check_negatives(study: Any, prepared: RankingDataset) -> None:
     """Refuse more negatives a query, of training or of its search, than every training query has."""
-    size = study.task.candidates_of("train")
+    size = study.task.get_candidates_per_query("train")
     relevant = prepared.read_candidates("train", ["relevant"])["relevant"].to_numpy()
     negatives = size - relevant.reshape(-1, size).sum(axis=1)
     fewest = int(negatives.min())
@@ -148,7 +148,7 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
 
 def _format_bm25_metric(candidates: "pd.DataFrame", study: Any, split: str) -> str:
     """The metric of BM25's own order, of splits with as many candidates as it needs."""
-    judged, n = get_measure(study.analysis.metric), study.task.candidates_of(split)
+    judged, n = get_measure(study.analysis.metric), study.task.get_candidates_per_query(split)
     if judged.required_candidates not in (None, n) or candidates["bm25"].isna().any():
         return "-"
     scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))

@@ -134,7 +134,7 @@ class _Fixed:
     def __init__(self, number: int, scores: np.ndarray) -> None:
         self.id, self._scores = str(number), scores
 
-    def values(self, plan: Plan, phase: str) -> np.ndarray:
+    def evaluate_queries(self, plan: Plan, phase: str) -> np.ndarray:
         assert phase == "search"
         return self._scores
 

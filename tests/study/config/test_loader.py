@@ -389,7 +389,7 @@ def test_a_study_is_frozen_and_checks_itself() -> None:
 
 
 def test_loading_a_study_is_light() -> None:
-    code = "import sys, study.config.loader as c; c.load(); c.shipped(); "
+    code = "import sys, study.config.loader as c; c.load_study(); c.list_shipped_studies(); "
     code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

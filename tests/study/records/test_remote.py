@@ -17,7 +17,6 @@ from study.execution.trainable import StudyTrainable
 from study.records import run_record as record
 from study.records.remote import RemoteRecords, download_result, upload_result
 from study.tracking import Tracking
-from study.tracking.sync_state import name as marker_name
 from tests.study.driving import campaign, drive, names
 from tests.study.small import campaign as real_campaign
 from tests.study.small import study as real_study
@@ -164,7 +163,7 @@ def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path,
     for number in range(4):
         folder = tmp_path / f"machine-{number}"
         fetched = RemoteRecords(place).download_study(folder, "small")
-        assert len(fetched) == len({errand.job.specification.id for errand in started})
+        assert len(fetched) == len({errand.trial.specification.id for errand in started})
         stop = draw.randrange(1, 14) if number < 3 else None
         last = campaign(folder)
         begun = drive(last, order=draw, concurrent=2, stop_after=stop)
@@ -209,7 +208,7 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
     recorded(tmp_path / "one", "bad", state="failed")
     for split in record.SPLITS:
         recorded(tmp_path / "one", "def", split)
-    write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "offline"})
+    write_json(tmp_path / "one/runs/abc" / record.get_marker_name("dev"), {"mode": "offline"})
     RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
     assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def"]
     kept = {name for name in files(tmp_path / "one") if "bad" not in name and "mirrored" not in name}
@@ -218,7 +217,7 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
 
 def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:
     recorded(tmp_path / "one", "abc")
-    write_json(tmp_path / "one/runs/abc" / marker_name("dev"), {"mode": "online"})
+    write_json(tmp_path / "one/runs/abc" / record.get_marker_name("dev"), {"mode": "online"})
     RemoteRecords(place).upload_missing(tmp_path / "one", "online")
     RemoteRecords(place).download_missing(tmp_path / "other")
     assert files(tmp_path / "other") == files(tmp_path / "one")

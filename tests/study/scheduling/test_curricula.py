@@ -84,7 +84,7 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
 
 def _startable(begun: Any) -> list[TrialRequest]:
     found = []
-    while (errand := begun.next()) is not None:
+    while (errand := begun.pop_request()) is not None:
         found.append(errand)
     return found
 

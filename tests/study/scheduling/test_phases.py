@@ -173,10 +173,10 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kill
         expected = conduct(whole)
         again: list[TrialRequest] = []
         for stop in kills:
-            killed = campaign(made, other, before=searchlog.read_search_log(other))
+            killed = campaign(made, other, previous_log=searchlog.read_search_log(other))
             again += conduct(killed, order=order, stop=stop)
             searchlog.write_search_log(other, killed.build_search_log())
-        last = campaign(made, other, before=searchlog.read_search_log(other))
+        last = campaign(made, other, previous_log=searchlog.read_search_log(other))
         again += conduct(last, order=order)
         ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
         assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)
@@ -269,7 +269,7 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
         rounds["left"] -= 1
         return None if rounds["left"] > 0 else budget
 
-    made = campaign(study(), tmp_path, spent=spent)
+    made = campaign(study(), tmp_path, find_exhausted_budget=spent)
     started = conduct(made)
     assert made.is_finished
     stopped = {name: hunt.stopped_by for name, hunt in made.searches.items()}
@@ -281,7 +281,7 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
         assert log[name]["stopped"] == hunt.stopped_by
         assert all(row["state"] == "complete" for row in log[name]["proposals"])
     assert {errand.labels["variant"] for errand in started if errand.trial.action == "test"} >= set(made.searches)
-    later = campaign(study(), tmp_path, spent=lambda: budget)
+    later = campaign(study(), tmp_path, find_exhausted_budget=lambda: budget)
     assert later.is_finished
     assert later.build_search_log() == made.build_search_log()
 

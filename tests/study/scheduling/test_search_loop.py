@@ -195,7 +195,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     made = STUDY.model_copy(update={"search": search})
 
     def start(folder: Path) -> StudyScheduler:
-        return campaign(made, folder, before=searchlog.read_search_log(folder))
+        return campaign(made, folder, previous_log=searchlog.read_search_log(folder))
 
     def moody(labels: Labels) -> float | None:
         return None if draw("moody", labels["specification_id"]).random() < 0.2 else quality(labels)

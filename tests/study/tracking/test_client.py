@@ -42,7 +42,7 @@ def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
 ) -> None:
     monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 3.0)
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
-    monkeypatch.setattr(WandbLogger, "_done", lambda self, told: told["no such key"])
+    monkeypatch.setattr(WandbLogger, "_mark_done", lambda self, told: told["no such key"])
     recorded(tracking.folder, "dev")
     scribe = WandbLogger(tracking, print)
     scribe.log_evaluation("abc", "dev")
@@ -61,7 +61,7 @@ def test_a_sync_that_finds_no_room_says_so_in_one_line(
         raise OSError(28, "full")
 
     monkeypatch.setattr(WandbLogger, "flush", stopped)
-    monkeypatch.setattr(WandbLogger, "_start", lambda self: None)
+    monkeypatch.setattr(WandbLogger, "_start_process", lambda self: None)
     assert sync([str(tracking.folder)]) == 1
     assert capsys.readouterr().err.strip() == "study.sync: no space left on device; the same command goes on"
 
@@ -76,6 +76,6 @@ def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
     mark_synced(get_evaluation_path(tracking.folder, "noted", "dev"), tracking, "finished", None)
     scribe = WandbLogger(tracking, print)
     scribe.pending["ordered", "dev"] = {}
-    monkeypatch.setattr(scribe, "evaluation", lambda *one: ordered.append(one))
+    monkeypatch.setattr(scribe, "log_evaluation", lambda *one: ordered.append(one))
     backfill_evaluations(scribe, RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
     assert ordered == [("noted", "test"), ("lacking", "dev")]

@@ -63,10 +63,10 @@ class Nowhere:
     def __init__(self, *what: object) -> None:
         pass
 
-    def log(self, rows: list[dict[str, Any]], start: int) -> None:
+    def log_rows(self, rows: list[dict[str, Any]], start: int) -> None:
         pass
 
-    def complete(self, found: RunPayload) -> None:
+    def finish(self, found: RunPayload) -> None:
         pass
 
 

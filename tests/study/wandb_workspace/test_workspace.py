@@ -58,7 +58,7 @@ def _fail(begun: Any) -> None:
     run = item.runs[0].model_copy(update={"seed": 9})
     errand = begun._make.errand(item, run, "train")
     tracking = {"mode": "disabled", "project": "tiny", "folder": str(begun.folder)}
-    config = {"job": errand.job.model_dump_json(), "labels": json.dumps(errand.labels)}
+    config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels)}
     StudyTrainable(config={**config, "tracking": json.dumps(tracking)}).on_run_error(ValueError("no room"))
 
 

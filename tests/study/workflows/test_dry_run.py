@@ -121,9 +121,9 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     assert all(math.isfinite(rate) and rate > 0 for rate in rates if rate is not None)
     assert rates.frozen is not None
     queries = {split: world.prepared.read_metadata()["splits"][split]["queries"] for split in ("train", "dev", "test")}
-    cost = estimate_cost_from_rates(made, rates, queries)
+    cost = estimate_cost_from_rates(made, rates, queries, "this machine")
     evaluated = queries["dev"] * made.task.candidates * made.training.evaluations / rates.evaluation
-    assert cost.hours(2, 0, 100) * 3600 == pytest.approx(
+    assert cost.estimate_hours(2, 0, 100) * 3600 == pytest.approx(
         cost.once + 2 * (rates.loading + evaluated) + 100 / rates.training
     )
     assert not (tmp_path / "study").exists()
