@@ -1,4 +1,4 @@
-"""Rankers in a study: label smoothing of a cross-encoder."""
+"""Study type of rankers: label smoothing of a cross-encoder."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
@@ -27,11 +27,11 @@ from trainables.specs.ranker import (
 from trainables.utils.settings import PositiveInt
 
 _SIMILARITY_PREFIX = "STS"
-"""What metrics of sentence pairs begin with."""
+"""Prefix of the metrics of sentence pairs."""
 
 
 class RankerSearchSettings(SearchSettings):
-    """What is searched of rankers."""
+    """Search settings of rankers."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("epsilon",)
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
@@ -43,7 +43,9 @@ class RankerSearchSettings(SearchSettings):
         AfterValidator(check_increasing),
         expect("a list of increasing whole numbers, e.g. [1, 3]"),
     ] = ()
-    """The same for training.negatives."""
+    """Negatives per query, searched for every system, the baseline included.
+
+    If empty, training.negatives applies."""
 
 
 class RankerHyperparameters(BaseHyperparameters):
@@ -58,20 +60,31 @@ class RankerHyperparameters(BaseHyperparameters):
 
 
 class RankerStudySettings(Protocol):
-    """What is read here of a study."""
+    """The settings of a study that this module reads."""
 
     @property
-    def variants(self) -> tuple[str, ...]: ...
+    def variants(self) -> tuple[str, ...]:
+        """Variants of the study."""
+
     @property
-    def task(self) -> RankerTaskSettings: ...
+    def task(self) -> RankerTaskSettings:
+        """Settings of the task."""
+
     @property
-    def training(self) -> RankerTrainingSettings: ...
+    def training(self) -> RankerTrainingSettings:
+        """Settings of the training."""
+
     @property
-    def search(self) -> RankerSearchSettings: ...
+    def search(self) -> RankerSearchSettings:
+        """Settings of the search."""
+
     @property
-    def analysis(self) -> AnalysisSettings: ...
+    def analysis(self) -> AnalysisSettings:
+        """Settings of the analysis."""
+
     @property
-    def curriculum(self) -> Any: ...
+    def curriculum(self) -> Any:
+        """Settings of the curricula."""
 
 
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
@@ -123,7 +136,7 @@ def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[Con
 
 
 def _is_usable_metric(metric: str, candidates: int) -> bool:
-    """Whether it is of rankings, and can tell those of so many candidates apart."""
+    """Return whether the metric is for rankings and distinguishes rankings of so many candidates."""
     n, _, k = metric[1:].partition("@")
     if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False

@@ -1,6 +1,7 @@
-"""How near a sentence's nearest others are, by the size of the batch: Wu et al. (2021), figure 1.
+"""Similarity of a sentence to its nearest neighbours in a batch, by batch size.
 
-The larger a batch, the nearer the nearest other sentence, which contrastive learning takes for a negative all the same.
+Wu et al. (2021), figure 1: in a larger batch the nearest other sentence is more similar, but contrastive learning still
+treats it as a negative.
 """
 
 from collections.abc import Sequence
@@ -13,27 +14,35 @@ from trainables.utils.arrays import Floats
 from trainables.utils.random import make_generator
 
 N_NEIGHBOURS = 4
-"""Neighbours that are looked at."""
+"""Number of nearest neighbours per sentence."""
 N_BATCHES = 100
-"""Random batches of each size."""
+"""Random batches for each batch size."""
 
 
 def compute_neighbour_similarity(
     embeddings: npt.NDArray[np.float32], batch_sizes: Sequence[int], seed: int = 0, n_batches: int = N_BATCHES
 ) -> Floats:
-    """Cosines of a batch's sentences to their nearest others, averaged over sentences and random batches.
+    """Return the cosines of a batch's sentences to their nearest neighbours in the batch.
+
+    The cosines are averaged over the sentences and over random batches.
 
     Args:
-        embeddings: (sentences, hidden).
-        sizes: of batches, each above `NEAREST` and at most `sentences`.
-        seed: names the draws of the batches.
-        batches: random batches of each size.
+        embeddings: embeddings of shape (sentences, hidden).
+        batch_sizes: batch sizes, each above `N_NEIGHBOURS` and at most `sentences`.
+        seed: seed of the draws of the batches, default 0.
+        n_batches: random batches for each size, default `N_BATCHES`.
 
     Returns:
-        (sizes, NEAREST), the nearest first.
+        Array of shape (batch sizes, `N_NEIGHBOURS`), the nearest neighbour first.
 
     Raises:
-        ValueError: a size is too small or too large.
+        ValueError: if a batch size is too small or too large.
+
+    Example:
+        >>> import numpy as np
+        >>> compute_neighbour_similarity(np.eye(8, dtype=np.float32), batch_sizes=[5, 8], n_batches=2)
+        array([[0., 0., 0., 0.],
+               [0., 0., 0., 0.]])
     """
     if wrong := [size for size in batch_sizes if not N_NEIGHBOURS < size <= len(embeddings)]:
         raise ValueError(f"batches of {wrong[0]} sentences, of {len(embeddings)} with {N_NEIGHBOURS} others each")
@@ -55,19 +64,28 @@ def compute_noise_similarity(
     seed: int = 0,
     n_batches: int = N_BATCHES,
 ) -> Floats:
-    """What `multiple` x size Gaussian vectors among the negatives of a batch are beside its sentences, averaged alike.
+    """Return the cosine of sentences to Gaussian noise vectors, and the noise's share of the loss.
+
+    A batch of a given size gets `multiple` x size noise vectors. The values are averaged over the sentences and over
+    random batches.
 
     Args:
-        embeddings: (sentences, hidden).
-        sizes: of batches.
-        multiple: M, as a multiple of the batch.
+        embeddings: embeddings of shape (sentences, hidden).
+        batch_sizes: batch sizes.
+        multiple: M, the number of noise vectors, as a multiple of the batch size.
         temperature: tau of the loss.
-        seed: names the draws.
-        batches: random batches of each size.
+        seed: seed of the draws, default 0.
+        n_batches: random batches for each size, default `N_BATCHES`.
 
     Returns:
-        (sizes, 2): the cosine of a sentence to the nearest of them, and their share of the denominator of its loss
-        (Wu et al. 2021, equation 5, lambda 1), if the views of a sentence were the same.
+        Array of shape (batch sizes, 2). The first column is the cosine of a sentence to its nearest noise vector. The
+        second column is the noise's share of the denominator of the loss (Wu et al. 2021, equation 5, lambda 1), if the
+        two views of a sentence were equal.
+
+    Example:
+        >>> import numpy as np
+        >>> compute_noise_similarity(np.eye(8, dtype=np.float32), [4, 8], multiple=3, temperature=0.05).shape
+        (2, 2)
     """
     directions, found = _normalize_rows(embeddings), np.zeros((len(batch_sizes), 2))
     for place, size in enumerate(batch_sizes):

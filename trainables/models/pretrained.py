@@ -1,4 +1,7 @@
-"""Where a model's files are, and their digest, which is the model's identity. Loads no torch."""
+"""Locations of model files, checks of their settings, and the digest that identifies a model.
+
+The module does not load torch.
+"""
 
 import hashlib
 import importlib.util
@@ -31,29 +34,30 @@ _OPTIONAL_FILES = (
 )
 """Patterns of the files that only some models have: other vocabularies, and weights in several files."""
 _VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
-"""Patterns of the files that hold a vocabulary: any of these groups."""
+"""Groups of file patterns; a model needs all files of at least one group as its vocabulary."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+"""Patterns of the files of a sentence encoder, in its folder and below it."""
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
-"""Model types whose position numbers start after the padding's."""
+"""Model types with positions that start after the padding index."""
 _ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
-"""Model types whose layers are those that `packed` computes."""
+"""Model types with layers that `trainables.models.packing` computes correctly."""
 SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
-"""Classes of tokenizers that models of these types come with, and of which there is no fast one."""
+"""Tokenizer classes of these model types that have no fast version."""
 
 
 def resolve_model_path(
     name: str, key: str = "model.name", files: tuple[str, ...] = _COMMON_FILES + _OPTIONAL_FILES
 ) -> Path:
-    """The folder with the model's files.
+    """Return the folder with the model's files, and download them if needed.
 
     Args:
-        name: package:MODULE/FOLDER (weights carried by an installed package), a local folder, or a hub id, which is
-            fetched, or found in the hub's own cache.
-        key: of the setting, for errors.
-        files: patterns of the files that are fetched.
+        name: package:MODULE/FOLDER (weights inside an installed package), a local folder, or a hub id. The files of a
+            hub id are taken from the hub's cache, or downloaded.
+        key: name of the setting, for error messages.
+        files: patterns of the files to download.
 
     Raises:
-        UserError: no such package or folder, or a hub id that can be neither found nor fetched.
+        UserError: if the package or folder does not exist, or if a hub id can be neither found nor downloaded.
     """
     if name.startswith("package:"):
         module, _, inside = name.removeprefix("package:").partition("/")
@@ -70,10 +74,10 @@ def resolve_model_path(
 
 
 def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
-    """The folder with a sentence encoder's files, those that say how it pools among them.
+    """Return the folder of a sentence encoder, including the files that define its pooling.
 
     Raises:
-        UserError: as `folder`.
+        UserError: as for `resolve_model_path`.
     """
     return resolve_model_path(name, key, ENCODER_FILES)
 
@@ -85,10 +89,10 @@ def _require_model_folder(path: Path, name: str, key: str) -> Path:
 
 
 def find_local_model(name: str) -> Path | None:
-    """The same folder, if its weights are on this machine; None: the hub would have to be asked.
+    """Return the model's folder if its weights are on this machine, or None if the hub is needed.
 
     Raises:
-        UserError: no such package or folder.
+        UserError: if the package or folder does not exist.
     """
     if not _is_hub_id(name):
         return resolve_model_path(name)
@@ -127,21 +131,22 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
 
 
 def read_max_tokens(path: Path) -> int:
-    """Tokens of the longest text that the model takes."""
+    """Return the number of tokens of the longest text that the model accepts."""
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     return int(config["max_position_embeddings"]) - _count_reserved_positions(config)
 
 
 def _count_reserved_positions(config: dict[str, Any]) -> int:
-    """Position numbers that no token has."""
+    """Return the number of positions that no token uses."""
     return int(config.get("pad_token_id", 1)) + 1 if config.get("model_type") in _POSITIONS_AFTER_PADDING else 0
 
 
 def check_model_settings(path: Path, model: BaseModelSettings) -> None:
-    """Refuses, before anything is loaded, settings that the model cannot have.
+    """Raise an error for settings that the model does not support, before anything is loaded.
 
     Raises:
-        UserError: another architecture, more layers or tokens than the model has, or no layer left to train.
+        UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
+            leave no layer to train, or if the model's files are missing, damaged or unsupported.
     """
     config = _read_json_object(path / "config.json")
     check_architecture(config.get("model_type"))
@@ -183,7 +188,10 @@ def _read_json_object(file: Path) -> dict[str, Any]:
 
 
 def _is_complete(weights: Path) -> bool:
-    """Whether the file is as long as its header says: 8 bytes with the header's length, the header, the tensors."""
+    """Return whether the file is as long as its header says.
+
+    The file consists of 8 bytes with the length of the header, the header and the tensors.
+    """
     with weights.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         try:
@@ -195,10 +203,10 @@ def _is_complete(weights: Path) -> bool:
 
 
 def check_architecture(model_type: str | None) -> None:
-    """Refuses a model whose layers would be computed wrongly.
+    """Raise an error for a model with layers that would be computed wrongly.
 
     Raises:
-        UserError: it is not one of the known types.
+        UserError: if it is not one of the known types.
     """
     if model_type not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
@@ -206,7 +214,7 @@ def check_architecture(model_type: str | None) -> None:
 
 
 def hash_model_files(path: Path) -> str:
-    """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
+    """Return "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
     others = {
         name
         for pattern in (*_OPTIONAL_FILES, *_list_weight_files(path))
@@ -218,7 +226,7 @@ def hash_model_files(path: Path) -> str:
 
 
 def hash_encoder_files(path: Path) -> str:
-    """The same over everything that a sentence encoder reads from its folder."""
+    """Return the same digest over everything that a sentence encoder reads from its folder."""
     found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
     pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read where there are no safetensors
     found |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
@@ -230,10 +238,12 @@ def _list_matching_files(path: Path, pattern: str) -> list[str]:
 
 
 def _list_weight_files(path: Path) -> list[str]:
-    """Names of the files with the weights, as transformers chooses them: one, or an index and the files it names.
+    """Return the names of the weight files as transformers chooses them.
+
+    They are one file, or an index and the files that it names.
 
     Raises:
-        UserError: the index is damaged.
+        UserError: if the index is damaged.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
     named = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")

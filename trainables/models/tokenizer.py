@@ -1,4 +1,4 @@
-"""Loads the tokenizer that a model brings."""
+"""Loads the tokenizer of a model."""
 
 from pathlib import Path
 
@@ -8,10 +8,15 @@ from trainables.utils.errors import UserError
 
 
 def load_tokenizer(path: Path, added_tokens: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
-    """The model's own tokenizer, which also knows the special tokens `added`.
+    """Return the model's own tokenizer, extended by special tokens.
+
+    Args:
+        path: folder with the model's files.
+        added_tokens: special tokens to add, default none.
 
     Raises:
-        UserError: it knows no words. Transformers makes such a tokenizer where a model has another kind's vocabulary.
+        UserError: if the tokenizer knows no words. Transformers returns such a tokenizer if the vocabulary of the model
+            is of another kind.
     """
     made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
     if made.vocab_size <= len(made.all_special_ids):

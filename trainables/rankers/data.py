@@ -1,4 +1,4 @@
-"""Data of rankers as studies see it: what `trainables.specs.plugin.Data` asks for."""
+"""Data of rankers for studies: implements `trainables.specs.plugin.DataBackend`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -29,16 +29,20 @@ __all__ = [
 ]
 
 _N_BINS = 20
-"""Of the distribution of weak labels over [0, 1]."""
+"""Bins of the histogram of weak labels over [0, 1]."""
 _EVALUATED_SPLITS = ("dev", "test")
 
 
 def check_data(study: Any, prepared: RankingDataset) -> None:
-    """Refuses, before anything is trained, data that this study cannot be run on.
+    """Raise an error, before anything is trained, if the study cannot use this data.
+
+    Args:
+        study: settings of the study.
+        prepared: prepared data of the study's task.
 
     Raises:
-        UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
-            no turns to count; or the splits share more queries than the study allows.
+        UserError: if a training query has too few non-relevant documents, a weak label is missing although a variant
+            needs it, the task has no dialogue turns to count, or the splits share more queries than the study allows.
     """
     usual, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), usual if allowed is None else allowed)
@@ -55,8 +59,8 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 
 
 def _check_negatives(study: Any, prepared: RankingDataset) -> None:
-    """Refuse more negatives a query, of training or of its search, than every training query has."""
-    size = study.task.candidates_of("train")
+    """Raise an error if training or search ask for more negatives per query than every training query has."""
+    size = study.task.get_candidates_per_query("train")
     relevant = prepared.read_candidates("train", ["relevant"])["relevant"].to_numpy()
     negatives = size - relevant.reshape(-1, size).sum(axis=1)
     fewest = int(negatives.min())
@@ -74,7 +78,11 @@ def _check_negatives(study: Any, prepared: RankingDataset) -> None:
 
 
 def describe_data(prepared: RankingDataset) -> dict[str, Any]:
-    """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
+    """Return the data's description for the report.
+
+    The description has the fingerprint, counts, overlaps of the splits and the distribution of the training negatives'
+    weak labels.
+    """
     train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
@@ -89,7 +97,7 @@ def describe_data(prepared: RankingDataset) -> dict[str, Any]:
 
 
 def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
-    """What the data is, line by line, for people; makes the tokens."""
+    """Yield lines of text that describe the data to a person; makes the tokens if needed."""
     meta, queries, documents = prepared.read_metadata(), prepared.read_queries(), prepared.read_documents()
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
     for reason, count in meta["skipped"].items():
@@ -115,13 +123,17 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
 
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
-    """split, query_id of what is evaluated and, as far as the task has them, `turns`, `domain` and `difficulty/<score>`
-    (low is easy) for each score of the study's curricula, as far as the cache has them.
+    """Return the attributes by which the report groups the evaluated queries.
 
     Args:
-        study: its task without paths.
-        resolved: its data, and what its scores are made with.
-        scorer: id of the run that BERT_pred and BERT_loss are made with.
+        study: settings of the study; its task has no paths.
+        resolved: resolved inputs of the study: fingerprint and domains of the data, digests of the model and word
+            vectors.
+        difficulty_model_id: id of the scoring run, which computes BERT_pred and BERT_loss.
+
+    Returns:
+        Table with the columns split and query_id. It also has `turns` and `domain` if the task has them, and
+        `difficulty/<score>` (low is easy) for each score of the study's curricula that the cache contains.
     """
     from trainables.difficulty import cache as kept  # it loads pandas and more, which a plan need not wait for
 
@@ -147,8 +159,11 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
 
 
 def _format_bm25_metric(candidates: "pd.DataFrame", study: Any, split: str) -> str:
-    """The metric of BM25's own order, of splits with as many candidates as it needs."""
-    judged, n = get_measure(study.analysis.metric), study.task.candidates_of(split)
+    """Return the metric of BM25's own order.
+
+    Return "-" for a split that lacks the BM25 scores or the number of candidates that the metric needs.
+    """
+    judged, n = get_measure(study.analysis.metric), study.task.get_candidates_per_query(split)
     if judged.required_candidates not in (None, n) or candidates["bm25"].isna().any():
         return "-"
     scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))

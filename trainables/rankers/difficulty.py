@@ -1,4 +1,4 @@
-"""Scores how difficult each query is for a trained ranker, for the curricula that need it."""
+"""Difficulty scores of the queries for a trained ranker, for the curricula that need them."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,21 @@ from trainables.utils.arrays import Ints
 from trainables.utils.checksums import is_intact
 
 _SPLITS_BY_ACTION: dict[Action, tuple[str, ...]] = {"train": ("train", "dev"), "test": ("test",)}
-"""The splits that are scored when the run is trained, and when it is tested."""
+"""Splits that are scored when the run is trained, and when it is tested."""
 
 
 def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
-    """Writes how difficult queries are for a run that is trained, by each score of trained models: those of training
-    and development, or of the test set where the run is tested.
+    """Write the difficulty scores of the queries for a trained run, one table per score of trained models.
 
-    Of a training query it looks at one relevant document and as many others as in training, drawn by the run's seed; of
-    a query that is evaluated, at all candidates. What is written already stays.
+    A run that is trained scores the training and development queries; a run that is tested scores the test queries. For
+    a training query the score uses one relevant document and as many negatives as in training, drawn by the run's seed.
+    For an evaluated query it uses all candidates. Tables that exist already are not changed.
+
+    Args:
+        run: run of a ranker; it is trained to its end if needed.
 
     Yields:
-        After each split.
+        None after each split.
     """
     trial, data, trainer = run.trial, run.data, run.train_to_end()
     places = {
@@ -53,7 +56,7 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
 
 
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
-    """(queries, 1 + negatives) rows."""
+    """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
     counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
     negatives, every = trainer.settings.negatives, np.arange(len(counts))
     rows = sample_instances(trainer.seed, 0, every, counts, pairs.candidates, negatives, "difficulty ")

@@ -27,7 +27,11 @@ _STANDARDIZATION_QUERIES = 10
 
 
 class RankerData(EncoderInputs):
-    """The prepared task as a run sees it: pairs by split, and their batches."""
+    """Prepared task of a run: pairs by split, and their batches.
+
+    Args:
+        trial: the trial.
+    """
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -53,13 +57,13 @@ class RankerData(EncoderInputs):
 
     @cached_property
     def tokens_folder(self) -> Path:
-        """Where the tokens lie, once they are made."""
+        """Folder of the token ids, which may not exist yet."""
         model = self._specification.model
         assert model is not None
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     def select_pairs(self, split: str) -> Pairs:
-        """Labels of a split."""
+        """Return the labelled pairs of a split."""
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
         frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
@@ -69,7 +73,7 @@ class RankerData(EncoderInputs):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The candidates of all splits."""
+        """Candidates of all splits."""
         return self.prepared.read_candidates()
 
 
@@ -77,8 +81,8 @@ class RankerRun(BaseRun):
     """A ranker's run in progress.
 
     Args:
-        job: what runs.
-        waited: called again and again while another run trains what this one needs.
+        trial: the trial that is executed.
+        on_wait: called repeatedly while another run trains what this run needs.
     """
 
     data: RankerData
@@ -89,7 +93,7 @@ class RankerRun(BaseRun):
         super().__init__(trial, on_wait)
 
     def train_to_end(self) -> RankerTrainer:
-        """Trains what is left; the model in its final state."""
+        """Train what is left, and return the trainer with the model in its final state."""
         for _ in self._steps:
             pass
         return self.trainer
@@ -130,13 +134,13 @@ class RankerRun(BaseRun):
 
 
 def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
-    """The metric averaged over queries."""
+    """Return the metric averaged over queries."""
     lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
     return get_measure(name).compute_overall(scores, pairs.relevant, lengths)
 
 
 def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
-    """The candidates in the order of BM25, whatever sampled them."""
+    """Return the result of ranking the candidates by BM25, whichever sampler chose them."""
     started, split = time.monotonic(), "dev" if trial.action == "train" else "test"
     data = RankerData(trial)
     scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
@@ -145,7 +149,7 @@ def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
 
 
 def count_vocabulary(trial: TrialSpec) -> int:
-    """Tokens that the model must know beside its own; 0: none."""
+    """Return the number of tokens that the model must know, or 0 if the task adds none to the model's own."""
     added = get_task(trial.specification.task.name).added_tokens
     assert trial.model_path is not None
     return len(load_tokenizer(trial.model_path, added)) if added else 0

@@ -1,4 +1,4 @@
-"""How fast a ranker's run is here: real training and evaluation on the first pairs of the real data."""
+"""Throughput of a ranker's run on this machine, measured on the first pairs of the real data."""
 
 import time
 
@@ -19,7 +19,7 @@ _N_PAIRS = 500
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measures a run, as `trainables.training.throughput.rates` says."""
+    """Measure the throughput of a run, as `trainables.training.throughput.measure_throughput` describes."""
     specification = as_ranker_spec(trial.specification)
     model_settings, training = specification.model, specification.training
     assert model_settings is not None

@@ -1,4 +1,4 @@
-"""Data of sentence encoders as studies see it: what `trainables.specs.plugin.Data` asks for."""
+"""Data of sentence encoders for studies: implements `trainables.specs.plugin.DataBackend`."""
 
 import json
 from collections.abc import Iterator
@@ -21,11 +21,15 @@ __all__ = [
 
 
 def check_data(study: Any, prepared: SentenceDataset) -> None:
-    """Refuses, before anything is trained, data that this study cannot be run on.
+    """Raise an error, before anything is trained, if the study cannot use this data.
+
+    Args:
+        study: settings of the study.
+        prepared: prepared data of the study's task.
 
     Raises:
-        UserError: a batch would be larger than an epoch, gold similarities are all alike, the model has fewer layers
-            than are to be fresh, or the splits share more sentences than the study allows.
+        UserError: if a batch is larger than an epoch, all gold similarities of a set are equal, more fresh layers are
+            asked for than the model trains, or the splits share more sentences than the study allows.
     """
     model = study.model
     if model.fresh_layers:  # a plan need not fetch the model to know that none is too many
@@ -50,14 +54,14 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
 
 
 def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
-    """What a report tells of the data: fingerprint and counts."""
+    """Return the data's description for the report: fingerprint, counts and overlaps of the splits."""
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
     known = {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
     return known | ({"overlaps": overlaps} if overlaps else {})  # so that the plans of data without any stand
 
 
 def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
-    """What the data is, line by line, for people; makes the tokens."""
+    """Yield lines of text that describe the data to a person; makes the tokens if needed."""
     import numpy as np
 
     from trainables.data.sentence_tokens import tokenize_sentences
@@ -87,4 +91,4 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
 
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> None:
-    """Nothing is known of a pair but its set, by which the report tells it anyway."""
+    """Return None: the only known attribute of a pair is its set, which the report shows anyway."""

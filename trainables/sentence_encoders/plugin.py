@@ -1,4 +1,4 @@
-"""How runs of sentence encoders are trained and evaluated: what `trainables.specs.plugin.Runs` asks for."""
+"""Training and evaluation of sentence encoders: implements `trainables.specs.plugin.TrainingBackend`."""
 
 from collections.abc import Callable, Iterator
 
@@ -18,7 +18,7 @@ from trainables.utils.checksums import is_intact
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-    """Token ids, which one process makes while the others wait, then what the frozen layers make of them."""
+    """Compute token ids, in one process while the others wait, and then the outputs of the frozen layers."""
     data, place = EncoderData(trial), open_storage(str(trial.cache / "claims"))
     folder = data.tokens_folder
     Leases(place).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
@@ -29,21 +29,24 @@ def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[Precom
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
-    """The run."""
+    """Start a run."""
     return EncoderRun(trial, on_wait)
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
-    """query_id, document_id, relevant, pair_id of the pairs."""
+    """Return query_id, document_id, relevant and pair_id of the pairs of a split."""
     return EncoderData(trial).select_pairs(split)
 
 
 def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
-    """(sentences, hidden) embeddings of the sentences with these numbers, by the run as it ends.
+    """Return the embeddings of sentences by the final weights of a run.
 
     Args:
-        job: the run; it is trained if need be.
-        rows: numbers of sentences; those for training are the first.
+        trial: trial of the run; it is trained if needed.
+        rows: numbers of the sentences; training sentences have the first numbers.
+
+    Returns:
+        Embeddings of shape (sentences, hidden).
     """
     for _ in precompute(trial, lambda: None):
         pass
@@ -55,10 +58,10 @@ def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
-    """Nothing."""
+    """Return no further metrics."""
     return {}
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """How fast the run is here."""
+    """Measure the throughput of the run on this machine."""
     return encoder_calibration.measure_throughput(trial, seconds)

@@ -29,7 +29,11 @@ from trainables.training.runner import BaseRun
 
 
 class EncoderData(EncoderInputs):
-    """The prepared sentences as a run sees them: token ids by number, and pairs by split."""
+    """Prepared sentences of a run: token ids by number, and pairs by split.
+
+    Args:
+        trial: the trial.
+    """
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -58,7 +62,7 @@ class EncoderData(EncoderInputs):
 
     @cached_property
     def tokens_folder(self) -> Path:
-        """Where the token ids lie, once they are made."""
+        """Folder of the token ids, which may not exist yet."""
         model = self._specification.model
         assert model is not None
         return get_sentence_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
@@ -68,13 +72,13 @@ class EncoderData(EncoderInputs):
         return self.prepared.read_pairs()
 
     def select_pairs(self, split: str) -> pd.DataFrame:
-        """query_id, document_id, relevant, pair_id of the pairs of a split."""
+        """Return query_id, document_id, relevant and pair_id of the pairs of a split."""
         chosen = self._frame[self._frame["split"] == split]
         return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
     @property
     def n_training(self) -> int:
-        """Training sentences, which have the first numbers."""
+        """Number of training sentences, which have the first numbers."""
         return self.sentences.n_training
 
 
@@ -82,8 +86,8 @@ class EncoderRun(BaseRun):
     """A sentence encoder's run in progress.
 
     Args:
-        job: what runs.
-        waited: called again and again while another run trains what this one needs.
+        trial: the trial that is executed.
+        on_wait: called repeatedly while another run trains what this run needs.
     """
 
     data: EncoderData
@@ -114,7 +118,7 @@ class EncoderRun(BaseRun):
 
 
 def load_model(trial: TrialSpec, seed: int) -> SentenceEncoder:
-    """The model as it is before training, on its device."""
+    """Return the model before training, on its device."""
     specification = as_encoder_spec(trial.specification)
     assert specification.model is not None
     assert specification.environment is not None

@@ -1,4 +1,7 @@
-"""How fast a sentence encoder's run is here: real training, and evaluation of the first development pairs."""
+"""Throughput of a sentence encoder's run on this machine, measured on real data.
+
+Training uses the first training sentences, evaluation the first development pairs.
+"""
 
 import time
 
@@ -18,11 +21,11 @@ from trainables.utils.arrays import Ints
 
 _N_PAIRS = 250
 _N_BATCHES = 8
-"""Of training sentences, which are drawn again and again."""
+"""Batches of training sentences, which are used repeatedly."""
 
 
 class _FirstSentences(InMemoryFeatures):
-    """The first training sentences, and those of some pairs."""
+    """The first training sentences, and the sentences of some pairs."""
 
     def __init__(self, data: EncoderData, n_training: int, pair_rows: Ints, model: SentenceEncoder) -> None:
         self.n_training = n_training
@@ -32,7 +35,10 @@ class _FirstSentences(InMemoryFeatures):
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measures a run, as `trainables.training.throughput.rates` says; with the noise that its variant begins with."""
+    """Measure the throughput of a run, as `trainables.training.throughput.measure_throughput` describes.
+
+    Training uses the noise with which the run's variant begins.
+    """
     specification = as_encoder_spec(trial.specification)
     training = specification.training
     assert specification.model is not None

@@ -1,4 +1,4 @@
-"""States on disk: safetensors, a small JSON that makes them count, checksums over both."""
+"""Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both."""
 
 import hashlib
 import json
@@ -16,12 +16,15 @@ _STATE_FILE = "state.safetensors"
 
 
 class CheckpointStore:
-    """States by name in one storage.
+    """Saves and loads checkpoints by name in one storage.
 
-    A second writer of the same name is harmless since both write the same bits.
+    A second writer of the same name is harmless, since both write the same bits.
+
+    Args:
+        storage: storage of the checkpoints.
 
     Attributes:
-        damaged: a line for each state that was found damaged, and removed.
+        damage_messages: one line for each checkpoint that was damaged and therefore removed.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -29,7 +32,7 @@ class CheckpointStore:
         self.damage_messages: list[str] = []
 
     def save(self, name: str, checkpoint: Checkpoint) -> None:
-        """Keeps a state, unless it is there already."""
+        """Save a checkpoint, unless it exists already."""
         if self.storage.exists(name):
             return
         with self.storage.write_folder(name) as folder:
@@ -45,7 +48,10 @@ class CheckpointStore:
             (folder / MANIFEST).write_text(text, encoding="utf-8")
 
     def load(self, name: str) -> Checkpoint | None:
-        """A state, or None where there is none or what is there is damaged: it is then trained again."""
+        """Return a checkpoint, or None if it does not exist or is damaged.
+
+        A damaged checkpoint is removed, and a message is recorded; its instances are then trained again.
+        """
         if not self.storage.exists(name):
             return None
         try:
@@ -68,7 +74,7 @@ class CheckpointStore:
 
 
 def _read_checkpoint(folder: Path) -> Checkpoint:
-    """The state in a folder; ValueError and others where it is damaged."""
+    """Return the checkpoint in a folder; raise ValueError or another error if it is damaged."""
     content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     about = content["stage"]
     for name, known, found in (
