@@ -18,7 +18,7 @@ def parse_pacing(name: str) -> str:
         ValueError: if the name is unknown, or if it is the baseline "standard", which is no curriculum.
     """
     if canonicalize_pacing(name) == "standard":
-        raise ValueError("no pacing function of a curriculum, but the baseline, which every study has")
+        raise ValueError('a pacing function of a curriculum; "standard" is the baseline, which every study has')
     return canonicalize_pacing(name)
 
 
@@ -33,10 +33,10 @@ def suggest_curriculum(trial: Suggester, grid: Grid) -> tuple[tuple[str, Any], .
     """
     if not grid:
         return ()
-    found = {name: suggest_value(trial, name, grid[name]) for name in ("pacing", "score")}
-    if found["pacing"] != "step":
-        found["delta"] = suggest_value(trial, "delta", grid["delta"])
-    return (*found.items(), ("duration", suggest_value(trial, "duration", grid["duration"])))
+    chosen = {name: suggest_value(trial, name, grid[name]) for name in ("pacing", "score")}
+    if chosen["pacing"] != "step":
+        chosen["delta"] = suggest_value(trial, "delta", grid["delta"])
+    return (*chosen.items(), ("duration", suggest_value(trial, "duration", grid["duration"])))
 
 
 def get_default_curriculum(grid: Grid) -> tuple[tuple[str, Any], ...]:
@@ -48,7 +48,7 @@ def get_default_curriculum(grid: Grid) -> tuple[tuple[str, Any], ...]:
     Returns:
         For each hyperparameter, the published value if the grid contains it, else the first value of the grid.
     """
-    found = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
-    if found.get("pacing") == "step":
-        del found["delta"]
-    return tuple((name, found[name]) for name in PARAM_NAMES if name in found)
+    chosen = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
+    if chosen.get("pacing") == "step":
+        del chosen["delta"]
+    return tuple((name, chosen[name]) for name in PARAM_NAMES if name in chosen)

@@ -90,8 +90,8 @@ class RankerStudySettings(Protocol):
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
     group = 1 + training.negatives
     if training.batch_size % group:
-        works = max(1, (training.batch_size + group // 2) // group) * group
-        expected = f"a multiple of 1 + training.negatives = {group}; {works} works"
+        valid = max(1, (training.batch_size + group // 2) // group) * group
+        expected = f"a multiple of 1 + training.negatives = {group}; {valid} works"
         yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
     if training.negatives >= task.get_candidates_per_query("train"):
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
@@ -110,28 +110,28 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
-    fitting = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
-    for other in search.objectives[1:]:
-        if not _is_usable_metric(other, task.candidates):
-            yield "search.objectives", other, fitting, ("task.candidates",)
+    expected_metric = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+    for metric in search.objectives[1:]:
+        if not _is_usable_metric(metric, task.candidates):
+            yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives >= task.get_candidates_per_query("train"):
             expected = f"fewer than task.candidates = {task.get_candidates_per_query('train')}"
             yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
         for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
             if size % (1 + negatives):
-                expected = f"multiples of 1 + negatives, {size} is none of {1 + negatives}"
+                expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
     if not _is_usable_metric(study.analysis.metric, task.candidates):
-        yield "analysis.metric", study.analysis.metric, fitting, ("task.candidates",)
+        yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:
     if training.sampling != "uniform":
-        expected = '"uniform": with curricula the baseline must sample as they do, so that only the order differs'
+        expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
         yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
     if training.batching != "random":
-        expected = '"random" with curricula: buckets of many batches would mix what comes early with what comes late'
+        expected = '"random" with curricula: buckets of many batches would mix early with late queries'
         yield "training.batching", training.batching, expected, ("curriculum.variants",)
 
 

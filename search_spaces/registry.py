@@ -27,7 +27,7 @@ ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
 
-def _check_nothing(*about: Any) -> Iterator[ConfigError]:
+def _check_nothing(*settings: Any) -> Iterator[ConfigError]:
     return iter(())
 
 
@@ -89,26 +89,26 @@ class StudyType:
 
     def __post_init__(self) -> None:
         """Check the tables, which are written by hand for a new variant or hyperparameter."""
-        where = self.specification.trainable
+        trainable = self.specification.trainable
         for name, row in self.variants.items():
-            here = f"{where}, variant {name}"
+            place = f"{trainable}, variant {name}"
             if not isinstance(row, Variant):
-                raise UserError(here, repr(row), "Variant(distribution, schedule)")
+                raise UserError(place, repr(row), "Variant(distribution, schedule)")
             if row.schedule not in SCHEDULES.keys() & SCHEDULE_SETTINGS.keys():
                 expected = f"one of {', '.join(SCHEDULES)}, each with a line in SCHEDULE_SETTINGS"
-                raise UserError(here, f"the schedule {row.schedule!r}", expected)
+                raise UserError(place, f"the schedule {row.schedule!r}", expected)
             try:
                 self.make_smoothing(name, {})
             except ValidationError as error:
                 expected = error.errors()[0]["msg"].removeprefix("Input should be ")
-                raise UserError(here, f"the distribution {row.distribution!r}", expected) from error
+                raise UserError(place, f"the distribution {row.distribution!r}", expected) from error
             if not isinstance(self.default_n_configurations.get(name), int):
-                raise UserError(here, "no number of configurations", f"a line for {name} in default_n_configurations")
+                raise UserError(place, "no number of configurations", f"a line for {name} in default_n_configurations")
         for name in self.sections.search.smoothing_params:
             fields = self.sections.search.model_fields.keys() & self.hyperparameter_schema.model_fields.keys()
             if name not in fields or name not in self.defaults:
                 expected = "a field in the search's settings and in hyperparameter_schema, and a line in defaults"
-                raise UserError(f"{where}, hyperparameter {name}", "incomplete", expected)
+                raise UserError(f"{trainable}, hyperparameter {name}", "incomplete", expected)
 
     @property
     def baseline(self) -> str:
@@ -151,5 +151,5 @@ def get_study_type(name: str) -> StudyType:
     """
     if name not in STUDY_TYPES:
         raise ValueError(f"one of {', '.join(STUDY_TYPES)}")
-    found: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
-    return found
+    study_type: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
+    return study_type

@@ -57,7 +57,7 @@ class SeedAveragedSearch:
         self._configuration_set = set(self.configurations)
         self.n_configurations = min(n_configurations, len(self.configurations))
         self._proposals: dict[Params, None] = {}
-        self._pending: list[tuple[Params, optuna.Trial | None]] = []  # no trial: known without asking
+        self._pending: list[tuple[Params, optuna.Trial | None]] = []  # without a trial: from an earlier start
         self._round_number = 0
         self._queue = (
             self.configurations
@@ -86,8 +86,8 @@ class SeedAveragedSearch:
             or not set(previous) <= self._configuration_set
         ):
             previous = ()
-        for place in range(count):
-            trial, point = (None, previous[place]) if previous else self._ask_unseen()
+        for index in range(count):
+            trial, point = (None, previous[index]) if previous else self._ask_unseen()
             self._proposals[point] = None
             self._pending.append((point, trial))
         return [point for point, _ in self._pending]
@@ -102,16 +102,16 @@ class SeedAveragedSearch:
         import optuna
 
         study = self._study = self._study or self._create_study()
-        for (point, trial), found in zip(self._pending, values, strict=True):
-            state = optuna.trial.TrialState.FAIL if found is None else optuna.trial.TrialState.COMPLETE
+        for (point, trial), objectives in zip(self._pending, values, strict=True):
+            state = optuna.trial.TrialState.FAIL if objectives is None else optuna.trial.TrialState.COMPLETE
             if trial is not None:
-                study.tell(trial, found, state=state)
+                study.tell(trial, objectives, state=state)
             else:
-                answers = optuna.trial.FixedTrial(self._to_suggestions(point))
-                self.space(answers)
+                fixed = optuna.trial.FixedTrial(self._to_suggestions(point))
+                self.space(fixed)
                 study.add_trial(
                     optuna.trial.create_trial(
-                        state=state, values=found, params=answers.params, distributions=answers.distributions
+                        state=state, values=objectives, params=fixed.params, distributions=fixed.distributions
                     )
                 )
         self._pending = []
@@ -135,11 +135,11 @@ class SeedAveragedSearch:
     @property
     def key(self) -> list[Any]:
         """Everything that the proposals depend on, except the results."""
-        untuned = [point.values for point in self._queue] if self.sampler != "grid" else []
+        defaults = [point.values for point in self._queue] if self.sampler != "grid" else []
         return [
             self.space.system,
             self.searched_values,
-            untuned,
+            defaults,
             self.round_size,
             self.sampler,
             self._seed,

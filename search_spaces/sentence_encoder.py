@@ -116,14 +116,14 @@ def _check_study(study: EncoderStudySettings) -> Iterator[ConfigError]:
     if study.analysis.metric not in _DEV_METRICS:
         yield "analysis.metric", study.analysis.metric, _EXPECTED_METRIC, ()
     elif study.analysis.metric == _DEV_METRICS[1] and "STS-B" not in study.task.sets:
-        expected = f"{DEFAULT_METRIC}, or STS-B among task.sets, which the test set is made of"
+        expected = f"{DEFAULT_METRIC}, or STS-B among task.sets, the sets of the test split"
         yield "analysis.metric", study.analysis.metric, expected, ("task.sets",)
     if len(search.objectives) > 1:
         yield "search.objectives", list(search.objectives), "one: the development set has one set of pairs", ()
     for size in search.batch_size or (study.training.batch_size,):
-        least = min(search.multiple)
-        if round(least * size) < 1:
-            expected = f"at least {0.5 / size:g}, which makes a vector beside a batch of {size}"
+        smallest = min(search.multiple)
+        if round(smallest * size) < 1:
+            expected = f"at least {0.5 / size:g}, so that a batch of {size} gets at least one noise vector"
             yield "search.multiple", list(search.multiple), expected, ("training.batch_size", "search.batch_size")
 
 

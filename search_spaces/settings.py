@@ -43,7 +43,9 @@ def _check_metric(name: str, ranks_only: bool = False) -> str:
         ValueError: if it is not.
     """
     if not re.fullmatch(_RECALL_PATTERN, name):
-        from trainables.metrics import get_measure  # numpy, which most studies load without
+        from trainables.metrics import (
+            get_measure,
+        )  # imported here, since it loads numpy and most studies do not need it
 
         if ranks_only and not get_measure(name).is_rank_based:
             raise ValueError
@@ -207,7 +209,7 @@ class SearchSettings(Settings):
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
         """Values of the training settings that are searched, by name."""
-        return {name: found for name in self.optimisation_params if (found := getattr(self, name))}
+        return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
 
 
 class BaseHyperparameters(Settings):

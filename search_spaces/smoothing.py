@@ -6,7 +6,9 @@ from typing import Any
 from search_spaces.space import Grid, Suggester, suggest_value
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, Variant
 
-SCHEDULE_DEFAULTS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
+SCHEDULE_DEFAULTS: dict[str, float] = {
+    name: value for settings in SCHEDULE_SETTINGS.values() for name, value in settings.items()
+}
 """Name of a schedule's setting -> its published value."""
 
 
@@ -26,11 +28,11 @@ def suggest_smoothing(
     """
     if variant.distribution == "none":
         return ()
-    found: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
+    chosen: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
     if variant.schedule != "constant":
-        found["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
-        found |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
-    return tuple(found.items())
+        chosen["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
+        chosen |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[chosen["schedule"]]}
+    return tuple(chosen.items())
 
 
 def list_default_smoothings(

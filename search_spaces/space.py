@@ -76,8 +76,8 @@ def to_suggestions(params: Params, grid: Grid) -> dict[str, Any]:
     Returns:
         Name -> text, or index of a number in its values. Hyperparameters with one value are left out.
     """
-    found = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
-    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in found.items()}
+    varied = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
+    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in varied.items()}
 
 
 class _EnumeratingSuggester:
@@ -93,10 +93,10 @@ class _EnumeratingSuggester:
         return choices[self._answer(len(choices))]
 
     def _answer(self, size: int) -> int:
-        place = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
-        self.answers.append(place)
+        index = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
+        self.answers.append(index)
         self.sizes.append(size)
-        return place
+        return index
 
 
 def enumerate_space(space: Space) -> Iterator[Params]:
@@ -110,14 +110,14 @@ def enumerate_space(space: Space) -> Iterator[Params]:
         >>> [params.values for params in enumerate_space(space)]
         [{'epsilon': 0.1}, {'epsilon': 0.2}]
     """
-    following: list[int] | None = []
-    while following is not None:
-        walk = _EnumeratingSuggester(following)
-        yield space(walk)
-        taken, sizes = walk.answers, walk.sizes
+    prefix: list[int] | None = []
+    while prefix is not None:
+        suggester = _EnumeratingSuggester(prefix)
+        yield space(suggester)
+        taken, sizes = suggester.answers, suggester.sizes
         while taken and taken[-1] == sizes[len(taken) - 1] - 1:
             taken.pop()
-        following = [*taken[:-1], taken[-1] + 1] if taken else None
+        prefix = [*taken[:-1], taken[-1] + 1] if taken else None
 
 
 def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
@@ -129,11 +129,11 @@ def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
     Returns:
         Name -> distinct values in the order in which they occur.
     """
-    taken: dict[str, dict[Any, None]] = {}
-    for point in configurations:
-        for name, value in point.values.items():
-            taken.setdefault(name, {})[value] = None
-    return {name: list(own) for name, own in taken.items()}
+    values_by_name: dict[str, dict[Any, None]] = {}
+    for params in configurations:
+        for name, value in params.values.items():
+            values_by_name.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in values_by_name.items()}
 
 
 def split_into_branches(configurations: Iterable[Params]) -> list[list[Params]]:
@@ -141,7 +141,7 @@ def split_into_branches(configurations: Iterable[Params]) -> list[list[Params]]:
 
     Within a group all values can be combined.
     """
-    parted: dict[tuple[str, ...], list[Params]] = {}
-    for point in configurations:
-        parted.setdefault(tuple(point.values), []).append(point)
-    return list(parted.values())
+    branches: dict[tuple[str, ...], list[Params]] = {}
+    for params in configurations:
+        branches.setdefault(tuple(params.values), []).append(params)
+    return list(branches.values())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from search_spaces import curriculum
+from search_spaces.curriculum import get_default_curriculum, suggest_curriculum
 from search_spaces.optimisation import suggest_optimisation
 from search_spaces.smoothing import list_default_smoothings, suggest_smoothing
 from search_spaces.space import Grid, Params, Suggester, enumerate_space
@@ -46,7 +46,7 @@ class SystemSpace:
         return Params(
             suggest_smoothing(trial, self.variant, self.smoothing_defaults, self.smoothing_grid),
             suggest_optimisation(trial, self.optimisation_grid),
-            curriculum.suggest_curriculum(trial, self.curriculum_grid),
+            suggest_curriculum(trial, self.curriculum_grid),
         )
 
     def list_configurations(self) -> list[Params]:
@@ -54,13 +54,13 @@ class SystemSpace:
 
         The default ones that the grid contains come first, then the rest in the grid's order.
         """
-        found = dict.fromkeys(enumerate_space(self))
-        first = [point for point in self.list_default_configurations() if point in found]
-        return list(dict.fromkeys(first) | found)
+        points = dict.fromkeys(enumerate_space(self))
+        defaults = [point for point in self.list_default_configurations() if point in points]
+        return list(dict.fromkeys(defaults) | points)
 
     def list_default_configurations(self) -> list[Params]:
         """Return the default configurations, one per schedule, whether or not the grid contains them."""
-        own = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
-        order = curriculum.get_default_curriculum(self.curriculum_grid)
-        found = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
-        return [Params(tuple(values.items()), own, order) for values in found]
+        optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
+        default_curriculum = get_default_curriculum(self.curriculum_grid)
+        smoothings = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
+        return [Params(tuple(values.items()), optimisation, default_curriculum) for values in smoothings]

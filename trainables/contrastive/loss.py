@@ -43,8 +43,8 @@ def info_nce(
     first = nn.functional.normalize(first, dim=1)
     logits = first @ nn.functional.normalize(second, dim=1).T / temperature  # (N, N)
     if noise is not None and len(noise) and noise_weight > 0:
-        strange = first @ nn.functional.normalize(noise.detach(), dim=1).T / temperature  # (N, M)
-        logits = torch.cat([logits, strange + math.log(noise_weight)], dim=1)
+        noise_logits = first @ nn.functional.normalize(noise.detach(), dim=1).T / temperature  # (N, M)
+        logits = torch.cat([logits, noise_logits + math.log(noise_weight)], dim=1)
     return nn.functional.cross_entropy(logits, torch.arange(len(first), device=first.device))
 
 
@@ -69,5 +69,5 @@ def draw_noise(seed: int, step: int, count: int, hidden: int, mean: float, devia
         >>> bool((noise == draw_noise(seed=1, step=0, count=3, hidden=8, mean=0.0, deviation=1.0)).all())
         True
     """
-    drawn = make_generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32)
-    return torch.from_numpy(mean + deviation * drawn)
+    standard_normal = make_generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32)
+    return torch.from_numpy(mean + deviation * standard_normal)

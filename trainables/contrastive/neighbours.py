@@ -44,16 +44,17 @@ def compute_neighbour_similarity(
         array([[0., 0., 0., 0.],
                [0., 0., 0., 0.]])
     """
-    if wrong := [size for size in batch_sizes if not N_NEIGHBOURS < size <= len(embeddings)]:
-        raise ValueError(f"batches of {wrong[0]} sentences, of {len(embeddings)} with {N_NEIGHBOURS} others each")
-    directions, found = _normalize_rows(embeddings), np.zeros((len(batch_sizes), N_NEIGHBOURS))
-    for place, size in enumerate(batch_sizes):
+    if invalid := [size for size in batch_sizes if not N_NEIGHBOURS < size <= len(embeddings)]:
+        limits = f"more than {N_NEIGHBOURS} and at most {len(embeddings)}"
+        raise ValueError(f"batches of {invalid[0]} sentences; a batch must have {limits}")
+    directions, similarities = _normalize_rows(embeddings), np.zeros((len(batch_sizes), N_NEIGHBOURS))
+    for index, size in enumerate(batch_sizes):
         for batch in range(n_batches):
             chosen = directions[make_generator(seed, f"probe {size}", batch).permutation(len(directions))[:size]]
             cosines = chosen @ chosen.T
             np.fill_diagonal(cosines, -np.inf)
-            found[place] += np.sort(cosines, axis=1)[:, : -N_NEIGHBOURS - 1 : -1].mean(axis=0)
-    return found / n_batches
+            similarities[index] += np.sort(cosines, axis=1)[:, : -N_NEIGHBOURS - 1 : -1].mean(axis=0)
+    return similarities / n_batches
 
 
 def compute_noise_similarity(
@@ -87,18 +88,19 @@ def compute_noise_similarity(
         >>> compute_noise_similarity(np.eye(8, dtype=np.float32), [4, 8], multiple=3, temperature=0.05).shape
         (2, 2)
     """
-    directions, found = _normalize_rows(embeddings), np.zeros((len(batch_sizes), 2))
-    for place, size in enumerate(batch_sizes):
+    directions, similarities = _normalize_rows(embeddings), np.zeros((len(batch_sizes), 2))
+    for index, size in enumerate(batch_sizes):
         for batch in range(n_batches):
             chosen = directions[make_generator(seed, f"probe {size}", batch).permutation(len(directions))[:size]]
-            drawn = draw_noise(seed, batch, round(multiple * size), directions.shape[1], 0.0, 1.0).numpy()
-            strange = chosen @ _normalize_rows(drawn).T
-            own, others = np.exp(strange / temperature).sum(axis=1), np.exp(chosen @ chosen.T / temperature).sum(axis=1)
-            found[place] += strange.max(axis=1).mean(), (own / (own + others)).mean()
-    return found / n_batches
+            noise = draw_noise(seed, batch, round(multiple * size), directions.shape[1], 0.0, 1.0).numpy()
+            cosines = chosen @ _normalize_rows(noise).T
+            noise_terms = np.exp(cosines / temperature).sum(axis=1)
+            sentence_terms = np.exp(chosen @ chosen.T / temperature).sum(axis=1)
+            similarities[index] += cosines.max(axis=1).mean(), (noise_terms / (noise_terms + sentence_terms)).mean()
+    return similarities / n_batches
 
 
 def _normalize_rows(vectors: npt.NDArray[np.float32]) -> Floats:
-    long = np.asarray(vectors, dtype=np.float64)
-    unit: Floats = long / np.linalg.norm(long, axis=1, keepdims=True)
+    doubles = np.asarray(vectors, dtype=np.float64)
+    unit: Floats = doubles / np.linalg.norm(doubles, axis=1, keepdims=True)
     return unit

@@ -31,7 +31,6 @@ class Dropout:
     def __init__(self, rate: float = 0.0, seed: int = 0) -> None:
         self._dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
         self.scale = _LEVELS / (_LEVELS - self._dropped_levels)
-        """What surviving elements are multiplied with, so that the expectation stays."""
         self._seed = seed
         self._bit_generator: np.random.SFC64 | None = None
         self._generator: torch.Generator | None = None
@@ -51,18 +50,18 @@ class Dropout:
 
         Each element is decided by one 16-bit integer.
         """
-        least = self._dropped_levels - _LEVELS // 2
+        threshold = self._dropped_levels - _LEVELS // 2
         if values.is_cuda:
             if self._generator is None:
                 self._generator = torch.Generator(values.device).manual_seed(self._seed)
-            drawn = torch.empty(values.shape, dtype=torch.int16, device=values.device)
-            kept = drawn.random_(-_LEVELS // 2, _LEVELS // 2, generator=self._generator) >= least
+            draws = torch.empty(values.shape, dtype=torch.int16, device=values.device)
+            kept = draws.random_(-_LEVELS // 2, _LEVELS // 2, generator=self._generator) >= threshold
             return kept.to(torch.int8).neg_()
         if self._bit_generator is None:
             self._bit_generator = np.random.SFC64(self._seed)
         count = values.numel()
         words = self._bit_generator.random_raw(-(-count // 4)).view(np.int16)[:count]
-        return torch.from_numpy(np.negative((words >= least).view(np.int8))).view(values.shape)
+        return torch.from_numpy(np.negative((words >= threshold).view(np.int8))).view(values.shape)
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return `values`, dropped and scaled."""

@@ -35,8 +35,8 @@ class AttentionGroup(NamedTuple):
     n_tokens: int
     n_pairs: int
     max_length: int
-    token_positions: Tensor | None  # (tokens,) places of the tokens in (pairs * longest); None: all lengths are equal
-    mask: Tensor | None  # (pairs, 1, 1, longest) 0 inside a pair, -inf beyond
+    token_positions: Tensor | None
+    mask: Tensor | None
 
 
 class PackedBatch(NamedTuple):
@@ -48,17 +48,17 @@ class PackedBatch(NamedTuple):
         starts: position in the pair at which the document begins, shape (pairs,).
     """
 
-    inputs: Tensor  # (tokens,) ids, or what the frozen layers made of them: (tokens, hidden)
-    lengths: np.ndarray  # (pairs,) tokens of each pair
-    starts: np.ndarray  # (pairs,) where the document's tokens begin, counted in the pair
+    inputs: Tensor
+    lengths: np.ndarray
+    starts: np.ndarray
 
 
 def duplicate_pairs(batch: PackedBatch) -> PackedBatch:
     """Return the batch with every pair twice in a row."""
     ends = np.cumsum(batch.lengths)
     tokens = [np.arange(end - length, end) for end, length in zip(ends, batch.lengths, strict=True) for _ in range(2)]
-    places = torch.from_numpy(np.concatenate(tokens)).to(batch.inputs.device)
-    return PackedBatch(batch.inputs[places], np.repeat(batch.lengths, 2), np.repeat(batch.starts, 2))
+    rows = torch.from_numpy(np.concatenate(tokens)).to(batch.inputs.device)
+    return PackedBatch(batch.inputs[rows], np.repeat(batch.lengths, 2), np.repeat(batch.starts, 2))
 
 
 class PackedLayout:
@@ -121,11 +121,11 @@ class PackedLayout:
 def _split_into_groups(lengths: np.ndarray) -> Iterator[slice]:
     """Yield slices of consecutive pairs, as long as padding costs less than one more group."""
     first, longest, square = 0, 0, 0
-    for place, length in enumerate(map(int, lengths)):
+    for index, length in enumerate(map(int, lengths)):
         longest, square = max(longest, length), square + length * length
-        if place > first and (place + 1 - first) * longest * longest - square > _MAX_WASTED_SCORES:
-            yield slice(first, place)
-            first, longest, square = place, length, length * length
+        if index > first and (index + 1 - first) * longest * longest - square > _MAX_WASTED_SCORES:
+            yield slice(first, index)
+            first, longest, square = index, length, length * length
     yield slice(first, len(lengths))
 
 
@@ -139,10 +139,10 @@ def embed_tokens(embeddings: Any, ids: Tensor, layout: PackedLayout, n_token_typ
         n_token_types: number of token types that the model has.
         dropout: dropout of this pass.
     """
-    before = getattr(embeddings, "padding_idx", None)
-    positions = layout.positions if before is None else layout.positions + before + 1
-    kinds = layout.token_types.clamp(max=n_token_types - 1)
-    hidden: Tensor = embeddings(input_ids=ids[None], token_type_ids=kinds[None], position_ids=positions[None])[0]
+    padding_index = getattr(embeddings, "padding_idx", None)
+    positions = layout.positions if padding_index is None else layout.positions + padding_index + 1
+    token_types = layout.token_types.clamp(max=n_token_types - 1)
+    hidden: Tensor = embeddings(input_ids=ids[None], token_type_ids=token_types[None], position_ids=positions[None])[0]
     return dropout(hidden)
 
 
@@ -161,9 +161,9 @@ def run_layers(layers: Sequence[nn.Module], hidden: Tensor, layout: PackedLayout
 
 
 def _run_layer(layer: Any, hidden: Tensor, layout: PackedLayout, dropout: Dropout) -> Tensor:
-    joined = layer.attention.output
+    attention_output = layer.attention.output
     context = _attend_by_group(layer.attention.self, hidden, layout.groups, dropout)
-    hidden = joined.LayerNorm(dropout.add_residual(joined.dense(context), hidden))
+    hidden = attention_output.LayerNorm(dropout.add_residual(attention_output.dense(context), hidden))
     output = layer.output.dense(layer.intermediate(hidden))
     normed: Tensor = layer.output.LayerNorm(dropout.add_residual(output, hidden))
     return normed
@@ -173,9 +173,9 @@ def _attend_by_group(self_attention: Any, hidden: Tensor, groups: list[Attention
     """Compute queries, keys and values in one product, then attention group by group."""
     parts = (self_attention.query, self_attention.key, self_attention.value)
     weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    together = nn.functional.linear(hidden, weight, bias)  # (tokens, 3 * hidden)
+    projected = nn.functional.linear(hidden, weight, bias)  # (tokens, 3 * hidden)
     heads, scale = self_attention.num_attention_heads, self_attention.scaling
-    split = torch.split(together, [group.n_tokens for group in groups])
+    split = torch.split(projected, [group.n_tokens for group in groups])
     return torch.cat([_attend(group, part, heads, scale, dropout) for group, part in zip(groups, split, strict=True)])
 
 

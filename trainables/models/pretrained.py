@@ -66,7 +66,9 @@ def resolve_model_path(
         except (ImportError, ValueError):
             spec = None
         if spec is None or spec.origin is None:
-            raise UserError(key, f"package {module!r} is not installed", f"`pip install` of it, for {name}")
+            raise UserError(
+                key, f"package {module!r} is not installed", f"an installed package (`pip install`) for {name}"
+            )
         return _require_model_folder(Path(spec.origin).parent / inside, name, key)
     if not _is_hub_id(name):
         return _require_model_folder(Path(os.path.expanduser(name)).resolve(), name, key)
@@ -100,10 +102,10 @@ def find_local_model(name: str) -> Path | None:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        found = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
+        folder = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return found if (found / "model.safetensors").is_file() else None
+    return folder if (folder / "model.safetensors").is_file() else None
 
 
 def _is_hub_id(name: str) -> bool:
@@ -119,15 +121,17 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
     except UserError:
         raise
     except errors.GatedRepoError as error:
-        raise UserError(key, f"the hub gives {name!r} only to who asked for it", "a token in HF_TOKEN") from error
+        raise UserError(
+            key, f"access to {name!r} on the hub is restricted", "a token with access in HF_TOKEN"
+        ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        raise UserError(key, f"the hub has no {name!r}", "a hub id; HF_TOKEN for a private one; or a folder") from error
-    except Exception as error:  # no network, a server that is down, a file that does not come
+        raise UserError(key, f"the hub has no {name!r}", "a hub id (if private, with HF_TOKEN) or a folder") from error
+    except Exception as error:  # no network, a server that is down, an incomplete download
         cause = error.__cause__ or error
         offline = isinstance(cause, errors.OfflineModeIsEnabled)
-        why = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-        found = f"the hub was not reached for {name!r} ({why})"
-        raise UserError(key, found, "the network, a model in the hub's own cache, or a local folder") from error
+        reason = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        problem = f"cannot reach the hub for {name!r} ({reason})"
+        raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
 
 
 def read_max_tokens(path: Path) -> int:
@@ -163,28 +167,32 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
         expected = ", ".join(" with ".join(names) for names in _VOCABULARY_FILES[:-1])
         expected = f"{expected} or {_VOCABULARY_FILES[-1][0]} next to its weights"
         raise UserError("model.name", f"no tokenizer in {path.name!r}", expected)
-    if (path / "adapter_config.json").is_file():  # read only where another package is installed
+    if (path / "adapter_config.json").is_file():  # transformers ignores it unless the package peft is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
-    given = _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
-    tokenizer = given.get("tokenizer_class") or config.get("tokenizer_class")
+    tokenizer_config = (
+        _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
+    )
+    tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
     for name in _list_weight_files(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
         if name.endswith(".safetensors") and not _is_complete(path / name):
-            raise UserError("model.name", f"{name} in {path.name!r} is not whole", "the file that was published")
+            raise UserError("model.name", f"{name} in {path.name!r} is incomplete", "the complete file")
 
 
 def _read_json_object(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise UserError("model.name", f"{file.name} in {file.parent.name!r} is no JSON object", "the model's own file")
-    return found
+        content = None
+    if not isinstance(content, dict):
+        raise UserError(
+            "model.name", f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file"
+        )
+    return content
 
 
 def _is_complete(weights: Path) -> bool:
@@ -215,22 +223,22 @@ def check_architecture(model_type: str | None) -> None:
 
 def hash_model_files(path: Path) -> str:
     """Return "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
-    others = {
+    optional = {
         name
         for pattern in (*_OPTIONAL_FILES, *_list_weight_files(path))
         for name in _list_matching_files(path, pattern)
     }
     return _hash_files(
-        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(others - set(_COMMON_FILES))
+        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(optional - set(_COMMON_FILES))
     )
 
 
 def hash_encoder_files(path: Path) -> str:
     """Return the same digest over everything that a sentence encoder reads from its folder."""
-    found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
-    pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read where there are no safetensors
-    found |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
-    return _hash_files(path, sorted(str(file.relative_to(path)) for file in found))
+    files = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
+    pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read if there are no safetensors
+    files |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
+    return _hash_files(path, sorted(str(file.relative_to(path)) for file in files))
 
 
 def _list_matching_files(path: Path, pattern: str) -> list[str]:
@@ -246,8 +254,8 @@ def _list_weight_files(path: Path) -> list[str]:
         UserError: if the index is damaged.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
-    named = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
-    first = named or (single if (path / single).is_file() or not (path / index).is_file() else index)
+    configured = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
+    first = configured or (single if (path / single).is_file() or not (path / index).is_file() else index)
     if not first.endswith(".index.json") or not (path / first).is_file():
         return [first]
     try:
@@ -258,8 +266,8 @@ def _list_weight_files(path: Path) -> list[str]:
 
 
 def _hash_files(path: Path, names: list[str]) -> str:
-    total = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
         with (path / name).open("rb") as stream:
-            total.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return f"sha256:{total.hexdigest()[:16]}"
+            digest.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return f"sha256:{digest.hexdigest()[:16]}"

@@ -83,7 +83,7 @@ def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
         UserError: if the architecture is not one of the known types.
     """
     torch.manual_seed(derive_seed(seed, "head", 0))
-    # In evaluation mode for good: dropout is `Dropout`, never the modules' own.
+    # The model stays in evaluation mode, because dropout is done by `Dropout`, never by the modules' own layers.
     base = AutoModel.from_pretrained(path, use_safetensors=True, local_files_only=True).eval()
     check_architecture(base.config.model_type)
     if vocabulary_size > base.config.vocab_size:
@@ -112,11 +112,11 @@ def reinitialize(layers: Iterable[nn.Module], std: float, seed: int) -> None:
         std: standard deviation of the weights.
         seed: seed of the draws.
     """
-    drawn = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
+    generator = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
     with torch.no_grad():
         for module in (module for layer in layers for module in layer.modules()):
             if isinstance(module, nn.Linear):
-                module.weight.normal_(0.0, std, generator=drawn)
+                module.weight.normal_(0.0, std, generator=generator)
                 module.bias.zero_()
             elif isinstance(module, nn.LayerNorm):
                 module.reset_parameters()

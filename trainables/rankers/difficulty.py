@@ -32,27 +32,27 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
         None after each split.
     """
     trial, data, trainer = run.trial, run.data, run.train_to_end()
-    places = {
+    paths = {
         name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in MODEL_SCORES
     }
-    if all(is_intact(place, remove_damaged=True) for place in places.values()):
+    if all(is_intact(path, remove_damaged=True) for path in paths.values()):
         return
     tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in MODEL_SCORES}
     for split in _SPLITS_BY_ACTION[trial.action]:
         pairs = data.select_pairs(split)
-        own = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
-        ids = data.frame["query_id"].to_numpy()[own].tolist()
+        query_rows = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
+        ids = data.frame["query_id"].to_numpy()[query_rows].tolist()
         rows = (
             _sample_training_rows(pairs, trainer)
             if split == "train"
             else np.arange(len(pairs.relevant)).reshape(len(ids), -1)
         )
         scores = trainer.score_rows(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
-        for name, made in tables.items():
-            made.append(build_difficulty_table(split, ids, MODEL_SCORES[name](scores, pairs.relevant[rows])))
+        for name, parts in tables.items():
+            parts.append(build_difficulty_table(split, ids, MODEL_SCORES[name](scores, pairs.relevant[rows])))
         yield
-    for name, made in tables.items():
-        write_difficulties(places[name], pd.concat(made, ignore_index=True))
+    for name, parts in tables.items():
+        write_difficulties(paths[name], pd.concat(parts, ignore_index=True))
 
 
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:

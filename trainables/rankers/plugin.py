@@ -7,9 +7,9 @@ import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.metrics import expected_calibration_error
-from trainables.rankers import precompute as shared
-from trainables.rankers import throughput as ranker_calibration
+from trainables.rankers import throughput
 from trainables.rankers.difficulty import save_difficulty_scores
+from trainables.rankers.precompute import precompute_inputs
 from trainables.rankers.runner import RankerRun, evaluate_bm25_ranking
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
@@ -22,7 +22,7 @@ def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[Precom
     A system that is BM25's own ranking needs none of them.
     """
     if trial.specification.system == "cross-encoder":
-        yield from shared.precompute_inputs(trial, on_wait)
+        yield from precompute_inputs(trial, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
@@ -49,7 +49,7 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     """Measure the throughput of the run on this machine."""
-    return ranker_calibration.measure_throughput(trial, seconds)
+    return throughput.measure_throughput(trial, seconds)
 
 
 class _ReferenceRankingRun:

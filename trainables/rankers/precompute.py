@@ -5,7 +5,7 @@ Processes that need them compute missing parts in parallel, one lease per part, 
 
 from collections.abc import Callable, Iterator
 
-from trainables.difficulty import cache as kept
+from trainables.difficulty.cache import ensure_difficulties
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.runner import RankerData, count_vocabulary
 from trainables.specs.plugin import PrecomputeProgress
@@ -27,14 +27,14 @@ def precompute_inputs(trial: TrialSpec, on_wait: Callable[[], None] = lambda: No
     Yields:
         Progress after each part that this process computes: parts that exist, and parts in total.
     """
-    data, place = RankerData(trial), open_storage(str(trial.cache / "claims"))
-    claims = Leases(place)
-    claims.run_once(data.tokens_folder.name, lambda: is_intact(data.tokens_folder), lambda: data.tokens, on_wait)
+    data, lease_storage = RankerData(trial), open_storage(str(trial.cache / "claims"))
+    leases = Leases(lease_storage)
+    leases.run_once(data.tokens_folder.name, lambda: is_intact(data.tokens_folder), lambda: data.tokens, on_wait)
     assert trial.specification.model is not None
     if trial.specification.model.frozen_layers:
-        yield from data.features.compute_missing(lambda: _load_frozen_model(trial), place, on_wait)
+        yield from data.features.compute_missing(lambda: _load_frozen_model(trial), lease_storage, on_wait)
     if trial.action == "train":
-        kept.ensure_difficulties(trial, data.prepared, on_wait)
+        ensure_difficulties(trial, data.prepared, on_wait)
 
 
 def _load_frozen_model(trial: TrialSpec) -> CrossEncoder:

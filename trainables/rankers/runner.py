@@ -52,8 +52,8 @@ class RankerData(EncoderInputs):
         assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_pair_tokens(self.tokens_folder)
-        made = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
-        return tokenize_pairs(self.prepared, made, model.name, model.max_length, self._trial.cache)
+        tokenizer = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
+        return tokenize_pairs(self.prepared, tokenizer, model.name, model.max_length, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
@@ -68,7 +68,7 @@ class RankerData(EncoderInputs):
         first = int(chosen.argmax())
         frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
-        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # relevant first
+        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
         return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
 
     @cached_property
@@ -113,7 +113,8 @@ class RankerRun(BaseRun):
         prepared, on_wait = self.data.prepared, self._on_wait
 
         @cache
-        def load_curriculum() -> Curriculum | None:  # without the run: who holds each other keeps files open and memory
+        def load_curriculum() -> Curriculum | None:
+            # It does not refer to the run: a cycle of references would keep files open and memory in use.
             settings = trial.specification.curriculum
             return Curriculum(settings, load_training_difficulties(trial, prepared, on_wait)) if settings else None
 
@@ -141,11 +142,11 @@ def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
 
 def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
     """Return the result of ranking the candidates by BM25, whichever sampler chose them."""
-    started, split = time.monotonic(), "dev" if trial.action == "train" else "test"
+    start, split = time.monotonic(), "dev" if trial.action == "train" else "test"
     data = RankerData(trial)
     scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
     value = compute_mean_metric(trial.metric, scores, data.select_pairs(split))
-    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
+    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
 
 
 def count_vocabulary(trial: TrialSpec) -> int:

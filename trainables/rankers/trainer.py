@@ -44,10 +44,10 @@ class Pairs(NamedTuple):
         candidates: pairs per query.
     """
 
-    first_row: int  # number of the split's first pair
-    relevant: np.ndarray  # (pairs,) 0 or 1; a query's relevant ones come first
-    weak_labels: np.ndarray  # (pairs,) NaN where relevant or undefined
-    candidates: int  # pairs a query
+    first_row: int
+    relevant: np.ndarray
+    weak_labels: np.ndarray
+    candidates: int
 
 
 class RankerTrainer(Trainer):
@@ -109,8 +109,8 @@ class RankerTrainer(Trainer):
         for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
                 logits = self.model(self.source.read(rows[places]), dropout)
-            wanted = targets[torch.from_numpy(places)].to(self.device)
-            losses = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
+            batch_targets = targets[torch.from_numpy(places)].to(self.device)
+            losses = nn.functional.cross_entropy(logits.float(), batch_targets, reduction="sum")
             part = losses / len(rows)
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.item()

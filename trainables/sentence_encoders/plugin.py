@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trainables.sentence_encoders import throughput as encoder_calibration
+from trainables.sentence_encoders import throughput
 from trainables.sentence_encoders.runner import EncoderData, EncoderRun, load_model
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.trial import TrialSpec
@@ -19,13 +19,13 @@ from trainables.utils.checksums import is_intact
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
     """Compute token ids, in one process while the others wait, and then the outputs of the frozen layers."""
-    data, place = EncoderData(trial), open_storage(str(trial.cache / "claims"))
+    data, lease_storage = EncoderData(trial), open_storage(str(trial.cache / "claims"))
     folder = data.tokens_folder
-    Leases(place).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
+    Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
     model, training = trial.specification.model, trial.specification.training
     if model and training and model.frozen_layers:
         enable_determinism(training.threads)
-        yield from data.features.compute_missing(lambda: load_model(trial, 0), place, on_wait)
+        yield from data.features.compute_missing(lambda: load_model(trial, 0), lease_storage, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
@@ -53,8 +53,8 @@ def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
     run = EncoderRun(trial)
     while run.advance() is None:
         pass
-    made: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
-    return made
+    embeddings: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
+    return embeddings
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
@@ -64,4 +64,4 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     """Measure the throughput of the run on this machine."""
-    return encoder_calibration.measure_throughput(trial, seconds)
+    return throughput.measure_throughput(trial, seconds)

@@ -17,7 +17,7 @@ from trainables.data.sentence_tokens import (
 )
 from trainables.data.store import get_prepared_folder
 from trainables.metrics import get_measure
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import read_max_tokens
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.trainer import EncoderTrainer
@@ -56,9 +56,9 @@ class EncoderData(EncoderInputs):
         assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_sentence_tokens(self.tokens_folder)
-        made = load_tokenizer(self._trial.model_path)
-        longest = weights.read_max_tokens(self._trial.model_path)
-        return tokenize_sentences(self.prepared, made, model.name, model.max_length, longest, self._trial.cache)
+        tokenizer = load_tokenizer(self._trial.model_path)
+        longest = read_max_tokens(self._trial.model_path)
+        return tokenize_sentences(self.prepared, tokenizer, model.name, model.max_length, longest, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
@@ -113,7 +113,9 @@ class EncoderRun(BaseRun):
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)
-        names, lengths = zip(*((name, len(list(own))) for name, own in groupby(pairs["query_id"])), strict=True)
+        names, lengths = zip(
+            *((name, len(list(pairs_of_query))) for name, pairs_of_query in groupby(pairs["query_id"])), strict=True
+        )
         return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)
 
 

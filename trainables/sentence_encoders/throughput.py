@@ -44,14 +44,14 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     assert specification.model is not None
     assert training is not None
     enable_determinism(training.threads)
-    data, began = EncoderData(trial), time.perf_counter()
+    data, start = EncoderData(trial), time.perf_counter()
     model = load_model(trial, 0)
-    loading = time.perf_counter() - began
+    loading = time.perf_counter() - start
     first, second = data.sentences.get_first_rows("dev")[:_N_PAIRS], data.sentences.get_second_rows("dev")[:_N_PAIRS]
-    count, others = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
-    began = time.perf_counter()
-    source = _FirstSentences(data, count, others, model)
-    frozen = source.count / (time.perf_counter() - began) if specification.model.frozen_layers else None
+    count, evaluated_rows = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
+    start = time.perf_counter()
+    source = _FirstSentences(data, count, evaluated_rows, model)
+    frozen = source.count / (time.perf_counter() - start) if specification.model.frozen_layers else None
     trainer = EncoderTrainer(model, training, 0, source)
     segment = Segment(0, training.instances, specification.variant.to_constant())
 

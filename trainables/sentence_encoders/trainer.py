@@ -84,14 +84,15 @@ class EncoderTrainer(Trainer):
     def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
         """Return one set of noise vectors for the whole batch, the same on every device."""
         count = round(smoothing.multiple * self.settings.batch_size)
-        drawn = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
-        return drawn.to(self.device)
+        noise = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
+        return noise.to(self.device)
 
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Add the gradient of the batch's mean loss, and return the loss."""
         settings = self.settings
         rows = sample_batch(self.seed, step, self.source.n_training, settings.batch_size)
-        rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]  # the mean has no order; attention likes one
+        # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
+        rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
             first, second = self.model.encode_views(self.source.read(rows), dropout)
@@ -107,18 +108,18 @@ class EncoderTrainer(Trainer):
             second: numbers of the second sentences, shape (pairs,).
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        one, other = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
-        cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
-        return np.where(first == second, 1.0, cosines)  # else equal sentences would differ by rounding
+        first_embeddings, second_embeddings = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
+        cosines: Floats = nn.functional.cosine_similarity(first_embeddings, second_embeddings, dim=1).numpy()
+        return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
     def embed_rows(self, rows: Ints) -> Tensor:
         """Return the float32 embeddings of the sentences with these numbers, shape (sentences, hidden)."""
-        made = torch.empty(len(rows), self.model.hidden_size)
+        embeddings = torch.empty(len(rows), self.model.hidden_size)
         bf16 = self.settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             for places in split_into_micro_batches(self.source.lengths[rows], _EVALUATION_TOKENS[self.device.type]):
-                made[places] = self.model(self.source.read(rows[places])).float().cpu()
-        return made
+                embeddings[places] = self.model(self.source.read(rows[places])).float().cpu()
+        return embeddings
 
 
 def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:

@@ -25,7 +25,7 @@ def _weak_supervision(labels: Floats, weak_labels: Floats) -> Floats:
     missing = np.isnan(weak_labels) & (labels == 0)
     if missing.any():
         raise ValueError(
-            f"weak supervision needs a weak label for each non-relevant document; {missing.sum()} lack one"
+            f"weak supervision needs a weak label for every non-relevant document; {missing.sum()} have none"
         )
     return np.where(labels == 1, 0.5, np.nan_to_num(weak_labels))
 

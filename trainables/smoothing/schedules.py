@@ -88,7 +88,7 @@ def beta(epsilon: float, seen: int, total: int, a: float = 2.0, b: float = 2.0) 
 
     Here p is the share of training that is done.
     """
-    from scipy.special import betaincc  # here, because command lines that only list do not need it
+    from scipy.special import betaincc  # imported here, because most command lines do not need it
 
     return epsilon * float(betaincc(a, b, seen / total))
 

@@ -47,10 +47,11 @@ def sample_instances(
     if negatives > fewest:
         raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
     draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
-    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0  # above every draw: never among the first
+    # A relevant document gets 1, which is above every draw, so that it is never sampled as a negative.
+    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    own = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
-    ranks = np.concatenate([own[:, None], sampled], axis=1)
+    relevant = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
+    ranks = np.concatenate([relevant[:, None], sampled], axis=1)
     rows: Ints = (queries[:, None] * candidates + ranks).reshape(-1)
     return rows
 
@@ -78,8 +79,8 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
     positions = np.arange(step * groups, (step + 1) * groups)
     chosen = np.empty(groups, dtype=np.int64)
     for epoch in np.unique(positions // queries):
-        inside = positions // queries == epoch
-        chosen[inside] = make_generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
+        in_epoch = positions // queries == epoch
+        chosen[in_epoch] = make_generator(seed, "order", int(epoch)).permutation(queries)[positions[in_epoch] % queries]
     return chosen
 
 
@@ -118,10 +119,10 @@ class BatchSampler:
         """Return the row numbers of training batch `step`, shape (batch_size,)."""
         if self._settings.batching == "random":
             return self._sample_batch(step)
-        window, place = divmod(step, _BATCHES_PER_WINDOW)
+        window, index = divmod(step, _BATCHES_PER_WINDOW)
         if self._window is None or self._window[0] != window:
             self._window = window, self._bucket_window(window)
-        rows: Ints = self._window[1][place]
+        rows: Ints = self._window[1][index]
         return rows
 
     def _sample_batch(self, step: int) -> Ints:
@@ -165,11 +166,11 @@ def split_into_micro_batches(lengths: Ints, max_tokens: int) -> list[Ints]:
     order = np.argsort(lengths, kind="stable")
     parts: list[list[int]] = []
     room = 0
-    for place in order.tolist():
-        length = int(lengths[place])
+    for index in order.tolist():
+        length = int(lengths[index])
         if not parts or length > room:
             parts.append([])
             room = max_tokens
-        parts[-1].append(place)
+        parts[-1].append(index)
         room -= length
     return [np.array(part, dtype=np.int64) for part in parts]

@@ -50,10 +50,10 @@ class BestWeights:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the best weights from a checkpoint; that of a finished run contains only the best weights."""
-        self.evaluation, own = checkpoint.best, {}
+        self.evaluation, weights = checkpoint.best, {}
         if checkpoint.best is not None:
             for key in checkpoint.tensors:
                 if key.startswith("weights/"):
                     name = key.removeprefix("weights/")
-                    own[name] = checkpoint.tensors.get(f"best/{name}", checkpoint.tensors[key]).clone()
-        self._weights = own
+                    weights[name] = checkpoint.tensors.get(f"best/{name}", checkpoint.tensors[key]).clone()
+        self._weights = weights

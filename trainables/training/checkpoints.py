@@ -37,14 +37,14 @@ class CheckpointStore:
             return
         with self.storage.write_folder(name) as folder:
             save_file(checkpoint.tensors, folder / _STATE_FILE)
-            about = {
+            content = {
                 "instances": checkpoint.instances,
                 "history": checkpoint.history,
                 "origins": checkpoint.origins,
                 **({"best": checkpoint.best} if checkpoint.best else {}),
                 "state": _hash_file(folder / _STATE_FILE),
             }
-            text = json.dumps({"stage": about, "sha256": hash_json(about)}, separators=(",", ":"))
+            text = json.dumps({"stage": content, "sha256": hash_json(content)}, separators=(",", ":"))
             (folder / MANIFEST).write_text(text, encoding="utf-8")
 
     def load(self, name: str) -> Checkpoint | None:
@@ -56,9 +56,9 @@ class CheckpointStore:
             return None
         try:
             with self.storage.read_folder(name) as folder:
-                stage = _read_checkpoint(folder)
-        except (FileNotFoundError, RuntimeError) as error:  # the second: gone when it is mapped
-            if not self.storage.exists(name):  # removed meanwhile
+                checkpoint = _read_checkpoint(folder)
+        except (FileNotFoundError, RuntimeError) as error:  # RuntimeError: the file vanished while it was mapped
+            if not self.storage.exists(name):  # another process removed it
                 return None
             if isinstance(error, RuntimeError):
                 raise
@@ -67,25 +67,25 @@ class CheckpointStore:
             reason = str(error).splitlines()[0]
         else:
             self.storage.mark_used(name)
-            return stage
+            return checkpoint
         self.storage.remove(name)
-        self.damage_messages.append(f"state {name} was damaged ({reason}), removed, and is computed again")
+        self.damage_messages.append(f"checkpoint {name} was damaged ({reason}); it was removed and is computed again")
         return None
 
 
 def _read_checkpoint(folder: Path) -> Checkpoint:
     """Return the checkpoint in a folder; raise ValueError or another error if it is damaged."""
-    content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    about = content["stage"]
-    for name, known, found in (
-        (MANIFEST, content["sha256"], hash_json(about)),
-        (_STATE_FILE, about["state"], _hash_file(folder / _STATE_FILE)),
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    content = manifest["stage"]
+    for name, expected, actual in (
+        (MANIFEST, manifest["sha256"], hash_json(content)),
+        (_STATE_FILE, content["state"], _hash_file(folder / _STATE_FILE)),
     ):
-        if known != found:
+        if expected != actual:
             raise ValueError(f"{name} does not have its checksum")
-    origins = tuple(TrainedBy(*origin) for origin in about["origins"])
-    best = BestEvaluation(*about["best"]) if "best" in about else None
-    return Checkpoint(about["instances"], load_file(folder / _STATE_FILE), about["history"], origins, best)
+    origins = tuple(TrainedBy(*origin) for origin in content["origins"])
+    best = BestEvaluation(*content["best"]) if "best" in content else None
+    return Checkpoint(content["instances"], load_file(folder / _STATE_FILE), content["history"], origins, best)
 
 
 def _hash_file(path: Path) -> str:

@@ -116,16 +116,16 @@ class FrozenFeatures(NamedTuple):
         Yields:
             Progress after each part that this process computes: parts that exist, and parts in total.
         """
-        claims, model = Leases(lease_storage), None
+        leases, model = Leases(lease_storage), None
         while missing := self.list_missing_parts():
             computed = 0
             for part in missing:
-                with claims.try_acquire(f"{self.folder.name}-{part}") as claimed:
-                    mine = claimed and not has_checksum(self.get_part_path(part))
-                    if mine:
+                with leases.try_acquire(f"{self.folder.name}-{part}") as acquired:
+                    is_mine = acquired and not has_checksum(self.get_part_path(part))
+                    if is_mine:
                         model = model or load_model()
                         self.compute_part(part, model)
-                if mine:
+                if is_mine:
                     computed += 1
                     yield PrecomputeProgress(self.n_parts - len(self.list_missing_parts()), self.n_parts)
             if not computed:
@@ -199,15 +199,15 @@ def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -
     for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
         batch = make_token_batch(texts, rows[places])
         output = model.run_frozen_layers(batch).cpu().numpy()
-        for place, own in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
-            outputs[place] = own
+        for place, part in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
+            outputs[place] = part
     return outputs
 
 
 def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
     """Return a batch of the texts `rows`, with token ids of shape (tokens,) as inputs."""
-    own = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
-    ids = torch.from_numpy(np.concatenate(own).astype(np.int64))
+    ids_by_text = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
+    ids = torch.from_numpy(np.concatenate(ids_by_text).astype(np.int64))
     return PackedBatch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
@@ -225,7 +225,7 @@ def get_features_folder(
         environment: processor and libraries.
         threads: number of threads that torch computes with.
     """
-    about = [
+    identity = [
         fingerprint,
         model.name,
         model.max_length,
@@ -233,7 +233,7 @@ def get_features_folder(
         environment.model_dump(mode="json"),
         threads,
     ]
-    return cache / "features" / hash_json(about)
+    return cache / "features" / hash_json(identity)
 
 
 class EncoderInputs(ABC):

@@ -34,9 +34,9 @@ class ResumableTraining:
 
     def __init__(self, trial: TrialSpec, trainer: Trainer, on_wait: Callable[[], None] = lambda: None) -> None:
         self._trial, self._trainer, self._on_wait = trial, trainer, on_wait
-        place = open_storage(trial.stages or str(trial.cache / "stages"))
-        self._shared_checkpoints, self._leases = CheckpointStore(place), Leases(place)
-        self._resume_storage, self._run_id = place.subfolder(RESUME_FOLDER), trial.specification.id
+        storage = open_storage(trial.stages or str(trial.cache / "stages"))
+        self._shared_checkpoints, self._leases = CheckpointStore(storage), Leases(storage)
+        self._resume_storage, self._run_id = storage.subfolder(RESUME_FOLDER), trial.specification.id
         self._resume_checkpoints = CheckpointStore(self._resume_storage.subfolder(self._run_id))
         self._owner = f"{trial.study}/{self._run_id}" if trial.study else self._run_id
         self._stops = plan_checkpoints(trial.specification, trial.cuts)
@@ -45,8 +45,8 @@ class ResumableTraining:
         self._last_save_time = time.monotonic()
         self.reused_keys: list[str] = []
         self.instances_trained = 0
-        for kept in (place, self._resume_storage, self._resume_checkpoints.storage):
-            kept.remove_stale_files()
+        for folder in (storage, self._resume_storage, self._resume_checkpoints.storage):
+            folder.remove_stale_files()
         self._restore_latest()
 
     @property
@@ -77,11 +77,11 @@ class ResumableTraining:
         """
         stop = next(stop for stop in self._stops if stop > self._trainer.instances_seen)
         while True:
-            with self._leases.try_acquire(self._keys[stop]) as claimed:
+            with self._leases.try_acquire(self._keys[stop]) as acquired:
                 if self._load_shared():
                     yield self._trainer.instances_seen
                     return
-                if claimed:
+                if acquired:
                     yield stop
                     self._save(stop)
                     return
@@ -93,19 +93,19 @@ class ResumableTraining:
         self._record_origin()
         if time.monotonic() - self._last_save_time < self._trial.interval:
             return
-        slot, name = self._resume_checkpoints.storage, f"{self._trainer.instances_seen:012}"
+        storage, name = self._resume_checkpoints.storage, f"{self._trainer.instances_seen:012}"
         self._resume_checkpoints.save(name, self._make_checkpoint(final=False))
-        for older in slot.list_folders():
+        for older in storage.list_folders():
             if older < name:
-                slot.remove(older)
+                storage.remove(older)
         self._last_save_time = time.monotonic()
 
     def _restore_latest(self) -> None:
         """Load the checkpoint with the most instances: the run's own or a shared one."""
         for name in reversed(self._resume_checkpoints.storage.list_folders()):
-            stage = self._resume_checkpoints.load(name)
-            if stage is not None:
-                self._restore(stage)
+            checkpoint = self._resume_checkpoints.load(name)
+            if checkpoint is not None:
+                self._restore(checkpoint)
                 break
         self._load_shared()
         if self.is_finished:
@@ -116,9 +116,9 @@ class ResumableTraining:
         for stop in reversed(self._stops):
             if stop <= self._trainer.instances_seen:
                 break
-            stage = self._shared_checkpoints.load(self._keys[stop])
-            if stage is not None:
-                self._restore(stage)
+            checkpoint = self._shared_checkpoints.load(self._keys[stop])
+            if checkpoint is not None:
+                self._restore(checkpoint)
                 self.reused_keys.append(self._keys[stop])
                 return True
         return False
@@ -145,9 +145,9 @@ class ResumableTraining:
         if self._trainer.instances_seen == before:
             return
         self.instances_trained += self._trainer.instances_seen - before
-        mine = TrainedBy(self._trainer.instances_seen, self._owner)
+        own = TrainedBy(self._trainer.instances_seen, self._owner)
         last = self._origins[-1:] if self._origins and self._origins[-1].owner == self._owner else ()
-        self._origins = (*self._origins[: len(self._origins) - len(last)], mine)
+        self._origins = (*self._origins[: len(self._origins) - len(last)], own)
 
     def _make_checkpoint(self, final: bool) -> Checkpoint:
         return self._trainer.make_checkpoint(final)._replace(origins=self._origins)

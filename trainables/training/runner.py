@@ -40,14 +40,14 @@ class BaseRun(ABC):
         assert specification.environment is not None
         if specification.environment != detect_environment(specification.environment.device_type):
             raise MachineError(
-                "this processor or these libraries are not those of the specification; its bits need them"
+                "the processor or the libraries differ from those in the specification, so results may differ"
             )
         enable_determinism(specification.training.threads)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = specification.training
         self.trainer = self._make_trainer()
         self._resumable = ResumableTraining(trial, self.trainer, on_wait)
-        self._dev_scores: tuple[int, np.ndarray] | None = None  # of the evaluation whose weights would be kept
+        self._dev_scores: tuple[int, np.ndarray] | None = None  # instances and scores of the kept weights
         self._instances_per_second: dict[int, float] = {}
         self._interval_instances, self._interval_seconds = 0, 0.0  # instances and seconds since the last evaluation
         self._steps = self._train_and_evaluate()
@@ -127,16 +127,16 @@ class BaseRun(ABC):
 
         for segment in get_run_segments(self.trial.specification):
             if segment.start <= self.trainer.instances_seen < min(stop, segment.stop):
-                before, began = self.trainer.instances_seen, time.monotonic()
+                instances_before, start = self.trainer.instances_seen, time.monotonic()
                 self._train(segment, min(stop, segment.stop), after_step)
-                self._interval_instances += self.trainer.instances_seen - before
-                self._interval_seconds += time.monotonic() - began
+                self._interval_instances += self.trainer.instances_seen - instances_before
+                self._interval_seconds += time.monotonic() - start
 
     def _evaluate(self) -> None:
-        scores, decides = self._compute_finite_scores("dev"), self._training.checkpoint
-        names = dict.fromkeys([self.trial.metric, *([] if decides == "last" else [decides])])
+        scores, deciding_metric = self._compute_finite_scores("dev"), self._training.checkpoint
+        names = dict.fromkeys([self.trial.metric, *([] if deciding_metric == "last" else [deciding_metric])])
         values = {name: self._compute_metric(name, "dev", scores) for name in names}
-        if decides == "last" or self.trainer.record_evaluation(values[decides]):
+        if deciding_metric == "last" or self.trainer.record_evaluation(values[deciding_metric]):
             self._dev_scores = self.trainer.instances_seen, scores
         row = {f"dev/{name}": value for name, value in values.items()}
         self.trainer.history.append({"instances": self.trainer.instances_seen, **row})
@@ -148,18 +148,20 @@ class BaseRun(ABC):
 
     def _compute_finite_scores(self, split: str) -> np.ndarray:
         scores = self._compute_scores(split)
-        wrong = np.count_nonzero(~np.isfinite(scores))
-        if wrong:
+        n_invalid = np.count_nonzero(~np.isfinite(scores))
+        if n_invalid:
             seen = self.trainer.instances_seen
-            raise FloatingPointError(f"{wrong} of {len(scores)} {split} scores are not finite after {seen} instances")
+            raise FloatingPointError(
+                f"{n_invalid} of {len(scores)} {split} scores are not finite after {seen} instances"
+            )
         return scores
 
     def _make_result(self) -> TrialResult:
         split = "dev" if self.trial.action == "train" else "test"
         best = self.trainer.best_evaluation
-        kept = best.instances if best else self.trainer.instances_seen
-        known = self._dev_scores is not None and self._dev_scores[0] == kept and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and known else self._compute_finite_scores(split)
+        kept_instances = best.instances if best else self.trainer.instances_seen
+        is_known = self._dev_scores is not None and self._dev_scores[0] == kept_instances and split == "dev"
+        scores = self._dev_scores[1] if self._dev_scores and is_known else self._compute_finite_scores(split)
         return TrialResult(
             split=split,
             metric=self._compute_metric(self.trial.metric, split, scores),
@@ -188,8 +190,10 @@ def enable_determinism(threads: int) -> None:
     Args:
         threads: number of threads that torch computes with.
     """
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # read when CUDA starts; needed for deterministic matrix products
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    # That would also fill every new tensor, which nothing reads before it is written.
+    # Deterministic algorithms also fill every new tensor by default. No tensor is read before it is written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ def measure_rate(run_once: Callable[[], int], seconds: float) -> float:
         seconds: minimum duration of the measurement.
     """
     run_once()
-    began, done = time.perf_counter(), 0
-    while not done or time.perf_counter() - began < seconds:
+    start, done = time.perf_counter(), 0
+    while not done or time.perf_counter() - start < seconds:
         done += run_once()
-    return done / (time.perf_counter() - began)
+    return done / (time.perf_counter() - start)

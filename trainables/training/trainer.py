@@ -26,10 +26,10 @@ def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
         seen: instances trained so far.
         training: instances, batch_size, warmup, decay.
     """
-    total, warm = training.instances, training.warmup * training.instances
-    if seen + training.batch_size <= warm:
-        return (seen + training.batch_size) / warm
-    return min(1.0, (total - seen) / (total - warm)) if training.decay == "linear" else 1.0
+    total, warmup = training.instances, training.warmup * training.instances
+    if seen + training.batch_size <= warmup:
+        return (seen + training.batch_size) / warmup
+    return min(1.0, (total - seen) / (total - warmup)) if training.decay == "linear" else 1.0
 
 
 class Trainer:
@@ -140,8 +140,8 @@ class Trainer:
             for parameter, moments in self._optimizer.state.items():
                 tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
             tensors |= self._best_weights.get_tensors_to_save(self.instances_seen)
-        whole = {name: value.cpu().contiguous() for name, value in tensors.items()}
-        return Checkpoint(self.instances_seen, whole, list(self.history), best=self.best_evaluation)
+        saved = {name: value.cpu().contiguous() for name, value in tensors.items()}
+        return Checkpoint(self.instances_seen, saved, list(self.history), best=self.best_evaluation)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint."""
@@ -162,7 +162,7 @@ class Trainer:
 
 def hash_weights(parameters: dict[str, Tensor]) -> str:
     """Return the SHA-256 over the names and bits of `parameters`."""
-    total = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(parameters):
-        total.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()
+        digest.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
