@@ -1,1 +1,1 @@
-"""What a study may vary, for each trainable, and the Optuna search over it, averaged over seeds."""
+"""Search spaces of the trainables, and the Optuna search over them, averaged over seeds."""

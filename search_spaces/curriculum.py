@@ -1,4 +1,4 @@
-"""What may vary in a curriculum: its pace, what makes a query difficult, where it starts, and when all data is in."""
+"""Search space of a curriculum: pacing function, difficulty score, initial share and duration."""
 
 from typing import Any
 
@@ -8,36 +8,47 @@ from trainables.curriculum.settings import CurriculumSettings
 
 PARAM_NAMES = ("pacing", "score", "delta", "duration")
 DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*PARAM_NAMES})
-"""Untuned values: those of Penha and Hauff (2020), section 4, and what was best there for MSDialog."""
+"""Default values: those of Penha and Hauff (2020), section 4, and their best values for MSDialog."""
 
 
 def parse_pacing(name: str) -> str:
-    """The name that identifies a pacing function; ValueError for others, and for the one that is no curriculum."""
+    """Return the canonical name of a pacing function.
+
+    Raises:
+        ValueError: if the name is unknown, or if it is the baseline "standard", which is no curriculum.
+    """
     if canonicalize_pacing(name) == "standard":
-        raise ValueError("no pacing function of a curriculum, but the baseline, which every study has")
+        raise ValueError('a pacing function of a curriculum; "standard" is the baseline, which every study has')
     return canonicalize_pacing(name)
 
 
 def suggest_curriculum(trial: Suggester, grid: Grid) -> tuple[tuple[str, Any], ...]:
-    """The hyperparameters of a curriculum and their values, in the order of asking; none where there is no grid.
+    """Return the hyperparameters of a curriculum and their values, in the order of suggestion.
 
-    The pacing function step has thirds of its own, whatever delta.
+    The pacing function "step" has its own thirds, so delta is not suggested for it.
 
     Args:
-        trial: who answers.
-        grid: values of each of DEFAULTS, or nothing.
+        trial: suggests the values.
+        grid: values of each key of `DEFAULTS`, or empty if there is no curriculum.
     """
     if not grid:
         return ()
-    found = {name: suggest_value(trial, name, grid[name]) for name in ("pacing", "score")}
-    if found["pacing"] != "step":
-        found["delta"] = suggest_value(trial, "delta", grid["delta"])
-    return (*found.items(), ("duration", suggest_value(trial, "duration", grid["duration"])))
+    chosen = {name: suggest_value(trial, name, grid[name]) for name in ("pacing", "score")}
+    if chosen["pacing"] != "step":
+        chosen["delta"] = suggest_value(trial, "delta", grid["delta"])
+    return (*chosen.items(), ("duration", suggest_value(trial, "duration", grid["duration"])))
 
 
 def get_default_curriculum(grid: Grid) -> tuple[tuple[str, Any], ...]:
-    """The untuned hyperparameters: the published value of each where the grid has it, else the grid's first."""
-    found = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
-    if found.get("pacing") == "step":
-        del found["delta"]
-    return tuple((name, found[name]) for name in PARAM_NAMES if name in found)
+    """Return the default hyperparameters of a curriculum.
+
+    Args:
+        grid: values of each key of `DEFAULTS`, or empty if there is no curriculum.
+
+    Returns:
+        For each hyperparameter, the published value if the grid contains it, else the first value of the grid.
+    """
+    chosen = {name: DEFAULTS[name] if DEFAULTS[name] in values else values[0] for name, values in grid.items()}
+    if chosen.get("pacing") == "step":
+        del chosen["delta"]
+    return tuple((name, chosen[name]) for name in PARAM_NAMES if name in chosen)

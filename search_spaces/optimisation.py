@@ -1,4 +1,7 @@
-"""What may vary in the optimisation, for every system alike, such as learning rate and batch size."""
+"""Search space of the optimisation, such as learning rate and batch size.
+
+It is the same for every system.
+"""
 
 from typing import Any
 
@@ -6,10 +9,10 @@ from search_spaces.space import Grid, Suggester, suggest_value
 
 
 def suggest_optimisation(trial: Suggester, grid: Grid) -> tuple[tuple[str, Any], ...]:
-    """The settings of training that are searched, and their values.
+    """Return the training settings that are searched, and their values.
 
     Args:
-        trial: who answers.
-        grid: values by name, in the order of asking; a name that is not in it is not searched.
+        trial: suggests the values.
+        grid: values by name, in the order of suggestion. A name that is missing is not searched.
     """
     return tuple((name, suggest_value(trial, name, values)) for name, values in grid.items())

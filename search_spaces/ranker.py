@@ -1,4 +1,4 @@
-"""Rankers in a study: label smoothing of a cross-encoder."""
+"""Study type of rankers: label smoothing of a cross-encoder."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
@@ -27,11 +27,11 @@ from trainables.specs.ranker import (
 from trainables.utils.settings import PositiveInt
 
 _SIMILARITY_PREFIX = "STS"
-"""What metrics of sentence pairs begin with."""
+"""Prefix of the metrics of sentence pairs."""
 
 
 class RankerSearchSettings(SearchSettings):
-    """What is searched of rankers."""
+    """Search settings of rankers."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("epsilon",)
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
@@ -43,7 +43,9 @@ class RankerSearchSettings(SearchSettings):
         AfterValidator(check_increasing),
         expect("a list of increasing whole numbers, e.g. [1, 3]"),
     ] = ()
-    """The same for training.negatives."""
+    """Negatives per query, searched for every system, the baseline included.
+
+    If empty, training.negatives applies."""
 
 
 class RankerHyperparameters(BaseHyperparameters):
@@ -58,27 +60,38 @@ class RankerHyperparameters(BaseHyperparameters):
 
 
 class RankerStudySettings(Protocol):
-    """What is read here of a study."""
+    """The settings of a study that this module reads."""
 
     @property
-    def variants(self) -> tuple[str, ...]: ...
+    def variants(self) -> tuple[str, ...]:
+        """Variants of the study."""
+
     @property
-    def task(self) -> RankerTaskSettings: ...
+    def task(self) -> RankerTaskSettings:
+        """Settings of the task."""
+
     @property
-    def training(self) -> RankerTrainingSettings: ...
+    def training(self) -> RankerTrainingSettings:
+        """Settings of the training."""
+
     @property
-    def search(self) -> RankerSearchSettings: ...
+    def search(self) -> RankerSearchSettings:
+        """Settings of the search."""
+
     @property
-    def analysis(self) -> AnalysisSettings: ...
+    def analysis(self) -> AnalysisSettings:
+        """Settings of the analysis."""
+
     @property
-    def curriculum(self) -> Any: ...
+    def curriculum(self) -> Any:
+        """Settings of the curricula."""
 
 
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
     group = 1 + training.negatives
     if training.batch_size % group:
-        works = max(1, (training.batch_size + group // 2) // group) * group
-        expected = f"a multiple of 1 + training.negatives = {group}; {works} works"
+        valid = max(1, (training.batch_size + group // 2) // group) * group
+        expected = f"a multiple of 1 + training.negatives = {group}; {valid} works"
         yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
     if training.negatives >= task.get_candidates_per_query("train"):
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
@@ -97,33 +110,33 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
-    fitting = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
-    for other in search.objectives[1:]:
-        if not _is_usable_metric(other, task.candidates):
-            yield "search.objectives", other, fitting, ("task.candidates",)
+    expected_metric = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+    for metric in search.objectives[1:]:
+        if not _is_usable_metric(metric, task.candidates):
+            yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives >= task.get_candidates_per_query("train"):
             expected = f"fewer than task.candidates = {task.get_candidates_per_query('train')}"
             yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
         for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
             if size % (1 + negatives):
-                expected = f"multiples of 1 + negatives, {size} is none of {1 + negatives}"
+                expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
     if not _is_usable_metric(study.analysis.metric, task.candidates):
-        yield "analysis.metric", study.analysis.metric, fitting, ("task.candidates",)
+        yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:
     if training.sampling != "uniform":
-        expected = '"uniform": with curricula the baseline must sample as they do, so that only the order differs'
+        expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
         yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
     if training.batching != "random":
-        expected = '"random" with curricula: buckets of many batches would mix what comes early with what comes late'
+        expected = '"random" with curricula: buckets of many batches would mix early with late queries'
         yield "training.batching", training.batching, expected, ("curriculum.variants",)
 
 
 def _is_usable_metric(metric: str, candidates: int) -> bool:
-    """Whether it is of rankings, and can tell those of so many candidates apart."""
+    """Return whether the metric is for rankings and distinguishes rankings of so many candidates."""
     n, _, k = metric[1:].partition("@")
     if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False

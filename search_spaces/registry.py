@@ -1,7 +1,7 @@
-"""What a study knows of what it trains. Loads neither torch nor numpy.
+"""Study types: all that a study knows of a trainable.
 
-A trainable has a module here that provides `STUDY_TYPE`, found by its name in `STUDY_TYPES`: that line, the module and
-the trainable's own are all that it takes.
+The module loads neither torch nor numpy. A trainable has a module here that provides `STUDY_TYPE`, and a line in
+`STUDY_TYPES` that names the module. Together with the trainable's own module this is all that a new trainable needs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +21,13 @@ STUDY_TYPES = {
     "cross-encoder": "search_spaces.ranker",
     "sentence-encoder": "search_spaces.sentence_encoder",
 }
-"""Name of a trainable -> module of its kind, imported when first used. A study that names none has the first."""
+"""Name of a trainable -> module of its study type, imported on first use. The first is the default."""
 DEFAULT_STUDY_TYPE = next(iter(STUDY_TYPES))
 ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
 
-def _check_nothing(*about: Any) -> Iterator[ConfigError]:
+def _check_nothing(*settings: Any) -> Iterator[ConfigError]:
     return iter(())
 
 
@@ -37,7 +37,7 @@ def _list_no_metrics(study: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ConfigSections:
-    """The sections of a study's file that are not the same for every trainable."""
+    """Sections of a study file that differ between trainables."""
 
     task: type[BaseTaskSettings]
     model: type[BaseModelSettings]
@@ -51,23 +51,25 @@ class StudyType:
     """A trainable as studies see it.
 
     Attributes:
-        specification: of its runs.
-        smoothing: what varies in them.
-        sections: of its studies.
-        values: every hyperparameter that a configuration may name, with its range and None by default.
-        variants: what it can be smoothed with, by name, the baseline first.
-        proposals: configurations proposed for a variant, where the study does not say.
-        untuned: published values of the hyperparameters of smoothing; the first is the strength.
-        orders: systems that nobody trains, by name: the `system` of their specification.
-        comparisons: variants that are compared with each other, where a study has both.
-        metrics: those in which a study compares its variants; none: its metric alone.
-        unit: what a metric is averaged over.
-        misfits: what does not fit between settings of training and a task.
-        disagreements: what else does not fit in a study.
-        curricula: whether its training data can be put in order.
+        specification: class of the specification of its runs.
+        smoothing: class of the smoothing settings.
+        sections: classes of the sections of a study file.
+        hyperparameter_schema: every hyperparameter that a configuration may name, with its range and the default None.
+        variants: variants by name, the baseline first.
+        default_n_configurations: number of configurations that the search proposes for a variant, if the study file
+            does not say.
+        defaults: published values of the smoothing hyperparameters; the first is the strength.
+        reference_rankings: name of a system that is not trained -> the `system` of its specification.
+        comparisons: pairs of variants that are compared with each other, if a study has both.
+        list_metrics: returns the metrics in which a study compares its variants. If empty, it is the study's metric
+            alone.
+        unit: what a metric is averaged over, default "query".
+        check_training: yields the conflicts between settings of training and a task.
+        check_study: yields all other conflicts in a study.
+        has_curricula: True if curricula can order its training data, default False.
 
     Raises:
-        UserError: a row of a table lacks something, such as a variant its number of proposals.
+        UserError: if a table lacks an entry, such as the number of configurations of a variant.
     """
 
     specification: type[RunSpec]
@@ -86,63 +88,68 @@ class StudyType:
     has_curricula: bool = False
 
     def __post_init__(self) -> None:
-        """Checks the tables, which whoever adds a variant or a hyperparameter writes by hand."""
-        where = self.specification.trainable
+        """Check the tables, which are written by hand for a new variant or hyperparameter."""
+        trainable = self.specification.trainable
         for name, row in self.variants.items():
-            here = f"{where}, variant {name}"
+            place = f"{trainable}, variant {name}"
             if not isinstance(row, Variant):
-                raise UserError(here, repr(row), "Variant(distribution, schedule)")
+                raise UserError(place, repr(row), "Variant(distribution, schedule)")
             if row.schedule not in SCHEDULES.keys() & SCHEDULE_SETTINGS.keys():
                 expected = f"one of {', '.join(SCHEDULES)}, each with a line in SCHEDULE_SETTINGS"
-                raise UserError(here, f"the schedule {row.schedule!r}", expected)
+                raise UserError(place, f"the schedule {row.schedule!r}", expected)
             try:
                 self.make_smoothing(name, {})
             except ValidationError as error:
                 expected = error.errors()[0]["msg"].removeprefix("Input should be ")
-                raise UserError(here, f"the distribution {row.distribution!r}", expected) from error
+                raise UserError(place, f"the distribution {row.distribution!r}", expected) from error
             if not isinstance(self.default_n_configurations.get(name), int):
-                raise UserError(here, "no number of configurations", f"a line for {name} in default_n_configurations")
+                raise UserError(place, "no number of configurations", f"a line for {name} in default_n_configurations")
         for name in self.sections.search.smoothing_params:
             fields = self.sections.search.model_fields.keys() & self.hyperparameter_schema.model_fields.keys()
             if name not in fields or name not in self.defaults:
                 expected = "a field in the search's settings and in hyperparameter_schema, and a line in defaults"
-                raise UserError(f"{where}, hyperparameter {name}", "incomplete", expected)
+                raise UserError(f"{trainable}, hyperparameter {name}", "incomplete", expected)
 
     @property
     def baseline(self) -> str:
-        """The variant that every study has, and with which the others are compared."""
+        """Variant that every study has, and with which the others are compared."""
         return next(iter(self.variants))
 
     @property
     def strength_name(self) -> str:
-        """The hyperparameter that a schedule moves."""
+        """Name of the hyperparameter that a schedule changes."""
         return next(iter(self.defaults))
 
     @property
     def hyperparameter_names(self) -> tuple[str, ...]:
-        """The names of all, the strength first."""
+        """Names of all hyperparameters, the strength first."""
         return self.strength_name, *(
             name for name in self.hyperparameter_schema.model_fields if name != self.strength_name
         )
 
     @property
     def trainable(self) -> TrainablePlugin:
-        """How its runs and its data are made."""
+        """Plugin that provides its runs and its data."""
         return get_trainable(self.specification)
 
     def make_smoothing(self, variant: str, values: Mapping[str, Any]) -> BaseSmoothing:
-        """The settings of a variant at these values of its hyperparameters; the baseline takes none."""
+        """Return the smoothing settings of a variant at these hyperparameters.
+
+        Args:
+            variant: name of the variant.
+            values: values of its hyperparameters by name; empty for the baseline.
+        """
         distribution, schedule = self.variants[variant]
         return self.smoothing.model_validate({"distribution": distribution, "schedule": schedule, **values})
 
 
 def get_study_type(name: str) -> StudyType:
-    """The kind of this name.
+    """Return the study type of this name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: if there is none.
     """
     if name not in STUDY_TYPES:
         raise ValueError(f"one of {', '.join(STUDY_TYPES)}")
-    found: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
-    return found
+    study_type: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
+    return study_type

@@ -1,4 +1,4 @@
-"""Optuna's samplers that a study may search with."""
+"""Optuna samplers that a study may search with."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,14 +8,20 @@ if TYPE_CHECKING:
 
 
 def make_tpe_sampler(seed: int, n_startup_trials: int) -> "BaseSampler":
-    """Tree-structured Parzen estimator over all hyperparameters jointly, each branch of a conditional space apart."""
+    """Return a tree-structured Parzen estimator over all hyperparameters jointly.
+
+    Each branch of a conditional space has its own estimator.
+    """
     from optuna.samplers import TPESampler
 
     return TPESampler(seed=seed, n_startup_trials=n_startup_trials, multivariate=True, group=True, constant_liar=True)
 
 
 def make_gp_sampler(seed: int, n_startup_trials: int) -> "BaseSampler":
-    """Gaussian process that takes results as noisy; draws what only some schedules have at random."""
+    """Return a Gaussian process that treats results as noisy.
+
+    Hyperparameters that only some schedules have are drawn at random.
+    """
     from optuna.samplers import GPSampler
 
     return GPSampler(
@@ -24,7 +30,7 @@ def make_gp_sampler(seed: int, n_startup_trials: int) -> "BaseSampler":
 
 
 def make_qmc_sampler(seed: int, n_startup_trials: int) -> "BaseSampler":
-    """Scrambled Sobol points: evenly spread, blind to results."""
+    """Return a sampler of scrambled Sobol points, which are evenly spread and do not depend on results."""
     from optuna.samplers import QMCSampler
 
     return QMCSampler(seed=seed, scramble=True, warn_asynchronous_seeding=False, warn_independent_sampling=False)
@@ -35,4 +41,6 @@ SAMPLERS: dict[str, Callable[[int, int], "BaseSampler"]] = {
     "gp": make_gp_sampler,
     "qmc": make_qmc_sampler,
 }
-"""Name -> (seed, proposals before results are looked at) -> sampler. The grid needs none: it has an order."""
+"""Name -> function of (seed, proposals before results are used) that returns a sampler.
+
+The grid needs none, since it has an order."""

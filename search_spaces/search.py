@@ -1,7 +1,8 @@
-"""Optuna over configurations that are each judged by the mean over their seeds.
+"""Optuna search over configurations that are judged by the mean over their seeds.
 
-Configurations are asked for in rounds of a fixed size and told in the order of proposal, so a proposal is a function of
-the search's seed and of earlier results: the same on one core, on a cluster and after a kill.
+Configurations are asked for in rounds of a fixed size, and their results are reported in the order of proposal. A
+proposal is therefore a function of the search's seed and of earlier results: the same on one core, on a cluster and
+after a kill.
 """
 
 import warnings
@@ -22,21 +23,24 @@ if TYPE_CHECKING:
 
 Direction = Literal["maximize", "minimize"]
 _RESULT_BLIND_SAMPLERS = ("qmc",)
-"""Samplers that look at no results, but count their own proposals."""
+"""Samplers that ignore results, but count their own proposals."""
 _MAX_REPEATS = 3
-"""How often the sampler may repeat itself before the nearest unseen point is taken instead."""
+"""Number of attempts that may end in a repeated configuration before the nearest unseen configuration is taken."""
 
 
 class SeedAveragedSearch:
-    """The search of one system.
+    """Hyperparameter search of one system.
 
     Args:
-        family: its space.
-        proposals: how many distinct configurations are tried, at most all of them.
-        parallel: configurations a round.
-        sampler: a key of `search_spaces.samplers.SAMPLERS`, or "grid" for the points in their own order.
-        seed: of the sampler.
-        directions: of each objective.
+        space: space of the system.
+        n_configurations: number of distinct configurations to try, at most all of the space.
+        round_size: configurations per round.
+        sampler: key of `search_spaces.samplers.SAMPLERS`, or "grid" for the configurations in their own order.
+        seed: seed of the sampler.
+        directions: direction of each objective, default one objective that is maximised.
+
+    Attributes:
+        configurations: all configurations of the space, the default ones first.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class SeedAveragedSearch:
         self._configuration_set = set(self.configurations)
         self.n_configurations = min(n_configurations, len(self.configurations))
         self._proposals: dict[Params, None] = {}
-        self._pending: list[tuple[Params, optuna.Trial | None]] = []  # no trial: known without asking
+        self._pending: list[tuple[Params, optuna.Trial | None]] = []  # without a trial: from an earlier start
         self._round_number = 0
         self._queue = (
             self.configurations
@@ -64,11 +68,14 @@ class SeedAveragedSearch:
         self._study: optuna.Study | None = None
 
     def ask(self, previous: Sequence[Params] = ()) -> list[Params]:
-        """The next configurations; none once all proposals are made. Every round is told before the next is asked.
+        """Return the configurations of the next round, or an empty list once all proposals are made.
+
+        The results of a round must be reported with `tell` before the next round is asked for.
 
         Args:
-            known: what an earlier start of the same search, told the same until here, proposed in this round. It is
-                taken as it is, since to ask a sampler again for thousands of proposals would take minutes.
+            previous: configurations that an earlier start of the same search, with the same results so far, proposed in
+                this round. They are taken unchanged, since asking a sampler again for thousands of proposals would take
+                minutes.
         """
         assert not self._pending
         count = min(self.round_size, self._n_remaining)
@@ -79,37 +86,42 @@ class SeedAveragedSearch:
             or not set(previous) <= self._configuration_set
         ):
             previous = ()
-        for place in range(count):
-            trial, point = (None, previous[place]) if previous else self._ask_unseen()
+        for index in range(count):
+            trial, point = (None, previous[index]) if previous else self._ask_unseen()
             self._proposals[point] = None
             self._pending.append((point, trial))
         return [point for point, _ in self._pending]
 
     def tell(self, values: Sequence[Sequence[float] | None]) -> None:
-        """The objectives of each configuration of the round, means over its seeds; None where a seed failed."""
+        """Report the results of the round.
+
+        Args:
+            values: objectives of each configuration as means over its seeds, in the order of proposal. None if a seed
+                failed.
+        """
         import optuna
 
         study = self._study = self._study or self._create_study()
-        for (point, trial), found in zip(self._pending, values, strict=True):
-            state = optuna.trial.TrialState.FAIL if found is None else optuna.trial.TrialState.COMPLETE
+        for (point, trial), objectives in zip(self._pending, values, strict=True):
+            state = optuna.trial.TrialState.FAIL if objectives is None else optuna.trial.TrialState.COMPLETE
             if trial is not None:
-                study.tell(trial, found, state=state)
+                study.tell(trial, objectives, state=state)
             else:
-                answers = optuna.trial.FixedTrial(self._to_suggestions(point))
-                self.space(answers)
+                fixed = optuna.trial.FixedTrial(self._to_suggestions(point))
+                self.space(fixed)
                 study.add_trial(
                     optuna.trial.create_trial(
-                        state=state, values=found, params=answers.params, distributions=answers.distributions
+                        state=state, values=objectives, params=fixed.params, distributions=fixed.distributions
                     )
                 )
         self._pending = []
 
     def list_remaining(self) -> list[Params]:
-        """What may still be proposed."""
+        """Return the configurations that may still be proposed."""
         return [point for point in self.configurations if point not in self._proposals] if self._n_remaining else []
 
     def cancel_last_ask(self) -> None:
-        """Takes the last round back, and proposes nothing more."""
+        """Withdraw the proposals of the last round, and propose nothing more."""
         for point, _ in self._pending:
             del self._proposals[point]
         self._pending = []
@@ -117,17 +129,17 @@ class SeedAveragedSearch:
 
     @property
     def space_size(self) -> int:
-        """Distinct configurations of the space."""
+        """Number of distinct configurations in the space."""
         return len(self.configurations)
 
     @property
     def key(self) -> list[Any]:
-        """What its proposals depend on, beside what it is told."""
-        untuned = [point.values for point in self._queue] if self.sampler != "grid" else []
+        """Everything that the proposals depend on, except the results."""
+        defaults = [point.values for point in self._queue] if self.sampler != "grid" else []
         return [
             self.space.system,
             self.searched_values,
-            untuned,
+            defaults,
             self.round_size,
             self.sampler,
             self._seed,
@@ -136,7 +148,7 @@ class SeedAveragedSearch:
 
     @property
     def searched_values(self) -> dict[str, list[Any]]:
-        """The values of every hyperparameter of the space that has more than one."""
+        """Values of every hyperparameter of the space that has more than one."""
         names = {name for point in self.configurations for name in point.values}
         return {name: list(self._grid[name]) for name in self._grid if name in names and len(self._grid[name]) > 1}
 
@@ -176,9 +188,10 @@ class SeedAveragedSearch:
         return to_suggestions(point, self._grid)
 
     def _distance(self, left: dict[str, Any], right: dict[str, Any]) -> Fraction:
-        """Sum over the hyperparameters of how far apart they are in their range; 1 where only one has it.
+        """Return the distance of two configurations, summed over their hyperparameters.
 
-        It is exact: a rounded sum follows the order of the names, which differs from process to process.
+        A hyperparameter adds its distance relative to its range, or 1 if only one configuration has it. The sum is
+        exact. A rounded sum would depend on the order of the names, which differs from process to process.
         """
         total = Fraction()
         for name in left.keys() | right.keys():
@@ -196,7 +209,10 @@ class SeedAveragedSearch:
         return optuna.create_study(directions=self._directions, sampler=self._make_sampler(0))
 
     def _make_sampler(self, round_number: int) -> "BaseSampler":
-        """The sampler of a round: what it draws depends on the round and on earlier results, not on earlier draws."""
+        """Return the sampler of a round.
+
+        Its draws depend on the round and on earlier results, not on earlier draws.
+        """
         import optuna
 
         seed = derive_seed(self._seed, f"search/{self.space.system}", round_number) % 2**32

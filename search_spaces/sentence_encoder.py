@@ -1,4 +1,4 @@
-"""Sentence encoders in a study: contrastive learning smoothed with Gaussian noise (Wu et al. 2021)."""
+"""Study type of sentence encoders: contrastive learning smoothed with Gaussian noise (Wu et al. 2021)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
@@ -28,44 +28,44 @@ from trainables.specs.sentence_encoder import (
 
 DEFAULT_METRIC = "STS"
 _DEV_METRICS = (DEFAULT_METRIC, "STS/STS-B")
-"""Metrics that the development set has: it is that of STS-B."""
+"""Metrics that the development set supports; it is that of STS-B."""
 _EXPECTED_METRIC = f"{' or '.join(_DEV_METRICS)}: the development set is that of STS-B"
 
 
 class EncoderSearchSettings(SearchSettings):
-    """What is searched of sentence encoders."""
+    """Search settings of sentence encoders."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("weight", "multiple", "mean", "deviation")
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "temperature")
 
     weight: PositiveNumbers = (1.0,)
-    """Lambda, of the noise beside the batch's own negatives."""
+    """Lambda, the weight of the noise relative to the batch's own negatives."""
     multiple: PositiveNumbers = (3.0,)
-    """M, the noise vectors, as multiples of the batch."""
+    """M, the number of noise vectors as a multiple of the batch size."""
     mean: Annotated[
         tuple[Annotated[float, Field(allow_inf_nan=False)], ...],
         AfterValidator(check_increasing),
         AfterValidator(check_not_empty),
         expect("a list of increasing numbers, e.g. [0.0, 0.5]"),
     ] = (0.0,)
-    """Mu, of the noise."""
+    """Mu, the mean of the noise."""
     deviation: PositiveNumbers = (1.0,)
-    """Sigma, of the noise; where mu is 0 cosines do not depend on it."""
+    """Sigma, the standard deviation of the noise. If mu is 0, cosines do not depend on it."""
     temperature: Annotated[
         tuple[PositiveNumber, ...],
         AfterValidator(check_increasing),
         expect("a list of increasing numbers above 0, e.g. [0.05, 0.1]"),
     ] = ()
-    """Tau, searched for every system, the baseline included; none: training.temperature."""
+    """Tau, searched for every system, the baseline included. If empty, training.temperature applies."""
 
 
 class EncoderAnalysisSettings(AnalysisSettings):
-    """What is tested of sentence encoders: the mean over the sets, and each set."""
+    """Settings of the analysis of sentence encoders: the mean over the sets, and each set."""
 
     metric: Annotated[RankMetric, expect(_EXPECTED_METRIC)] = DEFAULT_METRIC
     """STS: Spearman's correlation of cosine and gold similarity times 100, averaged over the sets."""
     margin: PositiveNumber | None = None
-    """Differences below it do not matter, in units of the metric, whose whole is 100."""
+    """Smallest difference that matters, in units of the metric, which is at most 100. Default: none."""
 
 
 class EncoderHyperparameters(BaseHyperparameters):
@@ -79,20 +79,27 @@ class EncoderHyperparameters(BaseHyperparameters):
 
 
 class EncoderStudySettings(Protocol):
-    """What is read here of a study."""
+    """The settings of a study that this module reads."""
 
     @property
-    def task(self) -> EncoderTaskSettings: ...
+    def task(self) -> EncoderTaskSettings:
+        """Settings of the task."""
+
     @property
-    def search(self) -> EncoderSearchSettings: ...
+    def search(self) -> EncoderSearchSettings:
+        """Settings of the search."""
+
     @property
-    def training(self) -> EncoderTrainingSettings: ...
+    def training(self) -> EncoderTrainingSettings:
+        """Settings of the training."""
+
     @property
-    def analysis(self) -> EncoderAnalysisSettings: ...
+    def analysis(self) -> EncoderAnalysisSettings:
+        """Settings of the analysis."""
 
 
 def _list_metrics(study: EncoderStudySettings) -> tuple[str, ...]:
-    """Each set of the test split; nothing where there is one, which is the mean."""
+    """Return a metric for each set of the test split, or none if there is one set, which equals the mean."""
     return tuple(f"{DEFAULT_METRIC}/{name}" for name in study.task.sets if len(study.task.sets) > 1)
 
 
@@ -109,14 +116,14 @@ def _check_study(study: EncoderStudySettings) -> Iterator[ConfigError]:
     if study.analysis.metric not in _DEV_METRICS:
         yield "analysis.metric", study.analysis.metric, _EXPECTED_METRIC, ()
     elif study.analysis.metric == _DEV_METRICS[1] and "STS-B" not in study.task.sets:
-        expected = f"{DEFAULT_METRIC}, or STS-B among task.sets, which the test set is made of"
+        expected = f"{DEFAULT_METRIC}, or STS-B among task.sets, the sets of the test split"
         yield "analysis.metric", study.analysis.metric, expected, ("task.sets",)
     if len(search.objectives) > 1:
         yield "search.objectives", list(search.objectives), "one: the development set has one set of pairs", ()
     for size in search.batch_size or (study.training.batch_size,):
-        least = min(search.multiple)
-        if round(least * size) < 1:
-            expected = f"at least {0.5 / size:g}, which makes a vector beside a batch of {size}"
+        smallest = min(search.multiple)
+        if round(smallest * size) < 1:
+            expected = f"at least {0.5 / size:g}, so that a batch of {size} gets at least one noise vector"
             yield "search.multiple", list(search.multiple), expected, ("training.batch_size", "search.batch_size")
 
 

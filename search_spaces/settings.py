@@ -1,6 +1,6 @@
-"""Settings of the search, of what confirms it and of what is tested, as every trainable has them; and their types.
+"""Settings of the search, the confirmation and the analysis, and their types.
 
-A trainable names its own hyperparameters in a class of its own, made from `SearchSettings`.
+All trainables share them. A trainable defines its own hyperparameters in a subclass of `SearchSettings`.
 """
 
 import math
@@ -15,11 +15,17 @@ from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 DecayingScheduleName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _RECALL_PATTERN = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
-"""Whether its k is too large for its n, `study.config.validation` says."""
+"""Pattern of a recall metric; `study.config.validation` checks that its k is not too large for its n."""
 
 
 def expect(expected: str) -> WrapValidator:
-    """Whatever fails inside, the message is `expected` and the value is the whole field's."""
+    """Return a validator that replaces the message of every inner error by `expected`.
+
+    The error shows the value of the whole field.
+
+    Args:
+        expected: what the field expects, for the error message.
+    """
 
     def validate(value: Any, inner: Any) -> Any:
         try:
@@ -31,9 +37,15 @@ def expect(expected: str) -> WrapValidator:
 
 
 def _check_metric(name: str, ranks_only: bool = False) -> str:
-    """`name`, if it is a metric, and every system has it query by query where that is asked; ValueError otherwise."""
+    """Return `name` if it is a metric, and if needed one with a value for every query.
+
+    Raises:
+        ValueError: if it is not.
+    """
     if not re.fullmatch(_RECALL_PATTERN, name):
-        from trainables.metrics import get_measure  # numpy, which most studies load without
+        from trainables.metrics import (
+            get_measure,
+        )  # imported here, since it loads numpy and most studies do not need it
 
         if ranks_only and not get_measure(name).is_rank_based:
             raise ValueError
@@ -50,21 +62,33 @@ RankMetric = Annotated[str, AfterValidator(_check_rank_metric)]
 
 
 def check_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`values`, if there are any and no two are equal; ValueError otherwise."""
+    """Return `values` if there is at least one and no two are equal.
+
+    Raises:
+        ValueError: otherwise.
+    """
     if not values or len(set(values)) < len(values):
         raise ValueError
     return values
 
 
 def check_increasing(values: tuple[float, ...]) -> tuple[float, ...]:
-    """`values`, if each is above the one before it; ValueError otherwise."""
+    """Return `values` if each is above the one before it.
+
+    Raises:
+        ValueError: otherwise.
+    """
     if len(set(values)) < len(values) or list(values) != sorted(values):
         raise ValueError
     return values
 
 
 def check_not_empty(values: tuple[float, ...]) -> tuple[float, ...]:
-    """`values`, if there are any; ValueError otherwise."""
+    """Return `values` if there is at least one.
+
+    Raises:
+        ValueError: otherwise.
+    """
     if not values:
         raise ValueError
     return values
@@ -86,18 +110,22 @@ Shares = Annotated[
 
 
 class SearchSettings(Settings):
-    """The hyperparameters searched, on the development set. Every configuration is judged over the study's seeds.
+    """The hyperparameter search on the development set.
 
-    A subclass has a field of values for each of its `strengths` and of what is `optimised`.
+    Every configuration is judged over the study's seeds. A subclass has a field with values for each name in its
+    `smoothing_params` and `optimisation_params`.
     """
 
     trials: dict[str, PositiveInt] = Field(default={})
-    """Configurations proposed for a system; systems left out have the default of their variant."""
+    """Number of configurations to propose for a system.
+
+    A system that is not named has the default of its variant."""
     hours: PositiveNumber | None = None
-    """No round of proposals begins after the study has run for so long, all its starts counted; what a study then finds
-    depends on the machine's speed."""
+    """Maximum hours of the study, all its starts included. Default: no limit.
+
+    No search round begins later. The result of the study then depends on the machine's speed."""
     gpu_hours: PositiveNumber | None = None
-    """The same for the GPU time of all its runs."""
+    """Maximum GPU hours of all runs; no search round begins later. Default: no limit."""
     parallel: Annotated[
         PositiveInt,
         expect(
@@ -105,28 +133,36 @@ class SearchSettings(Settings):
             "resources.concurrent is how many trials run at once"
         ),
     ] = 2
-    """Configurations proposed in a round, for each variant. It is no matter of speed: the proposals depend on it."""
+    """Number of configurations in a search round, for each system.
+
+    It does not set the speed: the proposals depend on it."""
     sampler: Literal["tpe", "gp", "qmc", "grid"] = "tpe"
-    """Tree-structured Parzen estimator, Gaussian process that takes results as noisy, quasi-Monte Carlo (Sobol), or
-    every configuration of the grid."""
+    """Sampler that proposes configurations.
+
+    tpe: tree-structured Parzen estimator. gp: Gaussian process that treats results as noisy. qmc: quasi-Monte Carlo
+    (Sobol). grid: every configuration of the grid."""
     seed: Seed = 0
     """Seed of the sampler."""
     objectives: Annotated[
         tuple[Metric, ...],
         expect('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
     ] = ()
-    """Several: a Pareto search, whose winner is the best of its front by the first; none: analysis.metric alone. Beside
-    the metrics that analysis.metric may be: Brier, NLL, ECE and Spearman."""
+    """Metrics of a Pareto search, analysis.metric first. If empty, analysis.metric is the only objective.
+
+    The winner is the configuration of the Pareto front that is best by the first metric. In addition to the metrics
+    that are allowed for analysis.metric: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
-    """race: seeds are started in rounds, and a configuration that is significantly behind gets no more of them. Of
-    those that are as good as the best, .005 to .044 are dropped (measured by benchmarks/race.py: 12 configurations, 5
-    or 10 seeds, seeds' standard deviation 0 to .01)."""
+    """Racing ("race"), which starts seeds in rounds. Default: no pruning.
+
+    A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
+    .005 to .044 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
+    seeds 0 to .01)."""
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),
         expect(f"a list of distinct names out of {', '.join(get_args(DecayingScheduleName))}"),
     ] = ("two_stage",)
-    """How the smoothing of two-stage variants ends."""
+    """Schedules with which the smoothing of two-stage variants ends."""
     switch: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
         AfterValidator(check_increasing),
@@ -135,9 +171,9 @@ class SearchSettings(Settings):
     ] = (0.25, 0.5, 0.75)
     """Switch points of the schedule two_stage, as share of training."""
     end: Shares = (0.8,)
-    """Where the schedule linear reaches 0, as share of training."""
+    """End points of the schedule linear, which reaches 0 there, as share of training."""
     rate: PositiveNumbers = (5.0,)
-    """Of the schedule exponential: the strength falls by exp(-rate) over the training."""
+    """Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the training."""
     a: PositiveNumbers = (2.0,)
     """First parameter of the schedule beta."""
     b: PositiveNumbers = (2.0,)
@@ -147,34 +183,40 @@ class SearchSettings(Settings):
         AfterValidator(check_increasing),
         expect("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
     ] = ()
-    """Learning rates, searched for every system, the baseline included; none: training.learning_rate."""
+    """Learning rates, searched for every system, the baseline included.
+
+    If empty, training.learning_rate applies."""
     batch_size: Annotated[
         tuple[AtLeastTwo, ...],
         AfterValidator(check_increasing),
         expect("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
     ] = ()
-    """The same for training.batch_size."""
+    """Batch sizes, searched for every system, the baseline included.
+
+    If empty, training.batch_size applies."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ()
-    """Hyperparameters that smoothing has whether or not it ends, in the order of asking."""
+    """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
-    """Settings of training that may be searched, in the order of asking."""
+    """Training settings that may be searched, in the order of suggestion."""
 
     @property
     def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
-        """The values of every setting of smoothing, by name."""
+        """Values of every smoothing hyperparameter, by name."""
         names = (*self.smoothing_params, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
         return {name: getattr(self, name) for name in names}
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
-        """The values of the settings of training that are searched, by name."""
-        return {name: found for name in self.optimisation_params if (found := getattr(self, name))}
+        """Values of the training settings that are searched, by name."""
+        return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
 
 
 class BaseHyperparameters(Settings):
-    """The hyperparameters that one configuration may name, and their ranges; None: not named. Here those that every
-    trainable has."""
+    """Hyperparameters of one configuration that every trainable has, with their ranges.
+
+    None means that the configuration does not name the hyperparameter.
+    """
 
     schedule: DecayingScheduleName | None = None
     switch: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -187,26 +229,33 @@ class BaseHyperparameters(Settings):
 
 
 class ConfirmSettings(Settings):
-    """What is run again before the test set is touched."""
+    """Settings of the confirmation: runs with fresh seeds before the test set is used."""
 
     seeds: Annotated[
         tuple[Seed, ...],
         expect("a list of distinct whole numbers that are not among seeds, e.g. [101, 102, 103], or []"),
     ] = ()
-    """Fresh seeds, with which each winner, its untuned default and the baseline are run again; the test set then judges
-    those runs. None: the runs of the search go to the test set."""
+    """Fresh seeds, with which each winner, its default configuration and the baseline are run again.
+
+    The test set then judges those runs. If empty, the test set judges the runs of the search."""
 
 
 class AnalysisSettings(Settings):
-    """What is tested, and when a difference counts."""
+    """Settings of the analysis: the metric, the tests and their thresholds."""
 
     metric: Annotated[
         RankMetric,
         expect("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
     ] = "R10@1"
-    """R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
-    relevant one, where less is better."""
+    """Metric that is tested.
+
+    R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
+    relevant candidate; lower is better."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """Significance level of the tests."""
     correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
+    """Correction for multiple comparisons."""
     margin: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Differences below it do not matter: what is surely below is called equivalent; none: nothing is."""
+    """Smallest difference that matters. Default: none, no equivalence test.
+
+    Two systems are called equivalent if their difference is surely smaller."""

@@ -1,4 +1,4 @@
-"""What may vary in smoothing: how it smooths, how it ends, and the settings of that ending."""
+"""Search space of smoothing: its own hyperparameters, the schedule, and the schedule's settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,41 +6,45 @@ from typing import Any
 from search_spaces.space import Grid, Suggester, suggest_value
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, Variant
 
-SCHEDULE_DEFAULTS: dict[str, float] = {name: value for own in SCHEDULE_SETTINGS.values() for name, value in own.items()}
-"""Settings of schedules and their published values."""
+SCHEDULE_DEFAULTS: dict[str, float] = {
+    name: value for settings in SCHEDULE_SETTINGS.values() for name, value in settings.items()
+}
+"""Name of a schedule's setting -> its published value."""
 
 
 def suggest_smoothing(
     trial: Suggester, variant: Variant, smoothing_params: Iterable[str], grid: Grid
 ) -> tuple[tuple[str, Any], ...]:
-    """The hyperparameters of a variant and their values, in the order of asking.
+    """Return the hyperparameters of a variant and their values, in the order of suggestion.
 
-    A variant of constant strength has those that say how it smooths; one whose smoothing ends has also the schedule by
-    which it does, and the settings that this schedule takes.
+    Every variant that smooths has `smoothing_params`. A variant whose strength is not constant also has the schedule,
+    and the settings of that schedule.
 
     Args:
-        trial: who answers.
-        cell: the variant.
-        strengths: names of the hyperparameters that say how it smooths.
-        grid: values of these, of the schedule, and of each setting of those schedules.
+        trial: suggests the values.
+        variant: the variant.
+        smoothing_params: names of the hyperparameters of the smoothing itself, such as epsilon.
+        grid: values of these hyperparameters, of the schedule, and of each setting of the schedules.
     """
     if variant.distribution == "none":
         return ()
-    found: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
+    chosen: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
     if variant.schedule != "constant":
-        found["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
-        found |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[found["schedule"]]}
-    return tuple(found.items())
+        chosen["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
+        chosen |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[chosen["schedule"]]}
+    return tuple(chosen.items())
 
 
 def list_default_smoothings(
     variant: Variant, smoothing_defaults: Mapping[str, Any], grid: Grid
 ) -> list[dict[str, Any]]:
-    """The untuned hyperparameters of a variant, one set a schedule of the grid, its own before others.
+    """Return the default hyperparameters of a variant, one set per schedule of the grid.
+
+    The variant's own schedule comes first.
 
     Args:
-        cell: the variant.
-        untuned: published values of the hyperparameters that say how it smooths.
+        variant: the variant.
+        smoothing_defaults: published values of the hyperparameters of the smoothing itself.
         grid: values of the schedule.
     """
     if variant.distribution == "none":

@@ -1,6 +1,7 @@
-"""Finite spaces, defined by running: a function asks a trial for one value after another, and may ask by what it got.
+"""Finite search spaces, defined by running a function that asks for one value after another.
 
-The same function serves a sampler, which answers by what it has learnt, and `points`, which answers in every way.
+What the function asks for may depend on the values it received. The same function serves a sampler, which answers from
+earlier results, and `enumerate_space`, which answers in every possible way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,18 +12,27 @@ Grid = Mapping[str, Sequence[Any]]
 
 
 class Suggester(Protocol):
-    """Who answers; `optuna.Trial` does."""
+    """Suggests values, as `optuna.Trial` does."""
 
     def suggest_int(self, name: str, low: int, high: int) -> int:
-        """A number from `low` to `high`, both included."""
+        """Return a number from `low` to `high`, both included."""
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        """One of the choices."""
+        """Return one of the choices."""
 
 
 class Params(NamedTuple):
-    """A configuration's hyperparameters: those of the smoothing, those of the optimisation that are searched, and those
-    of its curriculum."""
+    """Hyperparameters of a configuration.
+
+    Attributes:
+        smoothing: names and values of the smoothing hyperparameters.
+        optimisation: names and values of the training settings that are searched.
+        curriculum: names and values of the curriculum hyperparameters.
+
+    Example:
+        >>> Params(smoothing=(("epsilon", 0.2),), optimisation=(("batch_size", 16),)).values
+        {'epsilon': 0.2, 'batch_size': 16}
+    """
 
     smoothing: tuple[tuple[str, Any], ...] = ()
     optimisation: tuple[tuple[str, Any], ...] = ()
@@ -30,18 +40,24 @@ class Params(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any]:
-        """All of them by name."""
+        """Values of all hyperparameters, by name."""
         return dict(self.smoothing + self.optimisation + self.curriculum)
 
 
 Space = Callable[[Suggester], Params]
+"""Function that asks for hyperparameters and returns the configuration."""
 
 
 def suggest_value(trial: Suggester, name: str, values: Sequence[Any]) -> Any:
-    """One of the values.
+    """Return one of the values.
 
-    A number is asked for by its place, so that the sampler knows which values are neighbours however they are spaced;
-    where there is one value only, nothing is asked.
+    A number is suggested by its index, so that the sampler knows which values are neighbours, however they are spaced.
+    If there is only one value, nothing is asked.
+
+    Args:
+        trial: suggests the value.
+        name: name of the hyperparameter.
+        values: values it may take.
     """
     if len(values) == 1:
         return values[0]
@@ -51,13 +67,21 @@ def suggest_value(trial: Suggester, name: str, values: Sequence[Any]) -> Any:
 
 
 def to_suggestions(params: Params, grid: Grid) -> dict[str, Any]:
-    """What a trial must answer to arrive at this point."""
-    found = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
-    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in found.items()}
+    """Return the suggestions that lead a trial to this configuration.
+
+    Args:
+        params: the configuration.
+        grid: values of every hyperparameter.
+
+    Returns:
+        Name -> text, or index of a number in its values. Hyperparameters with one value are left out.
+    """
+    varied = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
+    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in varied.items()}
 
 
 class _EnumeratingSuggester:
-    """Answers with the places it was given, then with first places; notes how many there were each time."""
+    """Answers with the given indices, then with 0, and notes the number of choices each time."""
 
     def __init__(self, prefix: Sequence[int]) -> None:
         self._prefix, self.answers, self.sizes = prefix, list[int](), list[int]()
@@ -69,36 +93,55 @@ class _EnumeratingSuggester:
         return choices[self._answer(len(choices))]
 
     def _answer(self, size: int) -> int:
-        place = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
-        self.answers.append(place)
+        index = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
+        self.answers.append(index)
         self.sizes.append(size)
-        return place
+        return index
 
 
 def enumerate_space(space: Space) -> Iterator[Params]:
-    """Every point of the space, once."""
-    following: list[int] | None = []
-    while following is not None:
-        walk = _EnumeratingSuggester(following)
-        yield space(walk)
-        taken, sizes = walk.answers, walk.sizes
+    """Yield every configuration of the space once.
+
+    Args:
+        space: function that asks for hyperparameters and returns the configuration.
+
+    Example:
+        >>> space = lambda trial: Params(smoothing=(("epsilon", suggest_value(trial, "epsilon", [0.1, 0.2])),))
+        >>> [params.values for params in enumerate_space(space)]
+        [{'epsilon': 0.1}, {'epsilon': 0.2}]
+    """
+    prefix: list[int] | None = []
+    while prefix is not None:
+        suggester = _EnumeratingSuggester(prefix)
+        yield space(suggester)
+        taken, sizes = suggester.answers, suggester.sizes
         while taken and taken[-1] == sizes[len(taken) - 1] - 1:
             taken.pop()
-        following = [*taken[:-1], taken[-1] + 1] if taken else None
+        prefix = [*taken[:-1], taken[-1] + 1] if taken else None
 
 
 def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
-    """The values that each hyperparameter takes among some points, by name, in the order in which they come."""
-    taken: dict[str, dict[Any, None]] = {}
-    for point in configurations:
-        for name, value in point.values.items():
-            taken.setdefault(name, {})[value] = None
-    return {name: list(own) for name, own in taken.items()}
+    """Return the values that each hyperparameter takes among some configurations.
+
+    Args:
+        configurations: the configurations.
+
+    Returns:
+        Name -> distinct values in the order in which they occur.
+    """
+    values_by_name: dict[str, dict[Any, None]] = {}
+    for params in configurations:
+        for name, value in params.values.items():
+            values_by_name.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in values_by_name.items()}
 
 
 def split_into_branches(configurations: Iterable[Params]) -> list[list[Params]]:
-    """Points parted by which hyperparameters they have: within a branch all values can be combined."""
-    parted: dict[tuple[str, ...], list[Params]] = {}
-    for point in configurations:
-        parted.setdefault(tuple(point.values), []).append(point)
-    return list(parted.values())
+    """Group configurations by the hyperparameters that they have.
+
+    Within a group all values can be combined.
+    """
+    branches: dict[tuple[str, ...], list[Params]] = {}
+    for params in configurations:
+        branches.setdefault(tuple(params.values), []).append(params)
+    return list(branches.values())

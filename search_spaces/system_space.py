@@ -1,10 +1,13 @@
-"""The whole space of a system: its smoothing, its curriculum, what is searched of the optimisation. Loads no numpy."""
+"""Complete search space of a system: its smoothing, its curriculum and the searched optimisation.
+
+The module does not load numpy.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from search_spaces import curriculum
+from search_spaces.curriculum import get_default_curriculum, suggest_curriculum
 from search_spaces.optimisation import suggest_optimisation
 from search_spaces.smoothing import list_default_smoothings, suggest_smoothing
 from search_spaces.space import Grid, Params, Suggester, enumerate_space
@@ -13,16 +16,16 @@ from trainables.smoothing.schedules import Variant
 
 @dataclass(frozen=True)
 class SystemSpace:
-    """A system's space: its smoothing, its curriculum, and what is searched of the optimisation.
+    """Search space of a system: its smoothing, its curriculum and the searched optimisation.
 
     Attributes:
-        system: its name.
-        cell: how it smooths.
-        strengths: the hyperparameters of smoothing but for those of its schedule, and their untuned values.
-        smoothing: values of every setting of smoothing, by name.
-        optimisation: values of the settings of training that are searched, by name.
-        untuned: the study's own settings of training.
-        curriculum: values of every setting of the curriculum, by name; empty: there is none.
+        system: name of the system.
+        variant: its smoothing.
+        smoothing_defaults: hyperparameters of the smoothing, except those of its schedule, and their default values.
+        smoothing_grid: values of every smoothing hyperparameter, by name.
+        optimisation_grid: values of the training settings that are searched, by name.
+        training_defaults: the study's own training settings, by name.
+        curriculum_grid: values of every curriculum hyperparameter, by name. If empty, there is no curriculum.
     """
 
     system: str
@@ -35,26 +38,29 @@ class SystemSpace:
 
     @property
     def grid(self) -> Grid:
-        """The values of every hyperparameter that it may ask for, by name."""
+        """Values of every hyperparameter that it may ask for, by name."""
         return {**self.smoothing_grid, **self.optimisation_grid, **self.curriculum_grid}
 
     def __call__(self, trial: Suggester) -> Params:
-        """Asks a trial for every hyperparameter of this variant."""
+        """Ask a trial for every hyperparameter of this system, and return the configuration."""
         return Params(
             suggest_smoothing(trial, self.variant, self.smoothing_defaults, self.smoothing_grid),
             suggest_optimisation(trial, self.optimisation_grid),
-            curriculum.suggest_curriculum(trial, self.curriculum_grid),
+            suggest_curriculum(trial, self.curriculum_grid),
         )
 
     def list_configurations(self) -> list[Params]:
-        """All of them: the untuned ones, as far as the grid has them, then the rest in its order."""
-        found = dict.fromkeys(enumerate_space(self))
-        first = [point for point in self.list_default_configurations() if point in found]
-        return list(dict.fromkeys(first) | found)
+        """Return all configurations of the space.
+
+        The default ones that the grid contains come first, then the rest in the grid's order.
+        """
+        points = dict.fromkeys(enumerate_space(self))
+        defaults = [point for point in self.list_default_configurations() if point in points]
+        return list(dict.fromkeys(defaults) | points)
 
     def list_default_configurations(self) -> list[Params]:
-        """The untuned configurations, one a schedule, whether or not the grid has them."""
-        own = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
-        order = curriculum.get_default_curriculum(self.curriculum_grid)
-        found = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
-        return [Params(tuple(values.items()), own, order) for values in found]
+        """Return the default configurations, one per schedule, whether or not the grid contains them."""
+        optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
+        default_curriculum = get_default_curriculum(self.curriculum_grid)
+        smoothings = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
+        return [Params(tuple(values.items()), optimisation, default_curriculum) for values in smoothings]

@@ -83,12 +83,12 @@ def test_several_mistakes_are_a_line_each(tmp_path):
 @pytest.mark.parametrize(
     ("row", "proposals", "told"),
     [
-        ('Variant("uniform", "linear")', "", "no number of configurations; expected a line for X-LS in proposals"),
+        ('Variant("uniform", "linear")', "", "no number of configurations; expected a line for X-LS in default_n_configurations"),
         ('("uniform", "linear")', "", "('uniform', 'linear'); expected Variant(distribution, schedule)"),
         ('Variant("uniform", None)', "", "the schedule None; expected one of constant, two_stage, linear"),
         ('Variant("triangular", "linear")', "", "the distribution 'triangular'; expected 'none', 'uniform'"),
         ("None", "", "None; expected Variant(distribution, schedule)"),
-        ('Variant("uniform", "linear")', "own['proposals']['X-LS'] = 2", ""),
+        ('Variant("uniform", "linear")', "own['default_n_configurations']['X-LS'] = 2", ""),
     ],
 )
 @pytest.mark.parametrize("option", ["--plan", "--list"])
@@ -96,9 +96,9 @@ def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals,
     code = (
         "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
         f"s.VARIANTS['X-LS'] = {row}\n"
-        "import search_spaces.registry as k\nmade = k.Kind.__init__\n"
-        f"def init(self, **own):\n  if 'BERT' in own['proposals']: {proposals or 'pass'}\n  made(self, **own)\n"
-        "k.Kind.__init__ = init\nfrom study.run import main\nsys.exit(main())"
+        "import search_spaces.registry as k\nmade = k.StudyType.__init__\n"
+        f"def init(self, **own):\n  if 'BERT' in own['default_n_configurations']: {proposals or 'pass'}\n  made(self, **own)\n"
+        "k.StudyType.__init__ = init\nfrom study.run import main\nsys.exit(main())"
     )
     study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--plan" else []
     result = called(tmp_path, "-c", code, *study, option)

@@ -1,4 +1,4 @@
-"""The contrastive loss of sentence encoders, smoothed with noise: Wu et al. (2021), GS-InfoNCE."""
+"""Contrastive loss of sentence encoders, smoothed with noise: Wu et al. (2021), GS-InfoNCE."""
 
 from typing import TYPE_CHECKING
 

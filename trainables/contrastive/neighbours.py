@@ -1,6 +1,7 @@
-"""How near a sentence's nearest others are, by the size of the batch: Wu et al. (2021), figure 1.
+"""Similarity of a sentence to its nearest neighbours in a batch, by batch size.
 
-The larger a batch, the nearer the nearest other sentence, which contrastive learning takes for a negative all the same.
+Wu et al. (2021), figure 1: in a larger batch the nearest other sentence is more similar, but contrastive learning still
+treats it as a negative.
 """
 
 from collections.abc import Sequence
@@ -13,38 +14,47 @@ from trainables.utils.arrays import Floats
 from trainables.utils.random import make_generator
 
 N_NEIGHBOURS = 4
-"""Neighbours that are looked at."""
+"""Number of nearest neighbours per sentence."""
 N_BATCHES = 100
-"""Random batches of each size."""
+"""Random batches for each batch size."""
 
 
 def compute_neighbour_similarity(
     embeddings: npt.NDArray[np.float32], batch_sizes: Sequence[int], seed: int = 0, n_batches: int = N_BATCHES
 ) -> Floats:
-    """Cosines of a batch's sentences to their nearest others, averaged over sentences and random batches.
+    """Return the cosines of a batch's sentences to their nearest neighbours in the batch.
+
+    The cosines are averaged over the sentences and over random batches.
 
     Args:
-        embeddings: (sentences, hidden).
-        sizes: of batches, each above `NEAREST` and at most `sentences`.
-        seed: names the draws of the batches.
-        batches: random batches of each size.
+        embeddings: embeddings of shape (sentences, hidden).
+        batch_sizes: batch sizes, each above `N_NEIGHBOURS` and at most `sentences`.
+        seed: seed of the draws of the batches, default 0.
+        n_batches: random batches for each size, default `N_BATCHES`.
 
     Returns:
-        (sizes, NEAREST), the nearest first.
+        Array of shape (batch sizes, `N_NEIGHBOURS`), the nearest neighbour first.
 
     Raises:
-        ValueError: a size is too small or too large.
+        ValueError: if a batch size is too small or too large.
+
+    Example:
+        >>> import numpy as np
+        >>> compute_neighbour_similarity(np.eye(8, dtype=np.float32), batch_sizes=[5, 8], n_batches=2)
+        array([[0., 0., 0., 0.],
+               [0., 0., 0., 0.]])
     """
-    if wrong := [size for size in batch_sizes if not N_NEIGHBOURS < size <= len(embeddings)]:
-        raise ValueError(f"batches of {wrong[0]} sentences, of {len(embeddings)} with {N_NEIGHBOURS} others each")
-    directions, found = _normalize_rows(embeddings), np.zeros((len(batch_sizes), N_NEIGHBOURS))
-    for place, size in enumerate(batch_sizes):
+    if invalid := [size for size in batch_sizes if not N_NEIGHBOURS < size <= len(embeddings)]:
+        limits = f"more than {N_NEIGHBOURS} and at most {len(embeddings)}"
+        raise ValueError(f"batches of {invalid[0]} sentences; a batch must have {limits}")
+    directions, similarities = _normalize_rows(embeddings), np.zeros((len(batch_sizes), N_NEIGHBOURS))
+    for index, size in enumerate(batch_sizes):
         for batch in range(n_batches):
             chosen = directions[make_generator(seed, f"probe {size}", batch).permutation(len(directions))[:size]]
             cosines = chosen @ chosen.T
             np.fill_diagonal(cosines, -np.inf)
-            found[place] += np.sort(cosines, axis=1)[:, : -N_NEIGHBOURS - 1 : -1].mean(axis=0)
-    return found / n_batches
+            similarities[index] += np.sort(cosines, axis=1)[:, : -N_NEIGHBOURS - 1 : -1].mean(axis=0)
+    return similarities / n_batches
 
 
 def compute_noise_similarity(
@@ -55,32 +65,42 @@ def compute_noise_similarity(
     seed: int = 0,
     n_batches: int = N_BATCHES,
 ) -> Floats:
-    """What `multiple` x size Gaussian vectors among the negatives of a batch are beside its sentences, averaged alike.
+    """Return the cosine of sentences to Gaussian noise vectors, and the noise's share of the loss.
+
+    A batch of a given size gets `multiple` x size noise vectors. The values are averaged over the sentences and over
+    random batches.
 
     Args:
-        embeddings: (sentences, hidden).
-        sizes: of batches.
-        multiple: M, as a multiple of the batch.
+        embeddings: embeddings of shape (sentences, hidden).
+        batch_sizes: batch sizes.
+        multiple: M, the number of noise vectors, as a multiple of the batch size.
         temperature: tau of the loss.
-        seed: names the draws.
-        batches: random batches of each size.
+        seed: seed of the draws, default 0.
+        n_batches: random batches for each size, default `N_BATCHES`.
 
     Returns:
-        (sizes, 2): the cosine of a sentence to the nearest of them, and their share of the denominator of its loss
-        (Wu et al. 2021, equation 5, lambda 1), if the views of a sentence were the same.
+        Array of shape (batch sizes, 2). The first column is the cosine of a sentence to its nearest noise vector. The
+        second column is the noise's share of the denominator of the loss (Wu et al. 2021, equation 5, lambda 1), if the
+        two views of a sentence were equal.
+
+    Example:
+        >>> import numpy as np
+        >>> compute_noise_similarity(np.eye(8, dtype=np.float32), [4, 8], multiple=3, temperature=0.05).shape
+        (2, 2)
     """
-    directions, found = _normalize_rows(embeddings), np.zeros((len(batch_sizes), 2))
-    for place, size in enumerate(batch_sizes):
+    directions, similarities = _normalize_rows(embeddings), np.zeros((len(batch_sizes), 2))
+    for index, size in enumerate(batch_sizes):
         for batch in range(n_batches):
             chosen = directions[make_generator(seed, f"probe {size}", batch).permutation(len(directions))[:size]]
-            drawn = draw_noise(seed, batch, round(multiple * size), directions.shape[1], 0.0, 1.0).numpy()
-            strange = chosen @ _normalize_rows(drawn).T
-            own, others = np.exp(strange / temperature).sum(axis=1), np.exp(chosen @ chosen.T / temperature).sum(axis=1)
-            found[place] += strange.max(axis=1).mean(), (own / (own + others)).mean()
-    return found / n_batches
+            noise = draw_noise(seed, batch, round(multiple * size), directions.shape[1], 0.0, 1.0).numpy()
+            cosines = chosen @ _normalize_rows(noise).T
+            noise_terms = np.exp(cosines / temperature).sum(axis=1)
+            sentence_terms = np.exp(chosen @ chosen.T / temperature).sum(axis=1)
+            similarities[index] += cosines.max(axis=1).mean(), (noise_terms / (noise_terms + sentence_terms)).mean()
+    return similarities / n_batches
 
 
 def _normalize_rows(vectors: npt.NDArray[np.float32]) -> Floats:
-    long = np.asarray(vectors, dtype=np.float64)
-    unit: Floats = long / np.linalg.norm(long, axis=1, keepdims=True)
+    doubles = np.asarray(vectors, dtype=np.float64)
+    unit: Floats = doubles / np.linalg.norm(doubles, axis=1, keepdims=True)
     return unit

@@ -1,1 +1,4 @@
-"""Encoders, cross-encoders, the packed forward pass and pretrained weights. Loads torch."""
+"""Encoders, cross-encoders, the packed forward pass and pretrained weights.
+
+Most modules load torch.
+"""

@@ -1,4 +1,4 @@
-"""A BERT-like cross-encoder with a fresh two-class head.
+"""BERT-like cross-encoder with a fresh two-class head.
 
 Pointwise ranking with the [CLS] token: Nogueira and Cho (2019), as used by Penha and Hauff (2021), section 4.
 """
@@ -15,14 +15,14 @@ from trainables.specs.ranker import RankerModelSettings
 
 
 class CrossEncoder(Transformer):
-    """Logits (not relevant, relevant) of query-document pairs.
+    """Computes the logits (not relevant, relevant) of query-document pairs.
 
     Args:
         path: folder with the model's files (safetensors; nothing is unpickled).
         settings: layers, frozen layers, pooling.
-        seed: of the fresh head (and of a fresh [CLS] pooler where the model brings none).
-        vocabulary: tokens that must be known; embeddings of those that the model lacks are drawn, the same for every
-            seed, since frozen layers are shared.
+        seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
+        vocabulary_size: number of tokens that the model must know. Embeddings of tokens that the model lacks are drawn,
+            and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
     """
 
     def __init__(self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0) -> None:
@@ -37,17 +37,24 @@ class CrossEncoder(Transformer):
                 self.head.weight += torch.tensor([[-0.5], [0.5]])
 
     def standardize_cosine(self, batch: PackedBatch) -> None:
-        """Puts the cosines of these pairs, as they are before training, at mean 0 and standard deviation 1.
+        """Scale the cosines of these pairs, before training, to mean 0 and standard deviation 1.
 
-        Cosines of whole texts differ by hundredths; a head of ordinary size can use them only in units of their spread.
-        Data-dependent initialisation as in Salimans and Kingma (2016), section 3. The head starts by ranking by cosine.
+        Cosines of whole texts differ by hundredths, so a head of ordinary size can use them only in units of their
+        spread. The initialisation is data-dependent, as in Salimans and Kingma (2016), section 3. The head starts by
+        ranking by cosine.
+
+        Args:
+            batch: pairs from which the mean and the standard deviation are computed.
         """
         with torch.inference_mode():
             cosines = self._pool(batch, NO_DROPOUT)
         self.cosine_mean, self.cosine_std = cosines.mean().item(), max(cosines.std().item(), 1e-6)
 
     def forward(self, batch: PackedBatch, dropout: Dropout = NO_DROPOUT) -> Tensor:
-        """Logits: (pairs, 2). The frozen part has no dropout; the [CLS] and mean poolings' output has."""
+        """Return the logits of the pairs, shape (pairs, 2).
+
+        The frozen layers have no dropout; the output of the [CLS] and mean poolings has dropout.
+        """
         logits: Tensor = self.head(self._pool(batch, dropout))
         return logits
 

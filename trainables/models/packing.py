@@ -1,7 +1,8 @@
-"""The forward pass of a BERT-like encoder over pairs that lie one after another, without padding.
+"""Forward pass of a BERT-like encoder over pairs that are stored one after another, without padding.
 
-Everything but attention works on tokens, whatever pair they belong to. Attention takes consecutive pairs of similar
-length together, padded to the longest of them: the parameters and the arithmetic are those of transformers' own layers.
+Everything except attention works on single tokens, regardless of their pair. Attention takes consecutive pairs of
+similar length together and pads them to the longest of them. The parameters and the arithmetic are those of
+transformers' own layers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,37 +16,57 @@ from torch import Tensor, nn
 from trainables.models.dropout import Dropout
 
 _MAX_WASTED_SCORES = 2000
-"""Padded attention scores a head that cost less than another group of pairs."""
+"""Padded attention scores per head that cost less than one more group of pairs."""
 
 
 class AttentionGroup(NamedTuple):
-    """Consecutive pairs whose attention is computed together."""
+    """Consecutive pairs with a joint attention computation.
+
+    Attributes:
+        n_tokens: tokens of all pairs.
+        n_pairs: number of pairs.
+        max_length: tokens of the longest pair.
+        token_positions: positions of the tokens in the padded array (n_pairs * max_length), shape (n_tokens,). None if
+            all pairs have the same length.
+        mask: 0 inside a pair and -inf beyond it, shape (n_pairs, 1, 1, max_length). None if all pairs have the same
+            length.
+    """
 
     n_tokens: int
     n_pairs: int
     max_length: int
-    token_positions: Tensor | None  # (tokens,) places of the tokens in (pairs * longest); None: all lengths are equal
-    mask: Tensor | None  # (pairs, 1, 1, longest) 0 inside a pair, -inf beyond
+    token_positions: Tensor | None
+    mask: Tensor | None
 
 
 class PackedBatch(NamedTuple):
-    """Pairs one after another. Cheapest to work on when pairs of similar length are neighbours."""
+    """Pairs that are stored one after another; cheapest if pairs of similar length are neighbours.
 
-    inputs: Tensor  # (tokens,) ids, or what the frozen layers made of them: (tokens, hidden)
-    lengths: np.ndarray  # (pairs,) tokens of each pair
-    starts: np.ndarray  # (pairs,) where the document's tokens begin, counted in the pair
+    Attributes:
+        inputs: token ids of shape (tokens,), or outputs of the frozen layers of shape (tokens, hidden).
+        lengths: tokens of each pair, shape (pairs,).
+        starts: position in the pair at which the document begins, shape (pairs,).
+    """
+
+    inputs: Tensor
+    lengths: np.ndarray
+    starts: np.ndarray
 
 
 def duplicate_pairs(batch: PackedBatch) -> PackedBatch:
-    """The same with every pair two times in a row."""
+    """Return the batch with every pair twice in a row."""
     ends = np.cumsum(batch.lengths)
     tokens = [np.arange(end - length, end) for end, length in zip(ends, batch.lengths, strict=True) for _ in range(2)]
-    places = torch.from_numpy(np.concatenate(tokens)).to(batch.inputs.device)
-    return PackedBatch(batch.inputs[places], np.repeat(batch.lengths, 2), np.repeat(batch.starts, 2))
+    rows = torch.from_numpy(np.concatenate(tokens)).to(batch.inputs.device)
+    return PackedBatch(batch.inputs[rows], np.repeat(batch.lengths, 2), np.repeat(batch.starts, 2))
 
 
 class PackedLayout:
-    """Where things are in a batch; what does not depend on the tokens themselves."""
+    """Positions of the tokens and pairs in a batch; they do not depend on the tokens themselves.
+
+    Args:
+        batch: the pairs.
+    """
 
     def __init__(self, batch: PackedBatch) -> None:
         self.lengths, self.starts, self.device = batch.lengths, batch.starts, batch.inputs.device
@@ -53,33 +74,36 @@ class PackedLayout:
 
     @cached_property
     def positions(self) -> Tensor:
-        """(tokens,) place of each token in its pair."""
+        """Position of each token in its pair, shape (tokens,)."""
         return self._to_tensor(np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], self.lengths))
 
     @cached_property
     def token_types(self) -> Tensor:
-        """(tokens,) 0 in the query's part, 1 in the document's."""
+        """0 for tokens of the query and 1 for tokens of the document, shape (tokens,)."""
         starts = np.repeat(self.starts, self.lengths)
         return (self.positions >= self._to_tensor(starts)).long()
 
     @cached_property
     def first_tokens(self) -> Tensor:
-        """(pairs,) each pair's first token."""
+        """Index of the first token of each pair, shape (pairs,)."""
         return self._to_tensor(self.offsets[:-1])
 
     def mean_pool(self, hidden: Tensor) -> Tensor:
-        """Mean over each pair's tokens: (pairs, hidden)."""
+        """Return the mean over the tokens of each pair, shape (pairs, hidden)."""
         return _segment_mean(hidden, self._to_tensor(self.lengths))
 
     def mean_pool_parts(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Means over the query's part and over the document's part of each pair."""
+        """Return the means over the query tokens and over the document tokens of each pair.
+
+        Both arrays have the shape (pairs, hidden).
+        """
         parts = np.stack([self.starts, self.lengths - self.starts], axis=1).reshape(-1)
         both = _segment_mean(hidden, self._to_tensor(parts)).view(len(self.lengths), 2, -1)
         return both[:, 0], both[:, 1]
 
     @cached_property
     def groups(self) -> list[AttentionGroup]:
-        """The batch cut into groups for attention."""
+        """Groups of pairs for attention."""
         return [self._make_group(self.lengths[part]) for part in _split_into_groups(self.lengths)]
 
     def _make_group(self, lengths: np.ndarray) -> AttentionGroup:
@@ -95,61 +119,68 @@ class PackedLayout:
 
 
 def _split_into_groups(lengths: np.ndarray) -> Iterator[slice]:
-    """Consecutive pairs, as long as padding them to the longest costs less than another group."""
+    """Yield slices of consecutive pairs, as long as padding costs less than one more group."""
     first, longest, square = 0, 0, 0
-    for place, length in enumerate(map(int, lengths)):
+    for index, length in enumerate(map(int, lengths)):
         longest, square = max(longest, length), square + length * length
-        if place > first and (place + 1 - first) * longest * longest - square > _MAX_WASTED_SCORES:
-            yield slice(first, place)
-            first, longest, square = place, length, length * length
+        if index > first and (index + 1 - first) * longest * longest - square > _MAX_WASTED_SCORES:
+            yield slice(first, index)
+            first, longest, square = index, length, length * length
     yield slice(first, len(lengths))
 
 
 def embed_tokens(embeddings: Any, ids: Tensor, layout: PackedLayout, n_token_types: int, dropout: Dropout) -> Tensor:
-    """The embeddings of token ids: (tokens, hidden).
+    """Return the embeddings of token ids, shape (tokens, hidden).
 
     Args:
-        embeddings: transformers' module; RoBERTa's positions start behind its padding's number.
-        ids: (tokens,).
-        layout: of the batch.
-        types: token types the model has.
-        dropout: of this pass.
+        embeddings: embedding module of transformers. RoBERTa's positions start after the padding index.
+        ids: token ids of shape (tokens,).
+        layout: layout of the batch.
+        n_token_types: number of token types that the model has.
+        dropout: dropout of this pass.
     """
-    before = getattr(embeddings, "padding_idx", None)
-    positions = layout.positions if before is None else layout.positions + before + 1
-    kinds = layout.token_types.clamp(max=n_token_types - 1)
-    hidden: Tensor = embeddings(input_ids=ids[None], token_type_ids=kinds[None], position_ids=positions[None])[0]
+    padding_index = getattr(embeddings, "padding_idx", None)
+    positions = layout.positions if padding_index is None else layout.positions + padding_index + 1
+    token_types = layout.token_types.clamp(max=n_token_types - 1)
+    hidden: Tensor = embeddings(input_ids=ids[None], token_type_ids=token_types[None], position_ids=positions[None])[0]
     return dropout(hidden)
 
 
 def run_layers(layers: Sequence[nn.Module], hidden: Tensor, layout: PackedLayout, dropout: Dropout) -> Tensor:
-    """The output of transformer layers: (tokens, hidden)."""
+    """Return the output of the transformer layers, shape (tokens, hidden).
+
+    Args:
+        layers: layers of transformers, applied in this order.
+        hidden: input of shape (tokens, hidden).
+        layout: layout of the batch.
+        dropout: dropout of this pass.
+    """
     for layer in layers:
         hidden = _run_layer(layer, hidden, layout, dropout)
     return hidden
 
 
 def _run_layer(layer: Any, hidden: Tensor, layout: PackedLayout, dropout: Dropout) -> Tensor:
-    joined = layer.attention.output
+    attention_output = layer.attention.output
     context = _attend_by_group(layer.attention.self, hidden, layout.groups, dropout)
-    hidden = joined.LayerNorm(dropout.add_residual(joined.dense(context), hidden))
+    hidden = attention_output.LayerNorm(dropout.add_residual(attention_output.dense(context), hidden))
     output = layer.output.dense(layer.intermediate(hidden))
     normed: Tensor = layer.output.LayerNorm(dropout.add_residual(output, hidden))
     return normed
 
 
 def _attend_by_group(self_attention: Any, hidden: Tensor, groups: list[AttentionGroup], dropout: Dropout) -> Tensor:
-    """Queries, keys and values in one product, then attention group by group."""
+    """Compute queries, keys and values in one product, then attention group by group."""
     parts = (self_attention.query, self_attention.key, self_attention.value)
     weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    together = nn.functional.linear(hidden, weight, bias)  # (tokens, 3 * hidden)
+    projected = nn.functional.linear(hidden, weight, bias)  # (tokens, 3 * hidden)
     heads, scale = self_attention.num_attention_heads, self_attention.scaling
-    split = torch.split(together, [group.n_tokens for group in groups])
+    split = torch.split(projected, [group.n_tokens for group in groups])
     return torch.cat([_attend(group, part, heads, scale, dropout) for group, part in zip(groups, split, strict=True)])
 
 
 def _attend(group: AttentionGroup, qkv: Tensor, heads: int, scale: float, dropout: Dropout) -> Tensor:
-    """Attention inside each pair of a group: (tokens, hidden)."""
+    """Return the attention inside each pair of a group, shape (tokens, hidden)."""
     size = group.n_pairs * group.max_length
     if group.token_positions is not None:
         qkv = _ScatterRows.apply(qkv, group.token_positions, size)  # type: ignore[no-untyped-call]
@@ -164,7 +195,7 @@ def _attend(group: AttentionGroup, qkv: Tensor, heads: int, scale: float, dropou
 
 
 class _GatherRows(torch.autograd.Function):
-    """Distinct rows of a matrix; torch's own gradient adds where a copy is enough."""
+    """Selection of distinct rows of a matrix; torch's own gradient adds although a copy is enough."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, rows: Tensor) -> Tensor:
@@ -179,7 +210,7 @@ class _GatherRows(torch.autograd.Function):
 
 
 class _ScatterRows(torch.autograd.Function):
-    """The reverse: rows put at distinct places of a matrix of `count` rows, 0 elsewhere."""
+    """Reverse of `_GatherRows`: writes rows to distinct places of a matrix that is 0 elsewhere."""
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, rows: Tensor, count: int) -> Tensor:

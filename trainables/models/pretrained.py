@@ -1,4 +1,7 @@
-"""Where a model's files are, and their digest, which is the model's identity. Loads no torch."""
+"""Locations of model files, checks of their settings, and the digest that identifies a model.
+
+The module does not load torch.
+"""
 
 import hashlib
 import importlib.util
@@ -31,29 +34,30 @@ _OPTIONAL_FILES = (
 )
 """Patterns of the files that only some models have: other vocabularies, and weights in several files."""
 _VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
-"""Patterns of the files that hold a vocabulary: any of these groups."""
+"""Groups of file patterns; a model needs all files of at least one group as its vocabulary."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+"""Patterns of the files of a sentence encoder, in its folder and below it."""
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
-"""Model types whose position numbers start after the padding's."""
+"""Model types with positions that start after the padding index."""
 _ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
-"""Model types whose layers are those that `packed` computes."""
+"""Model types with layers that `trainables.models.packing` computes correctly."""
 SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
-"""Classes of tokenizers that models of these types come with, and of which there is no fast one."""
+"""Tokenizer classes of these model types that have no fast version."""
 
 
 def resolve_model_path(
     name: str, key: str = "model.name", files: tuple[str, ...] = _COMMON_FILES + _OPTIONAL_FILES
 ) -> Path:
-    """The folder with the model's files.
+    """Return the folder with the model's files, and download them if needed.
 
     Args:
-        name: package:MODULE/FOLDER (weights carried by an installed package), a local folder, or a hub id, which is
-            fetched, or found in the hub's own cache.
-        key: of the setting, for errors.
-        files: patterns of the files that are fetched.
+        name: package:MODULE/FOLDER (weights inside an installed package), a local folder, or a hub id. The files of a
+            hub id are taken from the hub's cache, or downloaded.
+        key: name of the setting, for error messages.
+        files: patterns of the files to download.
 
     Raises:
-        UserError: no such package or folder, or a hub id that can be neither found nor fetched.
+        UserError: if the package or folder does not exist, or if a hub id can be neither found nor downloaded.
     """
     if name.startswith("package:"):
         module, _, inside = name.removeprefix("package:").partition("/")
@@ -62,7 +66,9 @@ def resolve_model_path(
         except (ImportError, ValueError):
             spec = None
         if spec is None or spec.origin is None:
-            raise UserError(key, f"package {module!r} is not installed", f"`pip install` of it, for {name}")
+            raise UserError(
+                key, f"package {module!r} is not installed", f"an installed package (`pip install`) for {name}"
+            )
         return _require_model_folder(Path(spec.origin).parent / inside, name, key)
     if not _is_hub_id(name):
         return _require_model_folder(Path(os.path.expanduser(name)).resolve(), name, key)
@@ -70,10 +76,10 @@ def resolve_model_path(
 
 
 def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
-    """The folder with a sentence encoder's files, those that say how it pools among them.
+    """Return the folder of a sentence encoder, including the files that define its pooling.
 
     Raises:
-        UserError: as `folder`.
+        UserError: as for `resolve_model_path`.
     """
     return resolve_model_path(name, key, ENCODER_FILES)
 
@@ -85,10 +91,10 @@ def _require_model_folder(path: Path, name: str, key: str) -> Path:
 
 
 def find_local_model(name: str) -> Path | None:
-    """The same folder, if its weights are on this machine; None: the hub would have to be asked.
+    """Return the model's folder if its weights are on this machine, or None if the hub is needed.
 
     Raises:
-        UserError: no such package or folder.
+        UserError: if the package or folder does not exist.
     """
     if not _is_hub_id(name):
         return resolve_model_path(name)
@@ -96,10 +102,10 @@ def find_local_model(name: str) -> Path | None:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        found = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
+        folder = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return found if (found / "model.safetensors").is_file() else None
+    return folder if (folder / "model.safetensors").is_file() else None
 
 
 def _is_hub_id(name: str) -> bool:
@@ -115,33 +121,36 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
     except UserError:
         raise
     except errors.GatedRepoError as error:
-        raise UserError(key, f"the hub gives {name!r} only to who asked for it", "a token in HF_TOKEN") from error
+        raise UserError(
+            key, f"access to {name!r} on the hub is restricted", "a token with access in HF_TOKEN"
+        ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        raise UserError(key, f"the hub has no {name!r}", "a hub id; HF_TOKEN for a private one; or a folder") from error
-    except Exception as error:  # no network, a server that is down, a file that does not come
+        raise UserError(key, f"the hub has no {name!r}", "a hub id (if private, with HF_TOKEN) or a folder") from error
+    except Exception as error:  # no network, a server that is down, an incomplete download
         cause = error.__cause__ or error
         offline = isinstance(cause, errors.OfflineModeIsEnabled)
-        why = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-        found = f"the hub was not reached for {name!r} ({why})"
-        raise UserError(key, found, "the network, a model in the hub's own cache, or a local folder") from error
+        reason = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        problem = f"cannot reach the hub for {name!r} ({reason})"
+        raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
 
 
 def read_max_tokens(path: Path) -> int:
-    """Tokens of the longest text that the model takes."""
+    """Return the number of tokens of the longest text that the model accepts."""
     config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     return int(config["max_position_embeddings"]) - _count_reserved_positions(config)
 
 
 def _count_reserved_positions(config: dict[str, Any]) -> int:
-    """Position numbers that no token has."""
+    """Return the number of positions that no token uses."""
     return int(config.get("pad_token_id", 1)) + 1 if config.get("model_type") in _POSITIONS_AFTER_PADDING else 0
 
 
 def check_model_settings(path: Path, model: BaseModelSettings) -> None:
-    """Refuses, before anything is loaded, settings that the model cannot have.
+    """Raise an error for settings that the model does not support, before anything is loaded.
 
     Raises:
-        UserError: another architecture, more layers or tokens than the model has, or no layer left to train.
+        UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
+            leave no layer to train, or if the model's files are missing, damaged or unsupported.
     """
     config = _read_json_object(path / "config.json")
     check_architecture(config.get("model_type"))
@@ -158,32 +167,39 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
         expected = ", ".join(" with ".join(names) for names in _VOCABULARY_FILES[:-1])
         expected = f"{expected} or {_VOCABULARY_FILES[-1][0]} next to its weights"
         raise UserError("model.name", f"no tokenizer in {path.name!r}", expected)
-    if (path / "adapter_config.json").is_file():  # read only where another package is installed
+    if (path / "adapter_config.json").is_file():  # transformers ignores it unless the package peft is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
-    given = _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
-    tokenizer = given.get("tokenizer_class") or config.get("tokenizer_class")
+    tokenizer_config = (
+        _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
+    )
+    tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
     for name in _list_weight_files(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
         if name.endswith(".safetensors") and not _is_complete(path / name):
-            raise UserError("model.name", f"{name} in {path.name!r} is not whole", "the file that was published")
+            raise UserError("model.name", f"{name} in {path.name!r} is incomplete", "the complete file")
 
 
 def _read_json_object(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise UserError("model.name", f"{file.name} in {file.parent.name!r} is no JSON object", "the model's own file")
-    return found
+        content = None
+    if not isinstance(content, dict):
+        raise UserError(
+            "model.name", f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file"
+        )
+    return content
 
 
 def _is_complete(weights: Path) -> bool:
-    """Whether the file is as long as its header says: 8 bytes with the header's length, the header, the tensors."""
+    """Return whether the file is as long as its header says.
+
+    The file consists of 8 bytes with the length of the header, the header and the tensors.
+    """
     with weights.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         try:
@@ -195,10 +211,10 @@ def _is_complete(weights: Path) -> bool:
 
 
 def check_architecture(model_type: str | None) -> None:
-    """Refuses a model whose layers would be computed wrongly.
+    """Raise an error for a model with layers that would be computed wrongly.
 
     Raises:
-        UserError: it is not one of the known types.
+        UserError: if it is not one of the known types.
     """
     if model_type not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
@@ -206,23 +222,23 @@ def check_architecture(model_type: str | None) -> None:
 
 
 def hash_model_files(path: Path) -> str:
-    """ "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
-    others = {
+    """Return "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
+    optional = {
         name
         for pattern in (*_OPTIONAL_FILES, *_list_weight_files(path))
         for name in _list_matching_files(path, pattern)
     }
     return _hash_files(
-        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(others - set(_COMMON_FILES))
+        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(optional - set(_COMMON_FILES))
     )
 
 
 def hash_encoder_files(path: Path) -> str:
-    """The same over everything that a sentence encoder reads from its folder."""
-    found = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
-    pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read where there are no safetensors
-    found |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
-    return _hash_files(path, sorted(str(file.relative_to(path)) for file in found))
+    """Return the same digest over everything that a sentence encoder reads from its folder."""
+    files = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
+    pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read if there are no safetensors
+    files |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
+    return _hash_files(path, sorted(str(file.relative_to(path)) for file in files))
 
 
 def _list_matching_files(path: Path, pattern: str) -> list[str]:
@@ -230,14 +246,16 @@ def _list_matching_files(path: Path, pattern: str) -> list[str]:
 
 
 def _list_weight_files(path: Path) -> list[str]:
-    """Names of the files with the weights, as transformers chooses them: one, or an index and the files it names.
+    """Return the names of the weight files as transformers chooses them.
+
+    They are one file, or an index and the files that it names.
 
     Raises:
-        UserError: the index is damaged.
+        UserError: if the index is damaged.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
-    named = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
-    first = named or (single if (path / single).is_file() or not (path / index).is_file() else index)
+    configured = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
+    first = configured or (single if (path / single).is_file() or not (path / index).is_file() else index)
     if not first.endswith(".index.json") or not (path / first).is_file():
         return [first]
     try:
@@ -248,8 +266,8 @@ def _list_weight_files(path: Path) -> list[str]:
 
 
 def _hash_files(path: Path, names: list[str]) -> str:
-    total = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in names:
         with (path / name).open("rb") as stream:
-            total.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return f"sha256:{total.hexdigest()[:16]}"
+            digest.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return f"sha256:{digest.hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""A BERT-like sentence encoder: a vector a sentence, compared by cosine.
+"""BERT-like sentence encoder: one vector per sentence, compared by cosine.
 
 Unsupervised SimCSE: Gao et al. (2021), sections 3 and 6.3.
 """
@@ -15,12 +15,12 @@ from trainables.specs.sentence_encoder import EncoderModelSettings
 
 
 class SentenceEncoder(Transformer):
-    """Embeddings of sentences. The checkpoint's own pooler is not used.
+    """Computes embeddings of sentences; the pooler of the pretrained model is not used.
 
     Args:
         path: folder with the model's files (safetensors; nothing is unpickled).
-        settings: layers, frozen layers, pooling.
-        seed: of the dense layer of [CLS] pooling, which is for training alone, and of fresh layers.
+        settings: layers, frozen layers, fresh layers, pooling.
+        seed: seed of the fresh layers and of the dense layer of [CLS] pooling, which is used only in training.
     """
 
     def __init__(self, path: Path, settings: EncoderModelSettings, seed: int) -> None:
@@ -32,14 +32,14 @@ class SentenceEncoder(Transformer):
         self.head = make_linear(base, self.hidden_size, self.hidden_size) if settings.pooling == "cls" else None
 
     def encode_views(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, Tensor]:
-        """Two embeddings of each sentence for the loss of training: (sentences, hidden) each.
+        """Return two embeddings of each sentence for the training loss, shape (sentences, hidden) each.
 
-        Both go through the trained layers in one pass, every element with a mask of its own; the frozen part has no
-        dropout, so that it has but one output.
+        Both views go through the trained layers in one pass, and every element has its own dropout mask. The frozen
+        layers have no dropout, so their output is the same for both views.
 
         Args:
-            batch: token ids, or the frozen part's output where there is one.
-            dropout: of this step.
+            batch: token ids, or outputs of the frozen layers if there are any.
+            dropout: dropout of this step.
         """
         pooled = self._pool(duplicate_pairs(batch), dropout)
         if self.head is not None:
@@ -47,7 +47,7 @@ class SentenceEncoder(Transformer):
         return pooled[0::2], pooled[1::2]
 
     def forward(self, batch: PackedBatch) -> Tensor:
-        """The embeddings: (sentences, hidden)."""
+        """Return the embeddings, shape (sentences, hidden)."""
         return self._pool(batch, NO_DROPOUT)
 
     def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:

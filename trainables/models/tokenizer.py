@@ -1,4 +1,4 @@
-"""Loads the tokenizer that a model brings."""
+"""Loads the tokenizer of a model."""
 
 from pathlib import Path
 
@@ -8,14 +8,19 @@ from trainables.utils.errors import UserError
 
 
 def load_tokenizer(path: Path, added_tokens: tuple[str, ...] = ()) -> PreTrainedTokenizerBase:
-    """The model's own tokenizer, which also knows the special tokens `added`.
+    """Return the model's own tokenizer, extended by special tokens.
+
+    Args:
+        path: folder with the model's files.
+        added_tokens: special tokens to add, default none.
 
     Raises:
-        UserError: it knows no words. Transformers makes such a tokenizer where a model has another kind's vocabulary.
+        UserError: if the tokenizer knows no words. Transformers returns such a tokenizer if the vocabulary of the model
+            is of another kind.
     """
-    made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    if made.vocab_size <= len(made.all_special_ids):
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    if tokenizer.vocab_size <= len(tokenizer.all_special_ids):
         reason = f"the tokenizer in {path.name!r} finds no vocabulary"
-        raise UserError("model.name", reason, f"the file that {type(made).__name__} reads")
-    made.add_tokens(list(added_tokens), special_tokens=True)
-    return made
+        raise UserError("model.name", reason, f"the vocabulary file that {type(tokenizer).__name__} reads")
+    tokenizer.add_tokens(list(added_tokens), special_tokens=True)
+    return tokenizer

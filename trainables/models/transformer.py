@@ -1,4 +1,4 @@
-"""A BERT-like encoder, split into a frozen lower and a trained upper part, and fresh layers on top of it."""
+"""BERT-like encoder, split into frozen lower layers and trained upper layers, and fresh layers."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,10 +16,10 @@ from trainables.utils.random import derive_seed
 
 
 class Transformer(nn.Module):
-    """What models have in common.
+    """Common base of the models: frozen lower layers and trained upper layers.
 
     Args:
-        base: transformers' own model.
+        base: model of transformers.
         settings: layers, frozen layers.
     """
 
@@ -36,15 +36,15 @@ class Transformer(nn.Module):
             self.lower.requires_grad_(False)
 
     def trainable_parameters(self) -> dict[str, Tensor]:
-        """The parameters that training changes, by name."""
+        """Return the parameters that training changes, by name."""
         return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
 
     def head_parameters(self) -> dict[str, Tensor]:
-        """Those of them that no checkpoint has: the head's."""
+        """Return the trainable parameters of the head, which no pretrained model contains."""
         return {name: parameter for name, parameter in self.trainable_parameters().items() if name.startswith("head.")}
 
     def run_frozen_layers(self, batch: PackedBatch) -> Tensor:
-        """What the embeddings and the frozen layers make of token ids: (tokens, hidden)."""
+        """Return the output of the embeddings and frozen layers for token ids, shape (tokens, hidden)."""
         assert self.lower is not None
         embeddings, *layers = self.lower
         inputs, layout = self._to_device(batch)
@@ -53,29 +53,37 @@ class Transformer(nn.Module):
             return run_layers(layers, hidden, layout, NO_DROPOUT)
 
     def encode(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, PackedLayout]:
-        """The last layer's (tokens, hidden) of token ids, or of the frozen part's output where there is one."""
+        """Return the last layer's output of shape (tokens, hidden), and the layout of the batch.
+
+        Args:
+            batch: token ids, or outputs of the frozen layers if there are any.
+            dropout: dropout of this pass.
+        """
         hidden, layout = self._to_device(batch)
         if self.embeddings is not None:
             hidden = embed_tokens(self.embeddings, hidden, layout, self.token_types, dropout)
         return run_layers(list(self.upper), hidden, layout, dropout), layout
 
     def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:
-        """Inputs and layout on the model's device."""
+        """Return inputs and layout on the model's device."""
         batch = batch._replace(inputs=batch.inputs.to(next(self.parameters()).device))
         return batch.inputs, PackedLayout(batch)
 
 
 def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
-    """transformers' own model; the next draws of torch are those of the seed's head.
+    """Return the model of transformers; torch's next draws are those of the seed's head.
 
     Args:
         path: folder with the model's files (safetensors; nothing is unpickled).
-        seed: of whatever the files lack.
-        vocabulary: tokens that must be known; embeddings of those that the model lacks are drawn, the same for every
-            seed, since frozen layers are shared.
+        seed: seed of the parameters that the files lack.
+        vocabulary_size: number of tokens that the model must know. Embeddings of tokens that the model lacks are drawn,
+            and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
+
+    Raises:
+        UserError: if the architecture is not one of the known types.
     """
     torch.manual_seed(derive_seed(seed, "head", 0))
-    # In evaluation mode for good: dropout is `Dropout`, never the modules' own.
+    # The model stays in evaluation mode, because dropout is done by `Dropout`, never by the modules' own layers.
     base = AutoModel.from_pretrained(path, use_safetensors=True, local_files_only=True).eval()
     check_architecture(base.config.model_type)
     if vocabulary_size > base.config.vocab_size:
@@ -86,7 +94,7 @@ def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
 
 
 def make_linear(base: Any, inputs: int, outputs: int) -> nn.Linear:
-    """A dense layer drawn as the model's own were."""
+    """Return a dense layer with weights from the initial distribution of the model's own layers."""
     layer = nn.Linear(inputs, outputs)
     nn.init.normal_(layer.weight, std=base.config.initializer_range)
     nn.init.zeros_(layer.bias)
@@ -94,13 +102,21 @@ def make_linear(base: Any, inputs: int, outputs: int) -> nn.Linear:
 
 
 def reinitialize(layers: Iterable[nn.Module], std: float, seed: int) -> None:
-    """Gives layers the random weights with which BERT is pretrained: normal ones of this deviation, biases 0, and
-    normalisation that changes nothing (Devlin et al. 2019, as in their code)."""
-    drawn = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
+    """Give layers the random weights with which the pretraining of BERT starts.
+
+    Weights are normal with this standard deviation, biases are 0, and normalisation changes nothing (Devlin et al.
+    2019, as in their code).
+
+    Args:
+        layers: layers to change in place.
+        std: standard deviation of the weights.
+        seed: seed of the draws.
+    """
+    generator = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
     with torch.no_grad():
         for module in (module for layer in layers for module in layer.modules()):
             if isinstance(module, nn.Linear):
-                module.weight.normal_(0.0, std, generator=drawn)
+                module.weight.normal_(0.0, std, generator=generator)
                 module.bias.zero_()
             elif isinstance(module, nn.LayerNorm):
                 module.reset_parameters()

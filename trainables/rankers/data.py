@@ -1,4 +1,4 @@
-"""Data of rankers as studies see it: what `trainables.specs.plugin.Data` asks for."""
+"""Data of rankers for studies: implements `trainables.specs.plugin.DataBackend`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, 
 from trainables.data.tasks import SPLITS, get_task
 from trainables.data.tasks.readers import quote_text
 from trainables.metrics import RERANKING_NOTE, get_measure
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
@@ -29,25 +29,29 @@ __all__ = [
 ]
 
 _N_BINS = 20
-"""Of the distribution of weak labels over [0, 1]."""
+"""Bins of the histogram of weak labels over [0, 1]."""
 _EVALUATED_SPLITS = ("dev", "test")
 
 
 def check_data(study: Any, prepared: RankingDataset) -> None:
-    """Refuses, before anything is trained, data that this study cannot be run on.
+    """Raise an error, before anything is trained, if the study cannot use this data.
+
+    Args:
+        study: settings of the study.
+        prepared: prepared data of the study's task.
 
     Raises:
-        UserError: a training query has too few documents that are not relevant, no weak label where one is needed, or
-            no turns to count; or the splits share more queries than the study allows.
+        UserError: if a training query has too few non-relevant documents, a weak label is missing although a variant
+            needs it, the task has no dialogue turns to count, or the splits share more queries than the study allows.
     """
-    usual, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
-    check_overlaps(prepared.find_overlaps(), usual if allowed is None else allowed)
+    default, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
+    check_overlaps(prepared.find_overlaps(), default if allowed is None else allowed)
     _check_negatives(study, prepared)
     weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
     train = prepared.read_candidates("train", ["relevant", "weak_label"]) if weak else None
     if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
-        what = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
-        raise UserError("task.sampler.weak_label", what, f'"bm25" or "uniform" for {weak[0]}')
+        problem = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
+        raise UserError("task.sampler.weak_label", problem, f'"bm25" or "uniform" for {weak[0]}')
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not get_task(study.task.name).is_dialogue:
         expected = "another score, or a task of dialogues: these queries have one turn each"
@@ -55,7 +59,7 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 
 
 def _check_negatives(study: Any, prepared: RankingDataset) -> None:
-    """Refuse more negatives a query, of training or of its search, than every training query has."""
+    """Raise an error if training or search ask for more negatives per query than every training query has."""
     size = study.task.get_candidates_per_query("train")
     relevant = prepared.read_candidates("train", ["relevant"])["relevant"].to_numpy()
     negatives = size - relevant.reshape(-1, size).sum(axis=1)
@@ -67,46 +71,50 @@ def _check_negatives(study: Any, prepared: RankingDataset) -> None:
             query = prepared.read_candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
             more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
             expected = (
-                f"at most {fewest}: query {quote_text(query)} has that many among its {size} training candidates, the "
-                f"others are relevant; or a larger {more}"
+                f"at most {fewest}, since query {quote_text(query)} has only {fewest} non-relevant documents among its "
+                f"{size} training candidates; or a larger {more}"
             )
             raise UserError(key, value, expected)
 
 
 def describe_data(prepared: RankingDataset) -> dict[str, Any]:
-    """What a report tells of the data: fingerprint, counts, and how the training negatives' weak labels are spread."""
+    """Return the data's description for the report.
+
+    The description has the fingerprint, counts, overlaps of the splits and the distribution of the training negatives'
+    weak labels.
+    """
     train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
-    kept = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
-    kept |= {"overlaps": overlaps} if overlaps else {}  # so that the plans of data without any stand
-    kept |= {"repeated": prepared.repeated} if prepared.repeated else {}
+    description = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
+    description |= {"overlaps": overlaps} if overlaps else {}  # absent if empty, so that earlier plans stay valid
+    description |= {"repeated": prepared.repeated} if prepared.repeated else {}
     if not len(labels):
-        return kept
+        return description
     shares = np.histogram(labels, bins=_N_BINS, range=(0, 1))[0] / len(labels)
     spread = {"mean": round(float(labels.mean()), 6), "shares": shares.round(6).tolist()}
-    return kept | {"weak_labels": spread}
+    return description | {"weak_labels": spread}
 
 
 def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
-    """What the data is, line by line, for people; makes the tokens."""
+    """Yield lines of text that describe the data to a person; makes the tokens if needed."""
     meta, queries, documents = prepared.read_metadata(), prepared.read_queries(), prepared.read_documents()
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
     if prepared.repeated:
-        yield f"merged: {prepared.repeated} x query that was there before"
+        yield f"merged: {prepared.repeated} x repeated query"
     yield from map(describe_overlap, prepared.find_overlaps())
     for split in SPLITS:
         if count := meta["splits"][split]["relevant_left_out"]:
-            yield f"left out: {count} relevant documents in {split}, more than task.candidates leaves room for"
+            yield f"left out: {count} relevant documents in {split}, which do not fit in task.candidates"
     yield (
         f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
     )
     for split in SPLITS:
-        counts, found = meta["splits"][split], _format_bm25_metric(prepared.read_candidates(split), study, split)
+        counts, metric = meta["splits"][split], _format_bm25_metric(prepared.read_candidates(split), study, split)
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
-        yield f"{row}{found:>14}"
+        yield f"{row}{metric:>14}"
     yield RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
@@ -115,56 +123,63 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
 
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
-    """split, query_id of what is evaluated and, as far as the task has them, `turns`, `domain` and `difficulty/<score>`
-    (low is easy) for each score of the study's curricula, as far as the cache has them.
+    """Return the attributes by which the report groups the evaluated queries.
 
     Args:
-        study: its task without paths.
-        resolved: its data, and what its scores are made with.
-        scorer: id of the run that BERT_pred and BERT_loss are made with.
+        study: settings of the study; its task has no paths.
+        resolved: resolved inputs of the study: fingerprint and domains of the data, digests of the model and word
+            vectors.
+        difficulty_model_id: id of the scoring run, which computes BERT_pred and BERT_loss.
+
+    Returns:
+        Table with the columns split and query_id. It also has `turns` and `domain` if the task has them, and
+        `difficulty/<score>` (low is easy) for each score of the study's curricula that the cache contains.
     """
-    from trainables.difficulty import cache as kept  # it loads pandas and more, which a plan need not wait for
+    from trainables.difficulty.cache import read_difficulties  # imported here, since it loads pandas and more
 
     folder = study.cache / "prepared" / resolved.fingerprint
     prepared = RankingDataset(resolved.fingerprint, folder, study.task, resolved.domains)
     candidates = prepared.read_candidates()[["split", "query_id"]].drop_duplicates()
-    made = candidates[candidates["split"].isin(_EVALUATED_SPLITS)].reset_index(drop=True)
-    texts = prepared.read_queries().set_index("query_id").loc[made["query_id"]]
-    kind = get_task(study.task.name)
-    if kind.is_dialogue:
-        made["turns"] = [len(kind.split_utterances(text)) for text in texts["text"]]
+    attributes = candidates[candidates["split"].isin(_EVALUATED_SPLITS)].reset_index(drop=True)
+    texts = prepared.read_queries().set_index("query_id").loc[attributes["query_id"]]
+    task = get_task(study.task.name)
+    if task.is_dialogue:
+        attributes["turns"] = [len(task.split_utterances(text)) for text in texts["text"]]
     domains = prepared.read_query_domains()
     if domains is not None:
-        made["domain"] = domains.reindex(made["query_id"]).to_numpy()
+        attributes["domain"] = domains.reindex(attributes["query_id"]).to_numpy()
     for score in study.curriculum.score if study.curriculum.variants else ():
         order = CurriculumSettings(score=score, vectors=resolved.vectors, scorer=difficulty_model_id)
-        found = kept.read_difficulties(prepared.folder, order, resolved.model_digest)
-        if found is not None:
-            values = made[["split", "query_id"]].merge(found, how="left")["difficulty"]
-            if values.notna().all():  # else the scorer was not tested
-                made[f"difficulty/{score}"] = values
-    return made
+        scores = read_difficulties(prepared.folder, order, resolved.model_digest)
+        if scores is not None:
+            values = attributes[["split", "query_id"]].merge(scores, how="left")["difficulty"]
+            if values.notna().all():  # NaN: the scoring run has no test evaluation yet
+                attributes[f"difficulty/{score}"] = values
+    return attributes
 
 
 def _format_bm25_metric(candidates: "pd.DataFrame", study: Any, split: str) -> str:
-    """The metric of BM25's own order, of splits with as many candidates as it needs."""
-    judged, n = get_measure(study.analysis.metric), study.task.get_candidates_per_query(split)
-    if judged.required_candidates not in (None, n) or candidates["bm25"].isna().any():
+    """Return the metric of BM25's own order.
+
+    Return "-" for a split that lacks the BM25 scores or the number of candidates that the metric needs.
+    """
+    measure, n = get_measure(study.analysis.metric), study.task.get_candidates_per_query(split)
+    if measure.required_candidates not in (None, n) or candidates["bm25"].isna().any():
         return "-"
     scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))
-    return f"{judged.compute_overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
+    return f"{measure.compute_overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
 
 
 def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     from trainables.data.ranking_tokens import tokenize_pairs
     from trainables.models.tokenizer import load_tokenizer
 
-    path = weights.resolve_model_path(study.model.name)
-    length, made = study.model.max_length, load_tokenizer(path, get_task(study.task.name).added_tokens)
-    found = tokenize_pairs(prepared, made, weights.hash_model_files(path), length, study.cache)
-    middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{100 * found.n_truncated / len(found):.1f} %"
+    path = resolve_model_path(study.model.name)
+    length, tokenizer = study.model.max_length, load_tokenizer(path, get_task(study.task.name).added_tokens)
+    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache)
+    middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
+    share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     return (
-        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {found.n_truncated} of {len(found)} pairs "
-        f"({share}) lose text to model.max_length = {length}"
+        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {tokens.n_truncated} of {len(tokens)} "
+        f"pairs ({share}) lose text to model.max_length = {length}"
     )

@@ -1,4 +1,4 @@
-"""Scores how difficult each query is for a trained ranker, for the curricula that need it."""
+"""Difficulty scores of the queries for a trained ranker, for the curricula that need them."""
 
 from collections.abc import Iterator
 
@@ -15,45 +15,48 @@ from trainables.utils.arrays import Ints
 from trainables.utils.checksums import is_intact
 
 _SPLITS_BY_ACTION: dict[Action, tuple[str, ...]] = {"train": ("train", "dev"), "test": ("test",)}
-"""The splits that are scored when the run is trained, and when it is tested."""
+"""Splits that are scored when the run is trained, and when it is tested."""
 
 
 def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
-    """Writes how difficult queries are for a run that is trained, by each score of trained models: those of training
-    and development, or of the test set where the run is tested.
+    """Write the difficulty scores of the queries for a trained run, one table per score of trained models.
 
-    Of a training query it looks at one relevant document and as many others as in training, drawn by the run's seed; of
-    a query that is evaluated, at all candidates. What is written already stays.
+    A run that is trained scores the training and development queries; a run that is tested scores the test queries. For
+    a training query the score uses one relevant document and as many negatives as in training, drawn by the run's seed.
+    For an evaluated query it uses all candidates. Tables that exist already are not changed.
+
+    Args:
+        run: run of a ranker; it is trained to its end if needed.
 
     Yields:
-        After each split.
+        None after each split.
     """
     trial, data, trainer = run.trial, run.data, run.train_to_end()
-    places = {
+    paths = {
         name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in MODEL_SCORES
     }
-    if all(is_intact(place, remove_damaged=True) for place in places.values()):
+    if all(is_intact(path, remove_damaged=True) for path in paths.values()):
         return
     tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in MODEL_SCORES}
     for split in _SPLITS_BY_ACTION[trial.action]:
         pairs = data.select_pairs(split)
-        own = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
-        ids = data.frame["query_id"].to_numpy()[own].tolist()
+        query_rows = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
+        ids = data.frame["query_id"].to_numpy()[query_rows].tolist()
         rows = (
             _sample_training_rows(pairs, trainer)
             if split == "train"
             else np.arange(len(pairs.relevant)).reshape(len(ids), -1)
         )
         scores = trainer.score_rows(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
-        for name, made in tables.items():
-            made.append(build_difficulty_table(split, ids, MODEL_SCORES[name](scores, pairs.relevant[rows])))
+        for name, parts in tables.items():
+            parts.append(build_difficulty_table(split, ids, MODEL_SCORES[name](scores, pairs.relevant[rows])))
         yield
-    for name, made in tables.items():
-        write_difficulties(places[name], pd.concat(made, ignore_index=True))
+    for name, parts in tables.items():
+        write_difficulties(paths[name], pd.concat(parts, ignore_index=True))
 
 
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
-    """(queries, 1 + negatives) rows."""
+    """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
     counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
     negatives, every = trainer.settings.negatives, np.arange(len(counts))
     rows = sample_instances(trainer.seed, 0, every, counts, pairs.candidates, negatives, "difficulty ")

@@ -1,4 +1,4 @@
-"""How runs of rankers are trained and evaluated: what `trainables.specs.plugin.Runs` asks for."""
+"""Training and evaluation of rankers: implements `trainables.specs.plugin.TrainingBackend`."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,9 +7,9 @@ import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.metrics import expected_calibration_error
-from trainables.rankers import precompute as shared
-from trainables.rankers import throughput as ranker_calibration
+from trainables.rankers import throughput
 from trainables.rankers.difficulty import save_difficulty_scores
+from trainables.rankers.precompute import precompute_inputs
 from trainables.rankers.runner import RankerRun, evaluate_bm25_ranking
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
@@ -17,13 +17,16 @@ from trainables.specs.trial import TrialResult, TrialSpec
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-    """Tokens, what the frozen layers make of them, difficulties; an order that needs no model needs none of it."""
+    """Compute tokens, outputs of the frozen layers and difficulty scores.
+
+    A system that is BM25's own ranking needs none of them.
+    """
     if trial.specification.system == "cross-encoder":
-        yield from shared.precompute_inputs(trial, on_wait)
+        yield from precompute_inputs(trial, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
-    """The run; a scorer also keeps what others will ask of it."""
+    """Start a run; a scoring run also saves the difficulty scores that other runs need."""
     if trial.specification.system == "sampler":
         return _ReferenceRankingRun(trial)
     run = RankerRun(trial, on_wait)
@@ -31,26 +34,26 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
-    """query_id, document_id, relevant of the candidates."""
+    """Return query_id, document_id and relevant of the candidates of a split."""
     task, fingerprint = as_ranker_spec(trial.specification).task, trial.specification.data
     frame = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, task).read_candidates(split)
     return frame[["query_id", "document_id", "relevant"]]
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
-    """The expected calibration error, of scores that are logits."""
+    """Return the expected calibration error for scores that are logits."""
     if trial.specification.system == "sampler":
         return {}
     return {"ECE": expected_calibration_error(scores, frame["relevant"])}
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """How fast the run is here."""
-    return ranker_calibration.measure_throughput(trial, seconds)
+    """Measure the throughput of the run on this machine."""
+    return throughput.measure_throughput(trial, seconds)
 
 
 class _ReferenceRankingRun:
-    """The negative sampler's own order, which nobody trains."""
+    """A run of BM25's own ranking, which is not trained."""
 
     instances_seen = 0
 
@@ -59,15 +62,15 @@ class _ReferenceRankingRun:
         self.history: list[dict[str, float]] = []
 
     def advance(self) -> TrialResult:
-        """The candidates in that order."""
+        """Return the result of the ranking."""
         return evaluate_bm25_ranking(self._trial)
 
     def close(self) -> None:
-        """Nothing is claimed."""
+        """Do nothing, since no lease is held."""
 
 
 class _DifficultyModelRun:
-    """A run that keeps how difficult queries are for it before its record says that it is there."""
+    """A run that saves difficulty scores before its run record exists."""
 
     def __init__(self, run: RankerRun) -> None:
         self._run = run
@@ -81,11 +84,11 @@ class _DifficultyModelRun:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """The run's curve."""
+        """Learning curve of the run."""
         return self._run.history
 
     def advance(self) -> TrialResult | None:
-        """The run's steps, then those of scoring."""
+        """Do the next step of the run, then of scoring, and return the result after the last step."""
         self._result = self._result or self._run.advance()
         if self._result is None:
             return None
@@ -93,5 +96,5 @@ class _DifficultyModelRun:
         return None if next(self._steps, self) is None else self._result
 
     def close(self) -> None:
-        """Gives up what the run has claimed."""
+        """Release the leases of the run."""
         self._run.close()

@@ -1,12 +1,11 @@
-"""What runs share before any of them trains: the data's tokens, what the frozen layers make of them, and difficulties.
+"""Inputs shared by all runs: tokens, outputs of the frozen layers and difficulty scores.
 
-Whoever needs it first begins with it, and who comes meanwhile helps: of the parts that are missing each process takes
-one that nobody else is at, until all are there.
+Processes that need them compute missing parts in parallel, one lease per part, until all parts exist.
 """
 
 from collections.abc import Callable, Iterator
 
-from trainables.difficulty import cache as kept
+from trainables.difficulty.cache import ensure_difficulties
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.runner import RankerData, count_vocabulary
 from trainables.specs.plugin import PrecomputeProgress
@@ -19,27 +18,27 @@ from trainables.utils.checksums import is_intact
 
 
 def precompute_inputs(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> Iterator[PrecomputeProgress]:
-    """Does this process's share of it, until nothing is missing.
+    """Compute the missing inputs together with other processes, until none is missing.
 
     Args:
-        job: any run that needs it.
-        waited: called again and again while others do the rest.
+        trial: any trial that needs them.
+        on_wait: called repeatedly while other processes compute the remaining parts.
 
     Yields:
-        After each part that was computed here, how many there are by then.
+        Progress after each part that this process computes: parts that exist, and parts in total.
     """
-    data, place = RankerData(trial), open_storage(str(trial.cache / "claims"))
-    claims = Leases(place)
-    claims.run_once(data.tokens_folder.name, lambda: is_intact(data.tokens_folder), lambda: data.tokens, on_wait)
+    data, lease_storage = RankerData(trial), open_storage(str(trial.cache / "claims"))
+    leases = Leases(lease_storage)
+    leases.run_once(data.tokens_folder.name, lambda: is_intact(data.tokens_folder), lambda: data.tokens, on_wait)
     assert trial.specification.model is not None
     if trial.specification.model.frozen_layers:
-        yield from data.features.compute_missing(lambda: _load_frozen_model(trial), place, on_wait)
+        yield from data.features.compute_missing(lambda: _load_frozen_model(trial), lease_storage, on_wait)
     if trial.action == "train":
-        kept.ensure_difficulties(trial, data.prepared, on_wait)
+        ensure_difficulties(trial, data.prepared, on_wait)
 
 
 def _load_frozen_model(trial: TrialSpec) -> CrossEncoder:
-    """The layers themselves, which are the same for every seed."""
+    """Return a model with the frozen layers, which are the same for every seed."""
     specification = as_ranker_spec(trial.specification)
     assert specification.model is not None
     assert specification.training is not None

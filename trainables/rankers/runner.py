@@ -27,7 +27,11 @@ _STANDARDIZATION_QUERIES = 10
 
 
 class RankerData(EncoderInputs):
-    """The prepared task as a run sees it: pairs by split, and their batches."""
+    """Prepared task of a run: pairs by split, and their batches.
+
+    Args:
+        trial: the trial.
+    """
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -48,28 +52,28 @@ class RankerData(EncoderInputs):
         assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_pair_tokens(self.tokens_folder)
-        made = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
-        return tokenize_pairs(self.prepared, made, model.name, model.max_length, self._trial.cache)
+        tokenizer = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
+        return tokenize_pairs(self.prepared, tokenizer, model.name, model.max_length, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
-        """Where the tokens lie, once they are made."""
+        """Folder of the token ids, which may not exist yet."""
         model = self._specification.model
         assert model is not None
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     def select_pairs(self, split: str) -> Pairs:
-        """Labels of a split."""
+        """Return the labelled pairs of a split."""
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
         frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
-        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # relevant first
+        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
         return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The candidates of all splits."""
+        """Candidates of all splits."""
         return self.prepared.read_candidates()
 
 
@@ -77,8 +81,8 @@ class RankerRun(BaseRun):
     """A ranker's run in progress.
 
     Args:
-        job: what runs.
-        waited: called again and again while another run trains what this one needs.
+        trial: the trial that is executed.
+        on_wait: called repeatedly while another run trains what this run needs.
     """
 
     data: RankerData
@@ -89,7 +93,7 @@ class RankerRun(BaseRun):
         super().__init__(trial, on_wait)
 
     def train_to_end(self) -> RankerTrainer:
-        """Trains what is left; the model in its final state."""
+        """Train what is left, and return the trainer with the model in its final state."""
         for _ in self._steps:
             pass
         return self.trainer
@@ -109,7 +113,8 @@ class RankerRun(BaseRun):
         prepared, on_wait = self.data.prepared, self._on_wait
 
         @cache
-        def load_curriculum() -> Curriculum | None:  # without the run: who holds each other keeps files open and memory
+        def load_curriculum() -> Curriculum | None:
+            # It does not refer to the run: a cycle of references would keep files open and memory in use.
             settings = trial.specification.curriculum
             return Curriculum(settings, load_training_difficulties(trial, prepared, on_wait)) if settings else None
 
@@ -130,22 +135,22 @@ class RankerRun(BaseRun):
 
 
 def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
-    """The metric averaged over queries."""
+    """Return the metric averaged over queries."""
     lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
     return get_measure(name).compute_overall(scores, pairs.relevant, lengths)
 
 
 def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
-    """The candidates in the order of BM25, whatever sampled them."""
-    started, split = time.monotonic(), "dev" if trial.action == "train" else "test"
+    """Return the result of ranking the candidates by BM25, whichever sampler chose them."""
+    start, split = time.monotonic(), "dev" if trial.action == "train" else "test"
     data = RankerData(trial)
     scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
     value = compute_mean_metric(trial.metric, scores, data.select_pairs(split))
-    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - started, 3))
+    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
 
 
 def count_vocabulary(trial: TrialSpec) -> int:
-    """Tokens that the model must know beside its own; 0: none."""
+    """Return the number of tokens that the model must know, or 0 if the task adds none to the model's own."""
     added = get_task(trial.specification.task.name).added_tokens
     assert trial.model_path is not None
     return len(load_tokenizer(trial.model_path, added)) if added else 0

@@ -1,4 +1,4 @@
-"""How fast a ranker's run is here: real training and evaluation on the first pairs of the real data."""
+"""Throughput of a ranker's run on this machine, measured on the first pairs of the real data."""
 
 import time
 
@@ -19,7 +19,7 @@ _N_PAIRS = 500
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measures a run, as `trainables.training.throughput.rates` says."""
+    """Measure the throughput of a run, as `trainables.training.throughput.measure_throughput` describes."""
     specification = as_ranker_spec(trial.specification)
     model_settings, training = specification.model, specification.training
     assert model_settings is not None
@@ -27,17 +27,22 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     assert specification.environment is not None
     assert trial.model_path is not None
     enable_determinism(training.threads)
-    data, began = RankerData(trial), time.perf_counter()
+    data, start = RankerData(trial), time.perf_counter()
     model = CrossEncoder(trial.model_path, model_settings, 0, count_vocabulary(trial)).to(
         specification.environment.device_type
     )
-    whole = data.select_pairs("train")
-    loading = time.perf_counter() - began
-    count = min(len(whole.relevant), max(_N_PAIRS // whole.candidates, 2 * training.batch_size) * whole.candidates)
-    pairs = Pairs(whole.first_row, whole.relevant[:count], whole.weak_labels[:count], whole.candidates)
-    began = time.perf_counter()
+    train_pairs = data.select_pairs("train")
+    loading = time.perf_counter() - start
+    count = min(
+        len(train_pairs.relevant),
+        max(_N_PAIRS // train_pairs.candidates, 2 * training.batch_size) * train_pairs.candidates,
+    )
+    pairs = Pairs(
+        train_pairs.first_row, train_pairs.relevant[:count], train_pairs.weak_labels[:count], train_pairs.candidates
+    )
+    start = time.perf_counter()
     source = InMemoryFeatures(data.tokens, pairs.first_row + np.arange(count), model)
-    frozen = count / (time.perf_counter() - began) if model_settings.frozen_layers else None
+    frozen = count / (time.perf_counter() - start) if model_settings.frozen_layers else None
     if model_settings.pooling == "cosine":
         model.standardize_cosine(source.read(pairs.first_row + np.arange(count)))
     trainer = RankerTrainer(model, training, 0, source)

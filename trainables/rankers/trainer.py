@@ -1,5 +1,7 @@
-"""The training of a ranker: label-smoothed cross-entropy of query-document pairs, each batch a pure function of (seed,
-step)."""
+"""Training of a ranker: label-smoothed cross-entropy of query-document pairs.
+
+Each batch is a pure function of (seed, step).
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -22,34 +24,42 @@ from trainables.utils.random import derive_seed
 
 
 class PairSource(Protocol):
-    """Where a trainer gets its pairs from, by their number."""
+    """Source of a trainer's pairs, by number."""
 
     @property
     def lengths(self) -> Ints:
-        """(all pairs,) tokens of each pair."""
+        """Tokens of each pair, shape (all pairs,)."""
 
     def read(self, rows: Ints) -> PackedBatch:
-        """These pairs, in this order."""
+        """Return a batch of these pairs, in this order."""
 
 
 class Pairs(NamedTuple):
-    """The labelled candidate pairs of one split."""
+    """Labelled candidate pairs of one split.
 
-    first_row: int  # number of the split's first pair
-    relevant: np.ndarray  # (pairs,) 0 or 1; a query's relevant ones come first
-    weak_labels: np.ndarray  # (pairs,) NaN where relevant or undefined
-    candidates: int  # pairs a query
+    Attributes:
+        first_row: number of the first pair of the split.
+        relevant: 0 or 1, shape (pairs,); the relevant pairs of a query come first.
+        weak_labels: weak labels of shape (pairs,), NaN if the pair is relevant or the weak label is undefined.
+        candidates: pairs per query.
+    """
+
+    first_row: int
+    relevant: np.ndarray
+    weak_labels: np.ndarray
+    candidates: int
 
 
 class RankerTrainer(Trainer):
     """A ranker in training.
 
     Args:
-        model: fresh, with the head of this seed.
-        settings: the optimisation.
-        seed: names every draw.
-        source: of the pairs.
-        curriculum: gives, once there is something to train, which training queries a batch may hold; none: all.
+        model: fresh model with the head of this seed.
+        settings: settings of the optimisation.
+        seed: seed of every draw.
+        source: source of the pairs.
+        load_curriculum: called when training starts; returns the curriculum that decides which training queries a batch
+            may contain, or None if a batch may contain all of them.
     """
 
     strength_key = "train/epsilon"
@@ -68,7 +78,17 @@ class RankerTrainer(Trainer):
         self.source, self._load_curriculum = source, load_curriculum
 
     def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
-        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
+        """Train from the instances seen to `until`, which lies inside `segment`.
+
+        Args:
+            segment: segment with the smoothing setting.
+            until: number of instances to train to.
+            pairs: training pairs.
+            after_step: called after every batch. If None, nothing is called.
+
+        Raises:
+            FloatingPointError: if the loss is not finite.
+        """
         lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
         counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
         sampler = BatchSampler(self.seed, self.settings, counts, lengths, self._load_curriculum())
@@ -84,24 +104,24 @@ class RankerTrainer(Trainer):
         self._train(segment, until, gradient, after_step)
 
     def _backward(self, rows: Ints, targets: Tensor, dropout: Dropout) -> float:
-        """Adds the gradient of the batch's mean loss, micro-batch by micro-batch; returns the loss."""
+        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the loss."""
         settings, loss = self.settings, 0.0
         for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
                 logits = self.model(self.source.read(rows[places]), dropout)
-            wanted = targets[torch.from_numpy(places)].to(self.device)
-            losses = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
+            batch_targets = targets[torch.from_numpy(places)].to(self.device)
+            losses = nn.functional.cross_entropy(logits.float(), batch_targets, reduction="sum")
             part = losses / len(rows)
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.item()
         return loss
 
     def score_pairs(self, pairs: Pairs) -> np.ndarray:
-        """logit(relevant) - logit(not relevant) of every pair: (pairs,) float64."""
+        """Return logit(relevant) - logit(not relevant) of every pair, a float64 array of shape (pairs,)."""
         return self.score_rows(pairs.first_row + np.arange(len(pairs.relevant)))
 
     def score_rows(self, rows: Ints) -> np.ndarray:
-        """The same of the pairs with these numbers, in this order."""
+        """Return the same scores for the pairs with these numbers, in this order."""
         settings, scores = self.settings, np.empty(len(rows))
         bf16 = settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):

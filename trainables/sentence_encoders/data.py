@@ -1,4 +1,4 @@
-"""Data of sentence encoders as studies see it: what `trainables.specs.plugin.Data` asks for."""
+"""Data of sentence encoders for studies: implements `trainables.specs.plugin.DataBackend`."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 from trainables.data.overlaps import check_overlaps
 from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import hash_model_files, read_max_tokens, resolve_model_path
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
 
@@ -21,43 +21,51 @@ __all__ = [
 
 
 def check_data(study: Any, prepared: SentenceDataset) -> None:
-    """Refuses, before anything is trained, data that this study cannot be run on.
+    """Raise an error, before anything is trained, if the study cannot use this data.
+
+    Args:
+        study: settings of the study.
+        prepared: prepared data of the study's task.
 
     Raises:
-        UserError: a batch would be larger than an epoch, gold similarities are all alike, the model has fewer layers
-            than are to be fresh, or the splits share more sentences than the study allows.
+        UserError: if a batch is larger than an epoch, all gold similarities of a set are equal, more fresh layers are
+            asked for than the model trains, or the splits share more sentences than the study allows.
     """
     model = study.model
-    if model.fresh_layers:  # a plan need not fetch the model to know that none is too many
-        config = json.loads((weights.resolve_model_path(model.name) / "config.json").read_text(encoding="utf-8"))
+    if model.fresh_layers:  # without fresh layers a dry run need not download the model
+        config = json.loads((resolve_model_path(model.name) / "config.json").read_text(encoding="utf-8"))
         layers = model.layers or config["num_hidden_layers"]
         if model.fresh_layers > layers - model.frozen_layers:
-            expected = f"at most {layers - model.frozen_layers}, the layers that are trained"
+            expected = f"at most {layers - model.frozen_layers}, the number of trained layers"
             raise UserError("model.fresh_layers", model.fresh_layers, expected)
-    if study.task.allowed_overlap is not None:  # training sees no similarity, and published evaluations share sentences
+    # There is no default limit: training sees no similarities, and published evaluations share sentences.
+    if study.task.allowed_overlap is not None:
         check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)
     sentences = int(prepared.read_metadata()["splits"]["train"]["queries"])
     sizes = {"training.batch_size": [study.training.batch_size], "search.batch_size": study.search.batch_size}
     for key, values in sizes.items():
         if max(values, default=0) > sentences:
-            raise UserError(key, max(values), f"at most {sentences}, the training sentences there are")
+            raise UserError(key, max(values), f"at most {sentences}, the number of training sentences")
     pairs = prepared.read_pairs()
-    for (split, name), own in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
-        if own["relevant"].nunique() < 2:
+    for (split, name), pairs_of_set in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
+        if pairs_of_set["relevant"].nunique() < 2:
             raise UserError(
-                "task.evaluation_path", f"{len(own)} {split} pairs of {name} with one similarity", "several"
+                "task.evaluation_path",
+                f"all {len(pairs_of_set)} {split} pairs of {name} have the same similarity",
+                "at least two different similarities",
             )
 
 
 def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
-    """What a report tells of the data: fingerprint and counts."""
+    """Return the data's description for the report: fingerprint, counts and overlaps of the splits."""
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
-    known = {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
-    return known | ({"overlaps": overlaps} if overlaps else {})  # so that the plans of data without any stand
+    description = {key: meta[key] for key in ("fingerprint", "skipped", "splits", "sets")}
+    # The key is absent if there are none, so that earlier plans stay valid.
+    return description | ({"overlaps": overlaps} if overlaps else {})
 
 
 def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
-    """What the data is, line by line, for people; makes the tokens."""
+    """Yield lines of text that describe the data to a person; makes the tokens if needed."""
     import numpy as np
 
     from trainables.data.sentence_tokens import tokenize_sentences
@@ -72,19 +80,19 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
     for split, subsets in meta["sets"].items():
         yield f"{split}: {sum(subsets.values())} pairs, {counts[split]['queries']} of them distinct"
         for name in dict.fromkeys(subset.partition("/")[0] for subset in subsets):
-            own = {subset: count for subset, count in subsets.items() if subset.partition("/")[0] == name}
-            parts = ", ".join(f"{subset.partition('/')[2]} {count}" for subset, count in own.items())
-            yield f"  {name:6} {sum(own.values()):6} pairs{f' ({parts})' if len(own) > 1 else ''}"
-    path, length = weights.resolve_model_path(study.model.name), study.model.max_length
-    longest, digest = weights.read_max_tokens(path), weights.hash_model_files(path)
-    found = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache)
-    middle, high = np.quantile(found.lengths, [0.5, 0.95])
-    share = f"{100 * found.n_truncated / len(found):.1f} %"
+            sizes = {subset: count for subset, count in subsets.items() if subset.partition("/")[0] == name}
+            parts = ", ".join(f"{subset.partition('/')[2]} {count}" for subset, count in sizes.items())
+            yield f"  {name:6} {sum(sizes.values()):6} pairs{f' ({parts})' if len(sizes) > 1 else ''}"
+    path, length = resolve_model_path(study.model.name), study.model.max_length
+    longest, digest = read_max_tokens(path), hash_model_files(path)
+    tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache)
+    middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
+    share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     yield (
-        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {found.n_truncated} of {len(found)} "
+        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {tokens.n_truncated} of {len(tokens)} "
         f"sentences ({share}) lose text, in training to model.max_length = {length}"
     )
 
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> None:
-    """Nothing is known of a pair but its set, by which the report tells it anyway."""
+    """Return None: the only known attribute of a pair is its set, which the report shows anyway."""

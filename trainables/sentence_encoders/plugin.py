@@ -1,4 +1,4 @@
-"""How runs of sentence encoders are trained and evaluated: what `trainables.specs.plugin.Runs` asks for."""
+"""Training and evaluation of sentence encoders: implements `trainables.specs.plugin.TrainingBackend`."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trainables.sentence_encoders import throughput as encoder_calibration
+from trainables.sentence_encoders import throughput
 from trainables.sentence_encoders.runner import EncoderData, EncoderRun, load_model
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.trial import TrialSpec
@@ -18,47 +18,50 @@ from trainables.utils.checksums import is_intact
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-    """Token ids, which one process makes while the others wait, then what the frozen layers make of them."""
-    data, place = EncoderData(trial), open_storage(str(trial.cache / "claims"))
+    """Compute token ids, in one process while the others wait, and then the outputs of the frozen layers."""
+    data, lease_storage = EncoderData(trial), open_storage(str(trial.cache / "claims"))
     folder = data.tokens_folder
-    Leases(place).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
+    Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
     model, training = trial.specification.model, trial.specification.training
     if model and training and model.frozen_layers:
         enable_determinism(training.threads)
-        yield from data.features.compute_missing(lambda: load_model(trial, 0), place, on_wait)
+        yield from data.features.compute_missing(lambda: load_model(trial, 0), lease_storage, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
-    """The run."""
+    """Start a run."""
     return EncoderRun(trial, on_wait)
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
-    """query_id, document_id, relevant, pair_id of the pairs."""
+    """Return query_id, document_id, relevant and pair_id of the pairs of a split."""
     return EncoderData(trial).select_pairs(split)
 
 
 def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
-    """(sentences, hidden) embeddings of the sentences with these numbers, by the run as it ends.
+    """Return the embeddings of sentences by the final weights of a run.
 
     Args:
-        job: the run; it is trained if need be.
-        rows: numbers of sentences; those for training are the first.
+        trial: trial of the run; it is trained if needed.
+        rows: numbers of the sentences; training sentences have the first numbers.
+
+    Returns:
+        Embeddings of shape (sentences, hidden).
     """
     for _ in precompute(trial, lambda: None):
         pass
     run = EncoderRun(trial)
     while run.advance() is None:
         pass
-    made: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
-    return made
+    embeddings: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
+    return embeddings
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
-    """Nothing."""
+    """Return no further metrics."""
     return {}
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """How fast the run is here."""
-    return encoder_calibration.measure_throughput(trial, seconds)
+    """Measure the throughput of the run on this machine."""
+    return throughput.measure_throughput(trial, seconds)

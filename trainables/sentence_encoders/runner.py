@@ -17,7 +17,7 @@ from trainables.data.sentence_tokens import (
 )
 from trainables.data.store import get_prepared_folder
 from trainables.metrics import get_measure
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import read_max_tokens
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.trainer import EncoderTrainer
@@ -29,7 +29,11 @@ from trainables.training.runner import BaseRun
 
 
 class EncoderData(EncoderInputs):
-    """The prepared sentences as a run sees them: token ids by number, and pairs by split."""
+    """Prepared sentences of a run: token ids by number, and pairs by split.
+
+    Args:
+        trial: the trial.
+    """
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -52,13 +56,13 @@ class EncoderData(EncoderInputs):
         assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_sentence_tokens(self.tokens_folder)
-        made = load_tokenizer(self._trial.model_path)
-        longest = weights.read_max_tokens(self._trial.model_path)
-        return tokenize_sentences(self.prepared, made, model.name, model.max_length, longest, self._trial.cache)
+        tokenizer = load_tokenizer(self._trial.model_path)
+        longest = read_max_tokens(self._trial.model_path)
+        return tokenize_sentences(self.prepared, tokenizer, model.name, model.max_length, longest, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
-        """Where the token ids lie, once they are made."""
+        """Folder of the token ids, which may not exist yet."""
         model = self._specification.model
         assert model is not None
         return get_sentence_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
@@ -68,13 +72,13 @@ class EncoderData(EncoderInputs):
         return self.prepared.read_pairs()
 
     def select_pairs(self, split: str) -> pd.DataFrame:
-        """query_id, document_id, relevant, pair_id of the pairs of a split."""
+        """Return query_id, document_id, relevant and pair_id of the pairs of a split."""
         chosen = self._frame[self._frame["split"] == split]
         return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
     @property
     def n_training(self) -> int:
-        """Training sentences, which have the first numbers."""
+        """Number of training sentences, which have the first numbers."""
         return self.sentences.n_training
 
 
@@ -82,8 +86,8 @@ class EncoderRun(BaseRun):
     """A sentence encoder's run in progress.
 
     Args:
-        job: what runs.
-        waited: called again and again while another run trains what this one needs.
+        trial: the trial that is executed.
+        on_wait: called repeatedly while another run trains what this run needs.
     """
 
     data: EncoderData
@@ -109,12 +113,14 @@ class EncoderRun(BaseRun):
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)
-        names, lengths = zip(*((name, len(list(own))) for name, own in groupby(pairs["query_id"])), strict=True)
+        names, lengths = zip(
+            *((name, len(list(pairs_of_query))) for name, pairs_of_query in groupby(pairs["query_id"])), strict=True
+        )
         return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)
 
 
 def load_model(trial: TrialSpec, seed: int) -> SentenceEncoder:
-    """The model as it is before training, on its device."""
+    """Return the model before training, on its device."""
     specification = as_encoder_spec(trial.specification)
     assert specification.model is not None
     assert specification.environment is not None

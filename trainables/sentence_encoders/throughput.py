@@ -1,4 +1,7 @@
-"""How fast a sentence encoder's run is here: real training, and evaluation of the first development pairs."""
+"""Throughput of a sentence encoder's run on this machine, measured on real data.
+
+Training uses the first training sentences, evaluation the first development pairs.
+"""
 
 import time
 
@@ -18,11 +21,11 @@ from trainables.utils.arrays import Ints
 
 _N_PAIRS = 250
 _N_BATCHES = 8
-"""Of training sentences, which are drawn again and again."""
+"""Batches of training sentences, which are used repeatedly."""
 
 
 class _FirstSentences(InMemoryFeatures):
-    """The first training sentences, and those of some pairs."""
+    """The first training sentences, and the sentences of some pairs."""
 
     def __init__(self, data: EncoderData, n_training: int, pair_rows: Ints, model: SentenceEncoder) -> None:
         self.n_training = n_training
@@ -32,20 +35,23 @@ class _FirstSentences(InMemoryFeatures):
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measures a run, as `trainables.training.throughput.rates` says; with the noise that its variant begins with."""
+    """Measure the throughput of a run, as `trainables.training.throughput.measure_throughput` describes.
+
+    Training uses the noise with which the run's variant begins.
+    """
     specification = as_encoder_spec(trial.specification)
     training = specification.training
     assert specification.model is not None
     assert training is not None
     enable_determinism(training.threads)
-    data, began = EncoderData(trial), time.perf_counter()
+    data, start = EncoderData(trial), time.perf_counter()
     model = load_model(trial, 0)
-    loading = time.perf_counter() - began
+    loading = time.perf_counter() - start
     first, second = data.sentences.get_first_rows("dev")[:_N_PAIRS], data.sentences.get_second_rows("dev")[:_N_PAIRS]
-    count, others = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
-    began = time.perf_counter()
-    source = _FirstSentences(data, count, others, model)
-    frozen = source.count / (time.perf_counter() - began) if specification.model.frozen_layers else None
+    count, evaluated_rows = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
+    start = time.perf_counter()
+    source = _FirstSentences(data, count, evaluated_rows, model)
+    frozen = source.count / (time.perf_counter() - start) if specification.model.frozen_layers else None
     trainer = EncoderTrainer(model, training, 0, source)
     segment = Segment(0, training.instances, specification.variant.to_constant())
 

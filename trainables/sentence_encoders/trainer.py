@@ -1,6 +1,7 @@
-"""The training of a sentence encoder: two views of each sentence against the batch's others, and noise.
+"""Training of a sentence encoder: two views of each sentence against the rest of the batch, and noise.
 
-A batch is a pure function of (seed, step), and computed whole: every sentence is a negative of every other.
+A batch is a pure function of (seed, step). It is computed as a whole, since every sentence is a negative of every
+other sentence.
 """
 
 from collections.abc import Callable
@@ -23,32 +24,32 @@ from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
 
 _EVALUATION_TOKENS = {"cpu": 2048, "cuda": 65_536}
-"""Tokens encoded at once in an evaluation, by kind of device."""
+"""Type of device -> tokens that an evaluation encodes at once."""
 
 
 class SentenceSource(Protocol):
-    """Where a trainer gets its sentences from, by their number."""
+    """Source of a trainer's sentences, by number."""
 
     @property
     def n_training(self) -> int:
-        """Training sentences, which have the first numbers."""
+        """Number of training sentences, which have the first numbers."""
 
     @property
     def lengths(self) -> Ints:
-        """(all sentences,) tokens of each."""
+        """Tokens of each sentence, shape (all sentences,)."""
 
     def read(self, rows: Ints) -> PackedBatch:
-        """These sentences, in this order."""
+        """Return a batch of these sentences, in this order."""
 
 
 class EncoderTrainer(Trainer):
     """A sentence encoder in training.
 
     Args:
-        model: fresh, with the dense layer of this seed.
-        settings: the optimisation.
-        seed: names every draw.
-        source: of the sentences.
+        model: fresh model with the dense layer of this seed.
+        settings: settings of the optimisation.
+        seed: seed of every draw.
+        source: source of the sentences.
     """
 
     strength_key = "train/weight"
@@ -62,7 +63,16 @@ class EncoderTrainer(Trainer):
         self.source = source
 
     def train(self, segment: Segment, until: int, after_step: Callable[[], None] | None = None) -> None:
-        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
+        """Train from the instances seen to `until`, which lies inside `segment`.
+
+        Args:
+            segment: segment with the smoothing setting.
+            until: number of instances to train to.
+            after_step: called after every batch. If None, nothing is called.
+
+        Raises:
+            FloatingPointError: if the loss is not finite.
+        """
         smoothing = segment.smoothing
         assert isinstance(smoothing, NoiseSmoothing)
 
@@ -72,16 +82,17 @@ class EncoderTrainer(Trainer):
         self._train(segment, until, gradient, after_step)
 
     def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
-        """One set for the whole batch, on whatever device the same."""
+        """Return one set of noise vectors for the whole batch, the same on every device."""
         count = round(smoothing.multiple * self.settings.batch_size)
-        drawn = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
-        return drawn.to(self.device)
+        noise = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
+        return noise.to(self.device)
 
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
-        """Adds the gradient of the batch's mean loss; returns the loss."""
+        """Add the gradient of the batch's mean loss, and return the loss."""
         settings = self.settings
         rows = sample_batch(self.seed, step, self.source.n_training, settings.batch_size)
-        rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]  # the mean has no order; attention likes one
+        # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
+        rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
             first, second = self.model.encode_views(self.source.read(rows), dropout)
@@ -90,32 +101,44 @@ class EncoderTrainer(Trainer):
         return loss.item()
 
     def score_pairs(self, first: Ints, second: Ints) -> Floats:
-        """Cosine of every pair of sentences: (pairs,).
+        """Return the cosine of every pair of sentences, shape (pairs,).
 
         Args:
-            first: (pairs,) numbers of the pairs' first sentences.
-            second: the same of the second.
+            first: numbers of the first sentences, shape (pairs,).
+            second: numbers of the second sentences, shape (pairs,).
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        one, other = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
-        cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
-        return np.where(first == second, 1.0, cosines)  # else equal sentences would differ by rounding
+        first_embeddings, second_embeddings = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
+        cosines: Floats = nn.functional.cosine_similarity(first_embeddings, second_embeddings, dim=1).numpy()
+        return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
     def embed_rows(self, rows: Ints) -> Tensor:
-        """(sentences, hidden) float32 of the sentences with these numbers, in this order."""
-        made = torch.empty(len(rows), self.model.hidden_size)
+        """Return the float32 embeddings of the sentences with these numbers, shape (sentences, hidden)."""
+        embeddings = torch.empty(len(rows), self.model.hidden_size)
         bf16 = self.settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             for places in split_into_micro_batches(self.source.lengths[rows], _EVALUATION_TOKENS[self.device.type]):
-                made[places] = self.model(self.source.read(rows[places])).float().cpu()
-        return made
+                embeddings[places] = self.model(self.source.read(rows[places])).float().cpu()
+        return embeddings
 
 
 def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:
-    """(size,) numbers of the sentences of batch `step`.
+    """Return the numbers of the sentences of batch `step`, shape (size,).
 
-    An epoch is whole batches of one shuffling, so that no batch holds a sentence twice, as its own negative; what is
-    left over differs from epoch to epoch.
+    An epoch consists of whole batches of one shuffled order, so no batch contains a sentence twice, as its own
+    negative. The sentences that are left over differ from epoch to epoch.
+
+    Args:
+        seed: seed of the run.
+        step: 0-based batch number.
+        n_sentences: number of training sentences.
+        size: sentences per batch.
+
+    Example:
+        >>> import numpy as np
+        >>> epoch = np.concatenate([sample_batch(0, step, n_sentences=6, size=2) for step in range(3)])
+        >>> sorted(epoch.tolist())
+        [0, 1, 2, 3, 4, 5]
     """
     epoch, place = divmod(step, n_sentences // size)
     return _shuffle_epoch(seed, epoch, n_sentences)[place * size : (place + 1) * size]
@@ -123,7 +146,7 @@ def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:
 
 @lru_cache(maxsize=1)
 def _shuffle_epoch(seed: int, epoch: int, n_sentences: int) -> Ints:
-    """(sentences,) the order of an epoch, drawn once for all its batches."""
+    """Return the order of an epoch, shape (sentences,), drawn once for all its batches."""
     order: Ints = make_generator(seed, "order", epoch).permutation(n_sentences)
     order.setflags(write=False)
     return order

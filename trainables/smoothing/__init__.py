@@ -1,4 +1,7 @@
-"""Label-smoothing targets and schedules of epsilon: Penha and Hauff (2021), Weakly Supervised Label Smoothing."""
+"""Label-smoothing targets and the schedules of epsilon.
+
+Penha and Hauff (2021), "Weakly Supervised Label Smoothing".
+"""
 
 from typing import TYPE_CHECKING
 

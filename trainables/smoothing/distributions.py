@@ -1,7 +1,7 @@
-"""Label smoothing for pointwise rankers: a smoothing distribution times a schedule of its strength.
+"""Label smoothing for pointwise rankers: the distributions that a hard label is mixed with.
 
-The distributions are here, the schedules in `trainables.smoothing.schedules`. Penha and Hauff (2021), "Weakly
-Supervised Label Smoothing", sections 2 and 3.
+The schedules of the strength are in `trainables.smoothing.schedules`. Penha and Hauff (2021), "Weakly Supervised Label
+Smoothing", sections 2 and 3.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def _weak_supervision(labels: Floats, weak_labels: Floats) -> Floats:
     missing = np.isnan(weak_labels) & (labels == 0)
     if missing.any():
         raise ValueError(
-            f"weak supervision needs a weak label for each non-relevant document; {missing.sum()} lack one"
+            f"weak supervision needs a weak label for every non-relevant document; {missing.sum()} have none"
         )
     return np.where(labels == 1, 0.5, np.nan_to_num(weak_labels))
 
@@ -35,28 +35,39 @@ DISTRIBUTIONS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "uniform": _uniform,
     "weak_supervision": _weak_supervision,
 }
-"""Name -> (labels, weak labels) -> probability of "relevant" that the label is mixed with; all of shape (n,)."""
+"""Name -> function of (labels, weak labels), both of shape (n,).
+
+It returns the probability of "relevant" that each label is mixed with, shape (n,)."""
 
 
 def target_distribution(
     labels: npt.ArrayLike, weak_labels: npt.ArrayLike | None, epsilon: float, distribution: str
 ) -> Floats:
-    """The distribution over (not relevant, relevant) that cross-entropy is computed against.
+    """Return the distribution over (not relevant, relevant) that is the target of the cross-entropy.
 
-    q'(k | x) = (1 - epsilon) delta(k, y) + epsilon u(k | x), Penha and Hauff (2021), sections 2 and 3. The weak
-    supervision distribution is (1 - s, s) for a non-relevant document and uniform for a relevant one.
+    q'(k | x) = (1 - epsilon) delta(k, y) + epsilon u(k | x), Penha and Hauff (2021), sections 2 and 3. With weak
+    supervision, u is (1 - s, s) for a non-relevant document and uniform for a relevant one.
 
     Args:
-        labels: (n,), 1 relevant, 0 not.
-        weak_labels: (n,), the normalised sampler score s in [0, 1]; NaN where relevant. None where not needed.
+        labels: labels of shape (n,), 1 for relevant and 0 for not relevant.
+        weak_labels: normalised sampler scores s in [0, 1] of shape (n,), NaN for relevant documents. None if the
+            distribution does not need them.
         epsilon: strength of the smoothing, in [0, 1].
-        distribution: a key of DISTRIBUTIONS.
+        distribution: key of `DISTRIBUTIONS`.
 
     Returns:
-        (n, 2), rows sum to 1, columns (not relevant, relevant).
+        Array of shape (n, 2) with the columns (not relevant, relevant). Each row sums to 1.
 
     Raises:
-        ValueError: epsilon outside [0, 1], or a non-relevant document without a weak label where one is needed.
+        ValueError: if epsilon is outside [0, 1], or if a non-relevant document lacks a weak label that is needed.
+
+    Example:
+        >>> target_distribution([1, 0], None, epsilon=0.2, distribution="uniform")
+        array([[0.1, 0.9],
+               [0.9, 0.1]])
+        >>> target_distribution([0, 0], [0.75, 0.0], epsilon=0.2, distribution="weak_supervision")
+        array([[0.85, 0.15],
+               [1.  , 0.  ]])
     """
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon must be in [0, 1] but got {epsilon}")

@@ -1,7 +1,14 @@
-"""How the strength of smoothing moves over training, and the published cells of the table distribution x schedule.
+"""Schedules of the smoothing strength, and the published smoothing variants.
 
-LS, T-LS, WSLS and T-WSLS are four cells of that table (Penha and Hauff 2021, "Weakly Supervised Label Smoothing",
-sections 2 and 3; two-stage schedules after Xu et al. 2020). A new idea is a new row or column. Loads no numpy.
+A variant is a pair of distribution and schedule: LS, T-LS, WSLS and T-WSLS are four cells of the table distribution x
+schedule (Penha and Hauff 2021, "Weakly Supervised Label Smoothing", sections 2 and 3; two-stage schedules after Xu et
+al. 2020). A new idea is a new row or a new column. The module does not load numpy.
+
+Example:
+    >>> [SCHEDULES["two_stage"](0.4, seen, 100, switch=0.5) for seen in (0, 49, 50)]
+    [0.4, 0.4, 0.0]
+    >>> {name: round(schedule(0.4, 50, 100), 3) for name, schedule in SCHEDULES.items()}
+    {'constant': 0.4, 'two_stage': 0.0, 'linear': 0.15, 'exponential': 0.033, 'cosine': 0.2, 'beta': 0.2}
 """
 
 import math
@@ -10,41 +17,78 @@ from typing import NamedTuple
 
 
 def compute_switch_instances(switch: float, total: int, batch_size: int) -> int:
-    """The instance at which a two-stage schedule turns to 0: `switch` x `total`, rounded up to a whole batch."""
+    """Return the instance at which a two-stage schedule drops to 0.
+
+    Args:
+        switch: switch point as a share of training.
+        total: instances of the whole training.
+        batch_size: instances per batch.
+
+    Returns:
+        `switch` x `total`, rounded up to a whole batch.
+
+    Example:
+        >>> compute_switch_instances(0.5, total=100, batch_size=32)
+        64
+    """
     return math.ceil(round(switch * total / batch_size, 9)) * batch_size
 
 
 def constant(epsilon: float, seen: int, total: int) -> float:
-    """Epsilon throughout."""
+    """Return epsilon throughout training."""
     return epsilon
 
 
 def two_stage(epsilon: float, seen: int, total: int, switch: float = 0.5, batch_size: int = 1) -> float:
-    """Epsilon until the switch point, then 0; checked before every batch (Penha and Hauff 2021, T-LS and T-WSLS)."""
+    """Return epsilon before the switch point and 0 after it (Penha and Hauff 2021, T-LS and T-WSLS).
+
+    The switch is checked before every batch.
+
+    Args:
+        epsilon: strength of the smoothing at the start.
+        seen: instances trained so far.
+        total: instances of the whole training.
+        switch: switch point as a share of training, default 0.5.
+        batch_size: instances per batch; the switch point is rounded up to a whole batch. Default 1.
+
+    Example:
+        >>> [two_stage(0.2, seen, 100) for seen in (0, 49, 50)]
+        [0.2, 0.2, 0.0]
+    """
     return epsilon if seen < compute_switch_instances(switch, total, batch_size) else 0.0
 
 
 def linear(epsilon: float, seen: int, total: int, end: float = 0.8) -> float:
-    """Falls in a straight line to 0 at `end`, a share of training.
+    """Return a strength that falls in a straight line to 0 at `end`, a share of training.
 
     Penha and Hauff (2021), footnote 3; their code ends at 0.8.
+
+    Example:
+        >>> [round(linear(0.2, seen, 100), 3) for seen in (0, 40, 80, 100)]
+        [0.2, 0.1, 0.0, 0.0]
     """
     return epsilon * max(0.0, 1 - seen / (end * total))
 
 
 def exponential(epsilon: float, seen: int, total: int, rate: float = 5.0) -> float:
-    """Falls as exp(-rate p), p the share of training that is done."""
+    """Return a strength that falls as exp(-rate p), where p is the share of training that is done."""
     return epsilon * math.exp(-rate * seen / total)
 
 
 def cosine(epsilon: float, seen: int, total: int) -> float:
-    """Falls along half a cosine: (1 + cos(pi p)) / 2, p the share of training that is done."""
+    """Return a strength that falls along half a cosine: (1 + cos(pi p)) / 2.
+
+    Here p is the share of training that is done.
+    """
     return epsilon * (1 + math.cos(math.pi * seen / total)) / 2
 
 
 def beta(epsilon: float, seen: int, total: int, a: float = 2.0, b: float = 2.0) -> float:
-    """Falls as 1 - F(p), F the distribution function of Beta(a, b), p the share of training that is done."""
-    from scipy.special import betaincc  # here, because command lines that only list do not need it
+    """Return a strength that falls as 1 - F(p), where F is the distribution function of Beta(a, b).
+
+    Here p is the share of training that is done.
+    """
+    from scipy.special import betaincc  # imported here, because most command lines do not need it
 
     return epsilon * float(betaincc(a, b, seen / total))
 
@@ -57,7 +101,9 @@ SCHEDULES: dict[str, Callable[..., float]] = {
     "cosine": cosine,
     "beta": beta,
 }
-"""Name -> (epsilon, instances seen, total instances, **settings) -> epsilon in force."""
+"""Name -> function of (epsilon, instances seen, total instances, **settings).
+
+It returns the strength of the smoothing in the next batch."""
 SCHEDULE_SETTINGS: dict[str, dict[str, float]] = {
     "constant": {},
     "two_stage": {"switch": 0.5},
@@ -70,7 +116,7 @@ SCHEDULE_SETTINGS: dict[str, dict[str, float]] = {
 
 
 class Variant(NamedTuple):
-    """One cell of the table."""
+    """One cell of the table: a smoothing distribution and a schedule of its strength."""
 
     distribution: str
     schedule: str
@@ -83,4 +129,4 @@ VARIANTS = {
     "WSLS": Variant("weak_supervision", "constant"),
     "T-WSLS": Variant("weak_supervision", "two_stage"),
 }
-"""Published names."""
+"""Published name -> variant."""

@@ -1,1 +1,4 @@
-"""The training loop that both trainables share: batches, checkpoints, resuming. Loads torch."""
+"""Training loop of both trainables: batches, checkpoints, resuming.
+
+The modules load torch.
+"""

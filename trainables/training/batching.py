@@ -1,4 +1,7 @@
-"""Which instances make batch t, a pure function of (seed, t), and the parts in which a batch is computed."""
+"""Selection of the instances of each batch, and the split of a batch into micro-batches.
+
+The instances of batch t are a pure function of (seed, t).
+"""
 
 import numpy as np
 
@@ -8,67 +11,94 @@ from trainables.utils.arrays import Ints
 from trainables.utils.random import make_generator
 
 _BATCHES_PER_WINDOW = 50
-"""Batches whose queries are put in order of length together, when batches are bucketed."""
+"""Batches with queries that are sorted by length together, if batches are bucketed."""
 
 
 def sample_instances(
     seed: int, step: int, queries: Ints, relevant_counts: Ints, candidates: int, negatives: int, purpose: str = ""
 ) -> Ints:
-    """For each of the chosen queries one of its relevant documents and `negatives` of its sampled documents, drawn
-    without replacement.
+    """Return, for each chosen query, one relevant document and `negatives` sampled documents.
+
+    The sampled documents are drawn without replacement.
 
     Args:
-        seed: the run's seed.
+        seed: seed of the run.
         step: 0-based batch number.
-        chosen: (groups,) queries.
-        relevant: (queries,) how many candidates are relevant; query i's are rows i * candidates onward, relevant first.
-        candidates: candidates a query.
-        negatives: negatives a query, at most those that every query has.
-        purpose: begins the names of the draws.
+        queries: chosen queries, shape (groups,).
+        relevant_counts: number of relevant candidates of every query, shape (queries,). The rows of query i start at
+            i * candidates; its relevant candidates come first.
+        candidates: candidates per query.
+        negatives: negatives per query, at most as many as every chosen query has.
+        purpose: prefix of the names of the draws, default "".
 
     Returns:
-        (groups * (1 + negatives),) row numbers, the relevant one of a query first.
+        Row numbers of shape (groups * (1 + negatives),); the relevant row of each query comes first.
 
     Raises:
-        ValueError: a chosen query has fewer negatives.
+        ValueError: if a chosen query has fewer negatives.
+
+    Example:
+        >>> import numpy as np
+        >>> rows = sample_instances(0, 0, np.array([0, 1]), np.array([1, 1]), candidates=3, negatives=2)
+        >>> rows[[0, 3]].tolist(), sorted(rows.tolist())
+        ([0, 3], [0, 1, 2, 3, 4, 5])
     """
     fewest = candidates - int(relevant_counts[queries].max(initial=0))
     if negatives > fewest:
         raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
     draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
-    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0  # above every draw: never among the first
+    # A relevant document gets 1, which is above every draw, so that it is never sampled as a negative.
+    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0
     sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    own = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
-    ranks = np.concatenate([own[:, None], sampled], axis=1)
+    relevant = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
+    ranks = np.concatenate([relevant[:, None], sampled], axis=1)
     rows: Ints = (queries[:, None] * candidates + ranks).reshape(-1)
     return rows
 
 
 def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
-    """(groups,) queries of batch `step`: they pass in an order that is shuffled anew every epoch, and an epoch's last
-    share their batch with the next epoch's first."""
+    """Return the queries of batch `step`, taken in an order that is shuffled anew for every epoch.
+
+    The last queries of an epoch share their batch with the first queries of the next epoch.
+
+    Args:
+        seed: seed of the run.
+        step: 0-based batch number.
+        queries: number of training queries.
+        groups: queries per batch.
+
+    Returns:
+        Query numbers of shape (groups,).
+
+    Example:
+        >>> import numpy as np
+        >>> epoch = np.concatenate([sample_by_epoch(0, step, queries=6, groups=2) for step in range(3)])
+        >>> sorted(epoch.tolist())
+        [0, 1, 2, 3, 4, 5]
+    """
     positions = np.arange(step * groups, (step + 1) * groups)
     chosen = np.empty(groups, dtype=np.int64)
     for epoch in np.unique(positions // queries):
-        inside = positions // queries == epoch
-        chosen[inside] = make_generator(seed, "order", int(epoch)).permutation(queries)[positions[inside] % queries]
+        in_epoch = positions // queries == epoch
+        chosen[in_epoch] = make_generator(seed, "order", int(epoch)).permutation(queries)[positions[in_epoch] % queries]
     return chosen
 
 
 class BatchSampler:
-    """The batches of a run.
+    """Selects the instances of each batch of a run.
 
-    The queries of a batch are those of `epochs`, or drawn anew for every batch, from all or from as many as the
-    curriculum has come to. "random" batches are computed as they are drawn. "bucketed" ones hold the same queries in
-    every window of 50 batches, but those of similar length together, and the window's batches in a drawn order; which
-    instances share an optimizer step then depends on their length.
+    With `sampling` = "epochs" the queries of a batch come from `sample_by_epoch`. Otherwise they are drawn anew for
+    every batch, from all training queries or from those that the curriculum has reached. "random" batches are computed
+    as they are drawn. "bucketed" batches hold the same queries in every window of 50 batches, but group queries of
+    similar length; the batches of a window come in a random order. The instances that share an optimizer step then
+    depend on their length.
 
     Args:
-        seed: the run's.
+        seed: seed of the run.
         settings: instances, batch_size, negatives, sampling, batching.
-        relevant: (queries,) relevant candidates of each.
-        lengths: (queries * candidates,) tokens of each pair.
-        curriculum: from which queries a batch is drawn; none: from all.
+        relevant_counts: number of relevant candidates of each query, shape (queries,).
+        lengths: tokens of each pair, shape (queries * candidates,).
+        curriculum: decides which queries a batch may contain. If None, a batch may contain all of them.
     """
 
     def __init__(
@@ -86,13 +116,13 @@ class BatchSampler:
         self._window: tuple[int, Ints] | None = None
 
     def sample_rows(self, step: int) -> Ints:
-        """Row numbers of training batch `step`: (batch_size,)."""
+        """Return the row numbers of training batch `step`, shape (batch_size,)."""
         if self._settings.batching == "random":
             return self._sample_batch(step)
-        window, place = divmod(step, _BATCHES_PER_WINDOW)
+        window, index = divmod(step, _BATCHES_PER_WINDOW)
         if self._window is None or self._window[0] != window:
             self._window = window, self._bucket_window(window)
-        rows: Ints = self._window[1][place]
+        rows: Ints = self._window[1][index]
         return rows
 
     def _sample_batch(self, step: int) -> Ints:
@@ -117,23 +147,30 @@ class BatchSampler:
 
 
 def split_into_micro_batches(lengths: Ints, max_tokens: int) -> list[Ints]:
-    """Cuts pairs into parts of similar length and at most `tokens` tokens (a longer pair is alone).
+    """Split pairs into micro-batches of similar length with at most `max_tokens` tokens.
+
+    A longer pair is alone in its micro-batch.
 
     Args:
-        lengths: (pairs,) tokens of each pair.
-        tokens: most tokens of a part.
+        lengths: tokens of each pair, shape (pairs,).
+        max_tokens: maximum number of tokens in a micro-batch.
 
     Returns:
-        Places in `lengths`, shortest pairs first; together a permutation.
+        Indices into `lengths` for each micro-batch, shortest pairs first. Together they are a permutation.
+
+    Example:
+        >>> import numpy as np
+        >>> [part.tolist() for part in split_into_micro_batches(np.array([5, 3, 9, 2]), max_tokens=8)]
+        [[3, 1], [0], [2]]
     """
     order = np.argsort(lengths, kind="stable")
     parts: list[list[int]] = []
     room = 0
-    for place in order.tolist():
-        length = int(lengths[place])
+    for index in order.tolist():
+        length = int(lengths[index])
         if not parts or length > room:
             parts.append([])
             room = max_tokens
-        parts[-1].append(place)
+        parts[-1].append(index)
         room -= length
     return [np.array(part, dtype=np.int64) for part in parts]

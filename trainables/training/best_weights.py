@@ -1,4 +1,4 @@
-"""The weights of the best evaluation so far, for runs that end with those and not with their last ones.
+"""Weights of the best evaluation so far, for runs that end with the best weights instead of the last.
 
 Penha and Hauff (2020) apply the best checkpoint on the development set to the test set.
 """
@@ -10,13 +10,13 @@ from trainables.specs.checkpoints import BestEvaluation, Checkpoint
 
 
 class BestWeights:
-    """A copy of them, in the machine's memory.
+    """Keeps a copy of the best weights in main memory.
 
     Args:
-        metric: which decides; less is better in those that are `trainables.metrics.MINIMISED`.
+        metric: metric that decides. Lower is better for the metrics in `trainables.metrics.LOWER_IS_BETTER`.
 
     Attributes:
-        found: their evaluation, the earliest on a tie; None before the first.
+        evaluation: evaluation of the kept weights, the earliest on a tie. None before the first evaluation.
     """
 
     def __init__(self, metric: str) -> None:
@@ -25,7 +25,7 @@ class BestWeights:
         self._weights: dict[str, Tensor] = {}
 
     def update(self, evaluation: BestEvaluation, weights: dict[str, Tensor]) -> bool:
-        """Keeps the weights if no earlier evaluation was as good; returns whether it did."""
+        """Keep the weights if no earlier evaluation was as good, and return whether they were kept."""
         if self.evaluation is not None:
             before, now = self.evaluation.value, evaluation.value
             if not (now < before if self._lower_is_better else now > before):
@@ -35,22 +35,25 @@ class BestWeights:
         return True
 
     def load_into(self, weights: dict[str, Tensor]) -> None:
-        """Lets `weights` be these, if there was an evaluation."""
+        """Copy the kept weights into `weights`, if there was an evaluation."""
         for name, value in self._weights.items():
             weights[name].data.copy_(value)
 
     def get_tensors_to_save(self, instances: int) -> dict[str, Tensor]:
-        """What a state after `instances` must hold beside its own weights; nothing where these are the best ones."""
+        """Return what a checkpoint after `instances` needs in addition to its own weights.
+
+        The result is empty if the checkpoint's own weights are the best.
+        """
         if self.evaluation is None or self.evaluation.instances == instances:
             return {}
         return {f"best/{name}": value for name, value in self._weights.items()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Takes up a remembered state; that of a finished run has no weights but the best."""
-        self.evaluation, own = checkpoint.best, {}
+        """Restore the best weights from a checkpoint; that of a finished run contains only the best weights."""
+        self.evaluation, weights = checkpoint.best, {}
         if checkpoint.best is not None:
             for key in checkpoint.tensors:
                 if key.startswith("weights/"):
                     name = key.removeprefix("weights/")
-                    own[name] = checkpoint.tensors.get(f"best/{name}", checkpoint.tensors[key]).clone()
-        self._weights = own
+                    weights[name] = checkpoint.tensors.get(f"best/{name}", checkpoint.tensors[key]).clone()
+        self._weights = weights

@@ -1,4 +1,4 @@
-"""States on disk: safetensors, a small JSON that makes them count, checksums over both."""
+"""Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both."""
 
 import hashlib
 import json
@@ -16,12 +16,15 @@ _STATE_FILE = "state.safetensors"
 
 
 class CheckpointStore:
-    """States by name in one storage.
+    """Saves and loads checkpoints by name in one storage.
 
-    A second writer of the same name is harmless since both write the same bits.
+    A second writer of the same name is harmless, since both write the same bits.
+
+    Args:
+        storage: storage of the checkpoints.
 
     Attributes:
-        damaged: a line for each state that was found damaged, and removed.
+        damage_messages: one line for each checkpoint that was damaged and therefore removed.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -29,30 +32,33 @@ class CheckpointStore:
         self.damage_messages: list[str] = []
 
     def save(self, name: str, checkpoint: Checkpoint) -> None:
-        """Keeps a state, unless it is there already."""
+        """Save a checkpoint, unless it exists already."""
         if self.storage.exists(name):
             return
         with self.storage.write_folder(name) as folder:
             save_file(checkpoint.tensors, folder / _STATE_FILE)
-            about = {
+            content = {
                 "instances": checkpoint.instances,
                 "history": checkpoint.history,
                 "origins": checkpoint.origins,
                 **({"best": checkpoint.best} if checkpoint.best else {}),
                 "state": _hash_file(folder / _STATE_FILE),
             }
-            text = json.dumps({"stage": about, "sha256": hash_json(about)}, separators=(",", ":"))
+            text = json.dumps({"stage": content, "sha256": hash_json(content)}, separators=(",", ":"))
             (folder / MANIFEST).write_text(text, encoding="utf-8")
 
     def load(self, name: str) -> Checkpoint | None:
-        """A state, or None where there is none or what is there is damaged: it is then trained again."""
+        """Return a checkpoint, or None if it does not exist or is damaged.
+
+        A damaged checkpoint is removed, and a message is recorded; its instances are then trained again.
+        """
         if not self.storage.exists(name):
             return None
         try:
             with self.storage.read_folder(name) as folder:
-                stage = _read_checkpoint(folder)
-        except (FileNotFoundError, RuntimeError) as error:  # the second: gone when it is mapped
-            if not self.storage.exists(name):  # removed meanwhile
+                checkpoint = _read_checkpoint(folder)
+        except (FileNotFoundError, RuntimeError) as error:  # RuntimeError: the file vanished while it was mapped
+            if not self.storage.exists(name):  # another process removed it
                 return None
             if isinstance(error, RuntimeError):
                 raise
@@ -61,25 +67,25 @@ class CheckpointStore:
             reason = str(error).splitlines()[0]
         else:
             self.storage.mark_used(name)
-            return stage
+            return checkpoint
         self.storage.remove(name)
-        self.damage_messages.append(f"state {name} was damaged ({reason}), removed, and is computed again")
+        self.damage_messages.append(f"checkpoint {name} was damaged ({reason}); it was removed and is computed again")
         return None
 
 
 def _read_checkpoint(folder: Path) -> Checkpoint:
-    """The state in a folder; ValueError and others where it is damaged."""
-    content: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    about = content["stage"]
-    for name, known, found in (
-        (MANIFEST, content["sha256"], hash_json(about)),
-        (_STATE_FILE, about["state"], _hash_file(folder / _STATE_FILE)),
+    """Return the checkpoint in a folder; raise ValueError or another error if it is damaged."""
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    content = manifest["stage"]
+    for name, expected, actual in (
+        (MANIFEST, manifest["sha256"], hash_json(content)),
+        (_STATE_FILE, content["state"], _hash_file(folder / _STATE_FILE)),
     ):
-        if known != found:
+        if expected != actual:
             raise ValueError(f"{name} does not have its checksum")
-    origins = tuple(TrainedBy(*origin) for origin in about["origins"])
-    best = BestEvaluation(*about["best"]) if "best" in about else None
-    return Checkpoint(about["instances"], load_file(folder / _STATE_FILE), about["history"], origins, best)
+    origins = tuple(TrainedBy(*origin) for origin in content["origins"])
+    best = BestEvaluation(*content["best"]) if "best" in content else None
+    return Checkpoint(content["instances"], load_file(folder / _STATE_FILE), content["history"], origins, best)
 
 
 def _hash_file(path: Path) -> str:

@@ -1,7 +1,8 @@
-"""What the frozen layers make of every text, computed once for a task and model and shared by every run.
+"""Outputs of the frozen layers for every text, shared by all runs.
 
-A text is a candidate pair, or a sentence. The unit is a part of PER_PART texts, always computed in the same batches, so
-the bits of a text never depend on which study asked for it.
+They are computed once for a task and model. A text is a candidate pair or a sentence. The unit is a part of
+`TEXTS_PER_PART` texts, always computed in the same batches, so the bits of a text never depend on the study that needs
+it.
 """
 
 import time
@@ -27,45 +28,46 @@ from trainables.utils.checksums import has_checksum, verify_file, write_with_che
 from trainables.utils.hashing import hash_json
 
 TEXTS_PER_PART = 500
+"""Texts per part; the last part may have fewer."""
 _MAX_OPEN_PARTS = 128
-"""Parts mapped at once: each takes a file descriptor, of which a process usually has 1,024."""
+"""Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024."""
 _TOKENS_PER_BATCH = 2048
-"""Tokens computed at once: activations of a small model then stay in the processor's cache."""
+"""Tokens that are computed at once; the activations of a small model then stay in the processor's cache."""
 
 
 class Texts(Protocol):
-    """Token ids, ragged."""
+    """Token ids of texts of different lengths."""
 
     @property
     def flat(self) -> np.ndarray:
-        """(tokens,) ids of all texts one after another."""
+        """Token ids of all texts, one after another, shape (tokens,)."""
 
     @property
     def offsets(self) -> np.ndarray:
-        """(texts + 1,) text r is `flat[offsets[r]:offsets[r + 1]]`."""
+        """Offsets of shape (texts + 1,); text r is `flat[offsets[r]:offsets[r + 1]]`."""
 
     @property
     def lengths(self) -> Ints:
-        """(texts,) tokens of each."""
+        """Tokens of each text, shape (texts,)."""
 
     @property
     def starts(self) -> np.ndarray:
-        """(texts,) where the second part of a text begins."""
+        """Position at which the second part of each text begins, shape (texts,)."""
 
     @property
     def n_truncated(self) -> int:
-        """Texts of which something was cut."""
+        """Number of texts that were cut."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of texts."""
 
 
 class FrozenFeatures(NamedTuple):
-    """Ragged outputs of the frozen layers on disk, in parts of PER_PART texts.
+    """Outputs of the frozen layers on disk, in parts of `TEXTS_PER_PART` texts.
 
     Args:
-        folder: of the parts.
-        texts: in the order of the parts.
+        folder: folder of the parts.
+        texts: texts in the order of the parts.
     """
 
     folder: Path
@@ -73,25 +75,29 @@ class FrozenFeatures(NamedTuple):
 
     @property
     def n_parts(self) -> int:
-        """How many parts there are."""
+        """Number of parts."""
         return -(-len(self.texts) // TEXTS_PER_PART)
 
     def get_part_path(self, part: int) -> Path:
-        """Where a part lies: (tokens of its texts, hidden) in float32."""
+        """Return the path of a part, a float32 array of shape (tokens of its texts, hidden)."""
         return self.folder / f"part-{part:05}.npy"
 
     def open_part(self, part: int) -> np.ndarray:
-        """A part, mapped; DamagedError where it is not as it was written."""
+        """Return a memory-mapped part.
+
+        Raises:
+            DamagedError: if the file differs from what was written.
+        """
         file = self.get_part_path(part)
         mapped: np.ndarray = np.load(verify_file(file, unit=file), mmap_mode="r")
         return mapped
 
     def list_missing_parts(self) -> list[int]:
-        """Parts not computed yet."""
+        """Return the numbers of the parts that are not computed yet."""
         return [part for part in range(self.n_parts) if not has_checksum(self.get_part_path(part))]
 
     def compute_part(self, part: int, model: Transformer) -> None:
-        """Computes a part and writes it whole."""
+        """Compute a part and write it as a whole."""
         rows = np.arange(part * TEXTS_PER_PART, min((part + 1) * TEXTS_PER_PART, len(self.texts)))
         outputs = compute_frozen_outputs(self.texts, rows, model)
         with write_with_checksum(self.get_part_path(part)) as temporary, temporary.open("wb") as stream:
@@ -100,26 +106,26 @@ class FrozenFeatures(NamedTuple):
     def compute_missing(
         self, load_model: Callable[[], Transformer], lease_storage: Storage, on_wait: Callable[[], None]
     ) -> Iterator[PrecomputeProgress]:
-        """Computes what is missing, together with whoever else does; ends when nothing is.
+        """Compute the missing parts together with other processes, until none is missing.
 
         Args:
-            frozen: gives the layers, once there is something to compute.
-            place: of the claims.
-            waited: called again and again while others do the rest.
+            load_model: returns the model with the frozen layers; called only if there is a part to compute.
+            lease_storage: storage of the leases, one lease per part.
+            on_wait: called repeatedly while other processes compute the remaining parts.
 
         Yields:
-            After each part that was computed here, how many there are by then.
+            Progress after each part that this process computes: parts that exist, and parts in total.
         """
-        claims, model = Leases(lease_storage), None
+        leases, model = Leases(lease_storage), None
         while missing := self.list_missing_parts():
             computed = 0
             for part in missing:
-                with claims.try_acquire(f"{self.folder.name}-{part}") as claimed:
-                    mine = claimed and not has_checksum(self.get_part_path(part))
-                    if mine:
+                with leases.try_acquire(f"{self.folder.name}-{part}") as acquired:
+                    is_mine = acquired and not has_checksum(self.get_part_path(part))
+                    if is_mine:
                         model = model or load_model()
                         self.compute_part(part, model)
-                if mine:
+                if is_mine:
                     computed += 1
                     yield PrecomputeProgress(self.n_parts - len(self.list_missing_parts()), self.n_parts)
             if not computed:
@@ -128,14 +134,18 @@ class FrozenFeatures(NamedTuple):
 
 
 class FeatureReader:
-    """Batches of features by number of the text."""
+    """Reads batches of features by text number.
+
+    Args:
+        features: features on disk; the parts that are read must exist.
+    """
 
     def __init__(self, features: FrozenFeatures) -> None:
         self._features = features
         self._open_part = lru_cache(_MAX_OPEN_PARTS)(features.open_part)
 
     def read(self, rows: np.ndarray) -> PackedBatch:
-        """The texts `rows`; inputs (tokens, hidden)."""
+        """Return a batch of the texts `rows`, with inputs of shape (tokens, hidden)."""
         texts = self._features.texts
         lengths = texts.lengths[rows]
         pieces = []
@@ -147,12 +157,12 @@ class FeatureReader:
 
 
 class InMemoryFeatures:
-    """Texts that are read without what lies on disk: what the frozen layers make of them is computed here and now.
+    """Outputs of the frozen layers that are computed at once and kept in memory instead of on disk.
 
     Args:
-        texts: all.
-        rows: those that are read.
-        model: whose frozen layers; where it has none, any text can be read.
+        texts: all texts.
+        rows: numbers of the texts that will be read.
+        model: model with the frozen layers. If it has none, every text can be read.
     """
 
     def __init__(self, texts: Texts, rows: Ints, model: Transformer) -> None:
@@ -163,11 +173,11 @@ class InMemoryFeatures:
 
     @property
     def lengths(self) -> Ints:
-        """(texts,) tokens of each."""
+        """Tokens of each text, shape (texts,)."""
         return self._texts.lengths
 
     def read(self, rows: Ints) -> PackedBatch:
-        """The texts `rows`."""
+        """Return a batch of the texts `rows`."""
         if self._outputs is None:
             return make_token_batch(self._texts, rows)
         pieces = np.concatenate([self._outputs[row] for row in rows.tolist()])
@@ -175,28 +185,47 @@ class InMemoryFeatures:
 
 
 def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
-    """What the frozen layers make of the texts `rows`: (tokens, hidden) in float32 of each."""
+    """Return the outputs of the frozen layers for the texts `rows`.
+
+    Args:
+        texts: all texts.
+        rows: numbers of the texts to compute.
+        model: model with the frozen layers.
+
+    Returns:
+        One float32 array of shape (tokens, hidden) per text.
+    """
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
     for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
         batch = make_token_batch(texts, rows[places])
         output = model.run_frozen_layers(batch).cpu().numpy()
-        for place, own in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
-            outputs[place] = own
+        for place, part in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):
+            outputs[place] = part
     return outputs
 
 
 def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
-    """The texts `rows`; inputs (tokens,) ids."""
-    own = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
-    ids = torch.from_numpy(np.concatenate(own).astype(np.int64))
+    """Return a batch of the texts `rows`, with token ids of shape (tokens,) as inputs."""
+    ids_by_text = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
+    ids = torch.from_numpy(np.concatenate(ids_by_text).astype(np.int64))
     return PackedBatch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
 def get_features_folder(
     cache: Path, fingerprint: str, model: BaseModelSettings, environment: Environment, threads: int
 ) -> Path:
-    """Where the features of this data under this model lie; everything their bits depend on is in the name."""
-    about = [
+    """Return the folder of the features of this data and model.
+
+    The name of the folder covers everything that the bits of the features depend on.
+
+    Args:
+        cache: folder of the cache.
+        fingerprint: fingerprint of the prepared data.
+        model: settings of the model.
+        environment: processor and libraries.
+        threads: number of threads that torch computes with.
+    """
+    identity = [
         fingerprint,
         model.name,
         model.max_length,
@@ -204,14 +233,14 @@ def get_features_folder(
         environment.model_dump(mode="json"),
         threads,
     ]
-    return cache / "features" / hash_json(about)
+    return cache / "features" / hash_json(identity)
 
 
 class EncoderInputs(ABC):
-    """The texts of a job as its model takes them: token ids, or what the frozen layers made of them.
+    """Inputs of a trial's model: token ids, or outputs of the frozen layers if there are any.
 
     Args:
-        job: whose model.
+        trial: the trial.
     """
 
     def __init__(self, trial: TrialSpec) -> None:
@@ -220,16 +249,16 @@ class EncoderInputs(ABC):
     @property
     @abstractmethod
     def texts(self) -> Texts:
-        """All of them."""
+        """All texts."""
 
     @property
     def lengths(self) -> Ints:
-        """(texts,) tokens of each."""
+        """Tokens of each text, shape (texts,)."""
         return self.texts.lengths
 
     @cached_property
     def features(self) -> FrozenFeatures:
-        """Outputs of the frozen layers."""
+        """Outputs of the frozen layers on disk."""
         specification = self._trial.specification
         model, training, environment = specification.model, specification.training, specification.environment
         assert model is not None
@@ -239,7 +268,7 @@ class EncoderInputs(ABC):
         return FrozenFeatures(folder, self.texts)
 
     def read(self, rows: Ints) -> PackedBatch:
-        """The texts `rows`, in this order."""
+        """Return a batch of the texts `rows`, in this order."""
         return self._reader.read(rows) if self._reader else make_token_batch(self.texts, rows)
 
     @cached_property

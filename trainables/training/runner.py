@@ -1,4 +1,4 @@
-"""One run from its specification to its scores, cut at the points where states are worth remembering."""
+"""One run from its specification to its scores, interruptible at evaluations and checkpoints."""
 
 import os
 import time
@@ -18,18 +18,21 @@ from trainables.utils.errors import MachineError
 
 
 class BaseRun(ABC):
-    """A run in progress: `advance` until it returns an outcome. What it trains and evaluates, a subclass says.
+    """A run in progress: call `advance` until it returns a result.
+
+    A subclass defines the model, its training and its evaluation.
 
     Args:
-        job: what runs.
-        waited: called again and again while another run trains what this one needs.
+        trial: the trial that is executed.
+        on_wait: called repeatedly while another run trains what this run needs.
 
     Raises:
-        FloatingPointError: the loss or a score is not finite.
+        MachineError: if the environment differs from that of the specification.
+        FloatingPointError: if the loss or a score is not finite.
     """
 
     data: EncoderInputs
-    """What the model reads; a subclass makes it first of all."""
+    """Inputs of the model; a subclass sets them before it calls this class's `__init__`."""
 
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
         specification = trial.specification
@@ -37,33 +40,33 @@ class BaseRun(ABC):
         assert specification.environment is not None
         if specification.environment != detect_environment(specification.environment.device_type):
             raise MachineError(
-                "this processor or these libraries are not those of the specification; its bits need them"
+                "the processor or the libraries differ from those in the specification, so results may differ"
             )
         enable_determinism(specification.training.threads)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = specification.training
         self.trainer = self._make_trainer()
         self._resumable = ResumableTraining(trial, self.trainer, on_wait)
-        self._dev_scores: tuple[int, np.ndarray] | None = None  # of the evaluation whose weights would be kept
+        self._dev_scores: tuple[int, np.ndarray] | None = None  # instances and scores of the kept weights
         self._instances_per_second: dict[int, float] = {}
         self._interval_instances, self._interval_seconds = 0, 0.0  # instances and seconds since the last evaluation
         self._steps = self._train_and_evaluate()
 
     @abstractmethod
     def _make_trainer(self) -> Trainer:
-        """Of the model as it is before training."""
+        """Return a trainer of the model before training."""
 
     @abstractmethod
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
-        """As `Trainer`."""
+        """Train as `Trainer._train` does."""
 
     @abstractmethod
     def _compute_scores(self, split: str) -> np.ndarray:
-        """(pairs,) of the model as it is."""
+        """Return the scores of the present model on a split, shape (pairs,)."""
 
     @abstractmethod
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
-        """A metric of these scores."""
+        """Return a metric of these scores."""
 
     @property
     def instances_seen(self) -> int:
@@ -72,8 +75,11 @@ class BaseRun(ABC):
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """The curve, one row a batch or evaluation; evaluations have the instances a second of the training before
-        them, where this process did it."""
+        """Learning curve with one row per batch or evaluation.
+
+        Rows of evaluations contain the throughput, in instances per second, of the training since the evaluation
+        before, if this process did that training.
+        """
         rows, metric = self.trainer.history, f"dev/{self.trial.metric}"
         return [
             {**row, "train/instances_per_second": self._instances_per_second[int(row["instances"])]}
@@ -83,11 +89,11 @@ class BaseRun(ABC):
         ]
 
     def advance(self) -> TrialResult | None:
-        """Trains up to the next evaluation or state worth remembering; the outcome once all is trained."""
+        """Train to the next evaluation or checkpoint, and return the result once training is finished."""
         return next(self._steps)
 
     def close(self) -> None:
-        """Gives up the claim on the stretch that it is in; for a run that is not advanced to its outcome."""
+        """Release the lease on the segment in training; needed if a run is not advanced to its result."""
         self._steps.close()
 
     def _train_and_evaluate(self) -> Generator[TrialResult | None]:
@@ -110,7 +116,10 @@ class BaseRun(ABC):
         return [round(total * (part + 1) / parts / size) * size for part in range(parts)]
 
     def _train_until(self, stop: int) -> None:
-        """No state is kept in between at `stop` itself: what follows there, an evaluation, belongs to it."""
+        """Train to `stop`; a resume checkpoint may be saved before `stop`, but not at it.
+
+        An evaluation that follows at `stop` belongs to the checkpoint.
+        """
 
         def after_step() -> None:
             if self.trainer.instances_seen < stop:
@@ -118,16 +127,16 @@ class BaseRun(ABC):
 
         for segment in get_run_segments(self.trial.specification):
             if segment.start <= self.trainer.instances_seen < min(stop, segment.stop):
-                before, began = self.trainer.instances_seen, time.monotonic()
+                instances_before, start = self.trainer.instances_seen, time.monotonic()
                 self._train(segment, min(stop, segment.stop), after_step)
-                self._interval_instances += self.trainer.instances_seen - before
-                self._interval_seconds += time.monotonic() - began
+                self._interval_instances += self.trainer.instances_seen - instances_before
+                self._interval_seconds += time.monotonic() - start
 
     def _evaluate(self) -> None:
-        scores, decides = self._compute_finite_scores("dev"), self._training.checkpoint
-        names = dict.fromkeys([self.trial.metric, *([] if decides == "last" else [decides])])
+        scores, deciding_metric = self._compute_finite_scores("dev"), self._training.checkpoint
+        names = dict.fromkeys([self.trial.metric, *([] if deciding_metric == "last" else [deciding_metric])])
         values = {name: self._compute_metric(name, "dev", scores) for name in names}
-        if decides == "last" or self.trainer.record_evaluation(values[decides]):
+        if deciding_metric == "last" or self.trainer.record_evaluation(values[deciding_metric]):
             self._dev_scores = self.trainer.instances_seen, scores
         row = {f"dev/{name}": value for name, value in values.items()}
         self.trainer.history.append({"instances": self.trainer.instances_seen, **row})
@@ -139,18 +148,20 @@ class BaseRun(ABC):
 
     def _compute_finite_scores(self, split: str) -> np.ndarray:
         scores = self._compute_scores(split)
-        wrong = np.count_nonzero(~np.isfinite(scores))
-        if wrong:
+        n_invalid = np.count_nonzero(~np.isfinite(scores))
+        if n_invalid:
             seen = self.trainer.instances_seen
-            raise FloatingPointError(f"{wrong} of {len(scores)} {split} scores are not finite after {seen} instances")
+            raise FloatingPointError(
+                f"{n_invalid} of {len(scores)} {split} scores are not finite after {seen} instances"
+            )
         return scores
 
     def _make_result(self) -> TrialResult:
         split = "dev" if self.trial.action == "train" else "test"
         best = self.trainer.best_evaluation
-        kept = best.instances if best else self.trainer.instances_seen
-        known = self._dev_scores is not None and self._dev_scores[0] == kept and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and known else self._compute_finite_scores(split)
+        kept_instances = best.instances if best else self.trainer.instances_seen
+        is_known = self._dev_scores is not None and self._dev_scores[0] == kept_instances and split == "dev"
+        scores = self._dev_scores[1] if self._dev_scores and is_known else self._compute_finite_scores(split)
         return TrialResult(
             split=split,
             metric=self._compute_metric(self.trial.metric, split, scores),
@@ -172,9 +183,17 @@ class BaseRun(ABC):
 
 
 def enable_determinism(threads: int) -> None:
-    """The same bits every time: a fixed number of threads, and no kernel that adds in whatever order."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts; its deterministic products
+    """Make torch compute the same bits every time.
+
+    The number of threads is fixed, and kernels that add in an undefined order are not used.
+
+    Args:
+        threads: number of threads that torch computes with.
+    """
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # read when CUDA starts; needed for deterministic matrix products
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    # That would also fill every new tensor, which nothing reads before it is written.
+    # Deterministic algorithms also fill every new tensor by default. No tensor is read before it is written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

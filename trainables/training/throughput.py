@@ -1,4 +1,7 @@
-"""How fast a run is here: a few seconds of real training and evaluation on the first of the real data."""
+"""Throughput of a run on this machine.
+
+It is measured by a few seconds of training and evaluation on the first of the real data.
+"""
 
 import time
 from collections.abc import Callable
@@ -8,19 +11,30 @@ from trainables.specs.trial import TrialSpec
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measures a training run.
+    """Measure the throughput of a training run.
 
     Args:
-        job: any run that trains; its data is prepared.
-        seconds: of training, and a third of it of evaluation; at least one batch of each is measured.
+        trial: any trial that trains; its data is prepared.
+        seconds: duration of the measured training. Evaluation takes a third of it. At least one batch of each is
+            measured.
+
+    Returns:
+        Seconds of loading, and units per second of the frozen layers, of training and of evaluation.
     """
     return get_trainable(trial.specification).training_backend.measure_throughput(trial, seconds)
 
 
 def measure_rate(run_once: Callable[[], int], seconds: float) -> float:
-    """Units a second; a first call, which warms up, does not count."""
+    """Return the units per second of a function that processes some units and returns their number.
+
+    A first call warms up and does not count.
+
+    Args:
+        run_once: processes some units and returns their number.
+        seconds: minimum duration of the measurement.
+    """
     run_once()
-    began, done = time.perf_counter(), 0
-    while not done or time.perf_counter() - began < seconds:
+    start, done = time.perf_counter(), 0
+    while not done or time.perf_counter() - start < seconds:
         done += run_once()
-    return done / (time.perf_counter() - began)
+    return done / (time.perf_counter() - start)

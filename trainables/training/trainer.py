@@ -1,4 +1,4 @@
-"""The training loop: one stretch of instances after another, each batch a pure function of (seed, step)."""
+"""Training loop: instances in order, each batch a pure function of (seed, step)."""
 
 import hashlib
 import math
@@ -14,32 +14,39 @@ from trainables.specs.checkpoints import BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
 
 GradientFunction = Callable[[int, float], float]
-"""(0-based batch number, strength of the smoothing in force) -> the batch's loss, its gradient added to the model's."""
+"""Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
+
+It adds the gradient of the loss to the gradients of the model."""
 
 
 def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
-    """What the learning rate is multiplied with for the batch that starts after `seen` instances."""
-    total, warm = training.instances, training.warmup * training.instances
-    if seen + training.batch_size <= warm:
-        return (seen + training.batch_size) / warm
-    return min(1.0, (total - seen) / (total - warm)) if training.decay == "linear" else 1.0
+    """Return the factor of the learning rate for the batch that starts after `seen` instances.
+
+    Args:
+        seen: instances trained so far.
+        training: instances, batch_size, warmup, decay.
+    """
+    total, warmup = training.instances, training.warmup * training.instances
+    if seen + training.batch_size <= warmup:
+        return (seen + training.batch_size) / warmup
+    return min(1.0, (total - seen) / (total - warmup)) if training.decay == "linear" else 1.0
 
 
 class Trainer:
-    """A model in training. Which batches there are and what their loss is, a subclass says.
+    """A model in training; a subclass defines the batches and their loss.
 
     Args:
-        model: fresh, with the head of this seed.
-        settings: the optimisation.
-        seed: names every draw.
+        model: fresh model with the head of this seed.
+        settings: settings of the optimisation.
+        seed: seed of every draw.
 
     Attributes:
-        seen: instances trained so far.
-        history: the curve, one row a batch or evaluation.
+        instances_seen: instances trained so far.
+        history: learning curve with one row per batch or evaluation.
     """
 
     strength_key: ClassVar[str]
-    """What the history calls the strength of the smoothing."""
+    """Key of the smoothing strength in the history."""
 
     def __init__(self, model: Transformer, settings: BaseTrainingSettings, seed: int) -> None:
         self.model, self.settings, self.seed = model, settings, seed
@@ -64,7 +71,17 @@ class Trainer:
         compute_gradient: GradientFunction,
         after_step: Callable[[], None] | None = None,
     ) -> None:
-        """Trains from the instances seen to `until`, inside `segment`; `after_step` is called after every batch."""
+        """Train from the instances seen to `until`, which lies inside `segment`.
+
+        Args:
+            segment: segment with the smoothing setting.
+            until: number of instances to train to.
+            compute_gradient: adds the gradient of a batch to the model's gradients and returns the loss.
+            after_step: called after every batch. If None, nothing is called.
+
+        Raises:
+            FloatingPointError: if the loss is not finite.
+        """
         settings = self.settings
         while self.instances_seen < until:
             strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances, settings.batch_size)
@@ -90,34 +107,44 @@ class Trainer:
 
     @property
     def best_evaluation(self) -> BestEvaluation | None:
-        """The evaluation whose weights a run that ended now would end with; None: with the present ones."""
+        """Evaluation of the weights with which a run ends if it stops now.
+
+        None if the run ends with the present weights.
+        """
         return self._best_weights.evaluation
 
     def record_evaluation(self, value: float) -> bool:
-        """Remembers the present weights if `value`, the metric `checkpoint` of an evaluation, is the best so far.
+        """Keep the present weights if `value` is the best so far.
+
+        Args:
+            value: value of the metric that the setting `checkpoint` names.
 
         Returns:
-            Whether it is; not on a tie.
+            True if the value is the best so far; False on a tie.
         """
         return self._best_weights.update(BestEvaluation(self.instances_seen, value), self.model.trainable_parameters())
 
     def load_best_weights(self) -> None:
-        """Training is over: exchanges the weights for those that the run ends with."""
+        """Replace the weights, at the end of training, by those with which the run ends."""
         self._best_weights.load_into(self.model.trainable_parameters())
 
     def make_checkpoint(self, final: bool) -> Checkpoint:
-        """The state to remember; of a finished run, once it is concluded, the weights are enough."""
+        """Return a checkpoint of the present state.
+
+        Args:
+            final: True if training is finished; the checkpoint then contains only the weights.
+        """
         tensors = {f"weights/{name}": value.detach() for name, value in self.model.trainable_parameters().items()}
         if not final:
             names = {parameter: name for name, parameter in self.model.trainable_parameters().items()}
             for parameter, moments in self._optimizer.state.items():
                 tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
             tensors |= self._best_weights.get_tensors_to_save(self.instances_seen)
-        whole = {name: value.cpu().contiguous() for name, value in tensors.items()}
-        return Checkpoint(self.instances_seen, whole, list(self.history), best=self.best_evaluation)
+        saved = {name: value.cpu().contiguous() for name, value in tensors.items()}
+        return Checkpoint(self.instances_seen, saved, list(self.history), best=self.best_evaluation)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Takes up a remembered state."""
+        """Continue from a checkpoint."""
         self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
         self._best_weights.restore(checkpoint)
         for name, parameter in self.model.trainable_parameters().items():
@@ -129,13 +156,13 @@ class Trainer:
                 }
 
     def hash_weights(self) -> str:
-        """SHA-256 over the trained parameters, bit for bit."""
+        """Return the SHA-256 over the trained parameters, bit for bit."""
         return hash_weights(self.model.trainable_parameters())
 
 
 def hash_weights(parameters: dict[str, Tensor]) -> str:
-    """SHA-256 over names and bits of `parameters`."""
-    total = hashlib.sha256()
+    """Return the SHA-256 over the names and bits of `parameters`."""
+    digest = hashlib.sha256()
     for name in sorted(parameters):
-        total.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()
+        digest.update(name.encode() + parameters[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -123,7 +123,11 @@ MISTAKES = [
     ("search.end=[1.5]", "search.end: [1.5]", "above 0 and at most 1"),
     ("search.rate=[]", "search.rate: []", "increasing numbers above 0"),
     ("search.learning_rate=[1e-5]", "search.learning_rate: [1e-05]", "training.learning_rate = 0.0005 among them"),
-    ("search.batch_size=[15, 16]", "search.batch_size: [15, 16]", "multiples of 1 + negatives, 15 is none of 2"),
+    (
+        "search.batch_size=[15, 16]",
+        "search.batch_size: [15, 16]",
+        "multiples of 1 + negatives; 15 is not a multiple of 2",
+    ),
     ("search.negatives=[1, 12]", "search.negatives: 12", "fewer than task.candidates = 10"),
     ("confirm.seeds=[1, 11]", "confirm.seeds: [1, 11]", "fresh seeds; [1] are among seeds"),
     ("trial.minutes=0", "trial.minutes: 0", "greater than 0"),

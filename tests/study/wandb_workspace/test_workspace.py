@@ -56,7 +56,7 @@ def _fail(begun: Any) -> None:
     """Records that a further seed of the baseline failed, as a trial does."""
     item = next(item for item in begun.configurations if item.name == "BERT")
     run = item.runs[0].model_copy(update={"seed": 9})
-    errand = begun._make.errand(item, run, "train")
+    errand = begun._factory.make_request(item, run, "train")
     tracking = {"mode": "disabled", "project": "tiny", "folder": str(begun.folder)}
     config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels)}
     StudyTrainable(config={**config, "tracking": json.dumps(tracking)}).on_run_error(ValueError("no room"))

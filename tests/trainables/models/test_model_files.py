@@ -68,17 +68,17 @@ def asked(home: Path, endpoint: str, **environment: str) -> subprocess.Completed
         (
             404,
             "RepoNotFound",
-            "model.name: the hub has no 'somebody/nowhere'; expected a hub id; HF_TOKEN for a private",
+            "model.name: the hub has no 'somebody/nowhere'; expected a hub id (if private, with HF_TOKEN)",
         ),
         (
             403,
             "GatedRepo",
-            "model.name: the hub gives 'somebody/nowhere' only to who asked for it; expected a token in",
+            "model.name: access to 'somebody/nowhere' on the hub is restricted; expected a token with",
         ),
         (
             500,
             "",
-            "model.name: the hub was not reached for 'somebody/nowhere' (Server error '500 Internal Server Error'",
+            "model.name: cannot reach the hub for 'somebody/nowhere' (Server error '500 Internal Server Error'",
         ),
     ],
 )
@@ -96,9 +96,9 @@ def test_a_hub_that_is_away_is_not_taken_for_a_model_that_is_not_there(tmp_path:
     offline = asked(tmp_path, "http://127.0.0.1:1", HF_HUB_OFFLINE="1")
     for found, why in ((away, "Connection refused"), (offline, "HF_HUB_OFFLINE is set")):
         assert (found.returncode, found.stderr.count("\n")) == (2, 1)
-        assert "the hub was not reached for 'somebody/nowhere'" in found.stderr
+        assert "cannot reach the hub for 'somebody/nowhere'" in found.stderr
         assert why in found.stderr
-        assert "expected the network" in found.stderr
+        assert "expected a network connection" in found.stderr
 
 
 def test_a_plan_asks_no_hub_and_reads_what_is_at_hand(world: World, tmp_path: Path) -> None:
@@ -127,14 +127,14 @@ def altered(world: World, place: Path, file: str, **changes: object) -> Path:
             {"tokenizer_class": "BertweetTokenizer"},
             "BertweetTokenizer; expected a model with a f",
         ),
-        ("config.json", None, "config.json in 'model' is no JSON object"),
-        ("model.safetensors", None, "model.safetensors in 'model' is not whole"),
+        ("config.json", None, "config.json in 'model' is not a JSON object"),
+        ("model.safetensors", None, "model.safetensors in 'model' is incomplete"),
         (
             "model.safetensors",
             b"version https://git-lfs.github.com/spec/v1\n",
-            "model.safetensors in 'model' is not whole",
+            "model.safetensors in 'model' is incomplete",
         ),
-        ("model.safetensors", b"", "model.safetensors in 'model' is not whole"),
+        ("model.safetensors", b"", "model.safetensors in 'model' is incomplete"),
         ("model.safetensors", "remove", "no model.safetensors in 'model'; expected weights as safetensors"),
     ],
 )

@@ -73,7 +73,7 @@ def test_similarities_that_are_all_alike_tell_nothing(encoders: Encoders, tmp_pa
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
     file.write_text("".join("\t".join([*row[:4], "3.0", *row[5:]]) + "\n" for row in rows), encoding="utf-8")
     study = load_study("gs-infonce", [*SMALL, f"model.name={encoders.bert}"])
-    with pytest.raises(UserError, match=rf"8 {split} pairs of STS-B with one similarity"):
+    with pytest.raises(UserError, match=rf"all 8 {split} pairs of STS-B have the same similarity"):
         check_data(study, prepare_data(settings, tmp_path / "cache"))
 
 

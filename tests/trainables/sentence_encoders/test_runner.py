@@ -44,7 +44,7 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     code = (
         "import sys; from trainables.specs.trial import TrialSpec\n"
         "from trainables.sentence_encoders.plugin import start_run\n"
-        "run = begin(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
+        "run = start_run(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights_hash, outcome.metric)"
     )

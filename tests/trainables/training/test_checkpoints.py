@@ -68,7 +68,7 @@ class TestOnEveryStorage:
         ):  # a writer that was killed, no damage
             (line,) = kept.damage_messages
             assert "\n" not in line
-            assert "state key was damaged" in line
+            assert "checkpoint key was damaged" in line
             assert list(kept.storage.list_files()) == []
         kept.save("key", stage())
         assert kept.load("key") is not None

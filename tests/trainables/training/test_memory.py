@@ -31,7 +31,7 @@ trainer = RankerTrainer(CrossEncoder(Path(sys.argv[1]), RankerModelSettings(), 1
 labels = np.tile([1, 0], size // 2)
 pairs = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
 trainer.train(Segment(0, size, LabelSmoothing()), size, pairs)
-trainer.scores(pairs)
+trainer.score_pairs(pairs)
 status = Path("/proc/self/status").read_text()  # ru_maxrss would start from what the parent process uses
 print(int(status.split("VmHWM:")[1].split()[0]) // 1024)
 """
