@@ -1,4 +1,4 @@
-"""Counts the texts that two splits share, stores the counts, and refuses data whose splits share too many.
+"""Stores the counts of texts that splits share, and refuses data whose splits share too many.
 
 The counts are computed from the prepared tables and stored in the same folder, so data prepared by an earlier version
 has them too.

@@ -41,9 +41,9 @@ class PairTokens:
     starts: Ids
     """(rows,) Position within the row where the document's segment starts, after the [SEP] of the query."""
     specials: tuple[int, int, int]
-    """Numbers of special tokens before the query, between query and document, and after the document.
-    They are (1, 1, 1) for BERT.
-    The query's own tokens are `[specials[0], start - specials[1])`, the document's `[start, length - specials[2])`."""
+    """Numbers of special tokens before the query, between query and document, and after the document: (1, 1, 1) for
+    BERT. The query's own tokens are `[specials[0], start - specials[1])`, the document's
+    `[start, length - specials[2])`."""
     splits: dict[str, tuple[int, int]]
     """Split -> first row and end of its rows (last row + 1)."""
     n_truncated: int

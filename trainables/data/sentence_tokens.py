@@ -192,7 +192,7 @@ def _write_tokens(
 def _tokenize_block(
     tokenizer: "PreTrainedTokenizerBase", texts: list[str], before: Ids, after: Ids, room: int
 ) -> tuple[Ids, Positions, int]:
-    """Return the concatenated ids of the texts, their numbers of tokens, and the number of truncated texts."""
+    """Return the concatenated ids of the texts, their lengths, and the number of truncated texts."""
     bodies = encode_texts(tokenizer, texts, room + 1)  # one more than fits, so that truncation is visible
     ids = [part for body in bodies for part in (before, body[:room], after)]
     lengths = np.array([len(before) + min(len(body), room) + len(after) for body in bodies], dtype=np.int64)

@@ -57,7 +57,10 @@ def get_pointer_path(key: object, cache: Path) -> Path:
 
 
 def read_pointer(path: Path) -> dict[str, Any] | None:
-    """Return the content of a pointer, or None if it is missing or damaged. The sources must then be read again."""
+    """Return the content of a pointer, or None if it is missing or damaged.
+
+    If it is None, the sources must be read again.
+    """
     try:
         content: dict[str, Any] = json.loads(verify_file(path).read_text(encoding="utf-8"))
     except DamagedError:

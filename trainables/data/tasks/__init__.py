@@ -36,7 +36,10 @@ class Qrel(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A non-relevant candidate that the source itself names. The candidates of a query are listed nearest first."""
+    """A non-relevant candidate that the source itself names.
+
+    The candidates of a query are listed nearest first.
+    """
 
     split: str
     query_id: str

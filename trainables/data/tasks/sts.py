@@ -155,7 +155,10 @@ def _read_licensed(gold: Path) -> Iterator[_Row]:
 
 
 def _read_subset(gold: Path, sentences: Path) -> Iterator[_Row]:
-    """Yield the rows of a subset. Each line has two sentences, perhaps more fields, and gold on the same line."""
+    """Yield the rows of a subset.
+
+    A line has two sentences and perhaps further fields. The same line of the other file has their gold similarity.
+    """
     golds, texts = list(read_lines(gold)), list(read_lines(sentences))
     if len(golds) != len(texts):
         raise UserError(str(gold), f"{len(golds)} lines", f"{len(texts)}, as in {sentences.name}")
