@@ -89,19 +89,19 @@ def sample_part(
         negatives = sample_negatives(
             item.query.id, order, item.excluded, n_candidates - n_relevant, index.settings.authors
         )
-        found = slice(n_relevant, n_relevant + negatives.n_found)
+        nearest = slice(n_relevant, n_relevant + negatives.n_found)
         positions = sampled.positions[row]
         positions[:n_relevant], positions[n_relevant:] = item.relevant, negatives.positions
         sampled.scores[row] = raw[positions]
-        sampled.drawn[row, found.stop :] = True
+        sampled.drawn[row, nearest.stop :] = True
         if bm25_row is not None:
             sampled.bm25[row] = bm25_row[positions]
         if kind == "uniform":
-            sampled.basis[row, found] = MAX_LABEL * make_generator(0, f"weak labels of {item.query.id}", 0).random(
+            sampled.basis[row, nearest] = MAX_LABEL * make_generator(0, f"weak labels of {item.query.id}", 0).random(
                 negatives.n_found
             )
         else:
-            sampled.basis[row, found] = (sampled.scores if kind == "score" else sampled.bm25)[row, found]
+            sampled.basis[row, nearest] = (sampled.scores if kind == "score" else sampled.bm25)[row, nearest]
     with write_with_checksum(file) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **sampled._asdict())
 
