@@ -1,6 +1,7 @@
-"""Keeps the counts of what two splits both contain beside the prepared data, and refuses data with too much of it.
+"""Stores the counts of texts that splits share, and refuses data whose splits share too many.
 
-The counts are made from prepared tables, so that data prepared at any time has them.
+The counts are computed from the prepared tables and stored in the same folder, so data prepared by an earlier version
+has them too.
 """
 
 import json
@@ -15,20 +16,24 @@ from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import Overlap, describe_overlap, get_overlap_size
 
 _FORMAT = 1
-"""Part of what is kept: raised when the same tables would give other counts."""
+"""Part of the stored counts. Increase it when the same tables give different counts."""
 
 
 def load_overlaps(folder: Path, compute: Callable[[], list[Overlap]]) -> list[Overlap]:
-    """Return the counts kept in the folder of some data; where they are missing or damaged, count and keep them.
+    """Return the counts that are stored with prepared data. Compute and store them if missing or damaged.
 
-    A folder that cannot be written keeps nothing: the counts are then made every time.
+    If the folder is not writable, the counts are computed every time.
+
+    Args:
+        folder: Folder of the prepared data.
+        compute: Computes the counts.
     """
     path = folder / "overlaps.json"
     with suppress(OSError, DamagedError):
         stored = json.loads(verify_file(path).read_bytes())
         if stored["format"] == _FORMAT:
-            found: list[Overlap] = stored["overlaps"]
-            return found
+            counts: list[Overlap] = stored["overlaps"]
+            return counts
     overlaps = compute()
     with suppress(OSError), write_with_checksum(path) as draft:
         draft.write_text(json.dumps({"format": _FORMAT, "overlaps": overlaps}), encoding="utf-8")
@@ -39,15 +44,23 @@ def check_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> Non
     """Refuse data whose development or test set shares too much with another split.
 
     Args:
-        overlaps: of the data.
-        allowed: largest share of a split that another split may contain.
+        overlaps: The overlaps of the data.
+        allowed: Largest share of a split that another split may contain, from 0 to 1.
 
     Raises:
-        UserError: an overlap is larger.
+        UserError: If an overlap is larger. The message contains the smallest value that allows the data.
+
+    Example:
+        >>> row = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 4}
+        >>> check_overlaps([row], allowed=0.02)
+        >>> check_overlaps([row], allowed=0.01)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        trainables.utils.errors.UserError: task.allowed_overlap: 0.01, but ...
     """
-    beyond = [row for row in overlaps if get_overlap_size(row) / row["of"] > allowed]
-    if beyond:
-        enough = math.ceil(1000 * max(get_overlap_size(row) / row["of"] for row in beyond)) / 1000
-        found = f"{allowed:g}, but {'; '.join(map(describe_overlap, beyond))}"
-        expected = f"splits that share no {beyond[0]['unit']}, or task.allowed_overlap={enough:g} to go on all the same"
-        raise UserError("task.allowed_overlap", found, expected)
+    excessive = [row for row in overlaps if get_overlap_size(row) / row["of"] > allowed]
+    if excessive:
+        enough = math.ceil(1000 * max(get_overlap_size(row) / row["of"] for row in excessive)) / 1000
+        problem = f"{allowed:g}, but {'; '.join(map(describe_overlap, excessive))}"
+        expected = f"splits that share no {excessive[0]['unit']}, or task.allowed_overlap={enough:g} to continue anyway"
+        raise UserError("task.allowed_overlap", problem, expected)

@@ -1,7 +1,8 @@
-"""A task's queries, documents and sampled candidates on disk, under a fingerprint of settings and text.
+"""Prepares a ranking task: queries, documents and sampled candidates on disk.
 
-`<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`; domains of queries, on which no
-run depends, beside them in `domains-<digest>.parquet`. Candidates are sampled in `<cache>/preparing/<fingerprint>/`.
+The files are `<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`. The fingerprint
+is a hash of settings and texts. No run depends on the domains of the queries, so they are in a file of their own, in
+the same folder: `domains-<digest>.parquet`. Candidates are sampled in `<cache>/preparing/<fingerprint>/`.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from trainables.data.store import (
     write_pointer,
 )
 from trainables.data.tasks import SPLITS, IRDataset, get_task
-from trainables.models import pretrained as weights
+from trainables.models import pretrained
 from trainables.specs import environment
 from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
@@ -38,36 +39,47 @@ if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
 
 FORMAT = 2
-"""Part of every fingerprint: raised when the same text would give other files."""
+"""Part of every fingerprint. Increase it when the same text gives different files."""
 
 
 @dataclass(frozen=True)
 class RankingDataset(PreparedDataset):
-    """Prepared data of a task. Counts of `meta`: documents, skipped (by reason), and by split queries, pool, and the
-    rows that are back_filled and relevant."""
+    """Prepared data of a ranking task.
+
+    The metadata contain these counts: documents, skipped (reason -> count), and by split: queries, pool, and the rows
+    that are back_filled (drawn at random), relevant and relevant_left_out.
+    """
 
     settings: RankerTaskSettings
-    """`public`: without paths."""
+    """Settings without paths, see `to_portable_settings`."""
     domains: str | None = None
-    """Digest of its queries' domains; none: it has none, or nobody asked."""
+    """Digest of the domains of the queries. None if no query has a domain, or if they were not read."""
     repeated: int | None = None
-    """Entries of the sources that name a query which was there before, and were merged with it; none: not counted."""
+    """Number of source entries that repeat an earlier query and were merged with it. None if not counted."""
 
     def read_queries(self) -> "pd.DataFrame":
-        """query_id, text; a row for every query that has candidates."""
+        """Return the queries that have candidates, with columns query_id and text."""
         return self._read_table("queries")
 
     def read_documents(self) -> "pd.DataFrame":
-        """document_id, text; a row for every document that is a candidate."""
+        """Return the documents that are candidates, with columns document_id and text."""
         return self._read_table("documents")
 
     def read_candidates(self, split: str | None = None, columns: list[str] | None = None) -> "pd.DataFrame":
-        """split, query_id, document_id, relevant, grade, score, weak_label, bm25; of one split or all, train first.
+        """Return the candidates of one split, or of all splits with train first.
 
-        `settings.candidates_of(split)` rows a query, relevant first, then the sampled, nearest first, then those drawn
-        at random because the sampler found too few. `score` is the sampler's, null where it has none. `weak_label` is
-        0 for a drawn document, null for a relevant one and where the sampler's score says nothing. `bm25` is null in
-        the training split where nothing asked for it. `columns`: only these, which is faster; none: all.
+        Each query has `settings.get_candidates_per_query(split)` rows: relevant documents first, then sampled ones,
+        nearest first, then those drawn at random because the sampler found too few.
+
+        Args:
+            split: Name of the split. If None, all splits are returned.
+            columns: Columns to read, which is faster. If None, all columns are read.
+
+        Returns:
+            Table with columns split, query_id, document_id, relevant, grade, score, weak_label and bm25. `score` is the
+            score of the sampler, null if it has none. `weak_label` is 0 for a document drawn at random. It is null for
+            a relevant document and if the sampler has no score to derive it from. `bm25` is null in the training split
+            unless the settings need it there.
         """
         if split is None:
             return self._read_table("candidates", columns)
@@ -75,20 +87,20 @@ class RankingDataset(PreparedDataset):
         return table[table["split"] == split].reset_index(drop=True)
 
     def find_overlaps(self) -> list[Overlap]:
-        """Queries that several splits contain, as `trainables.data.overlaps` counts them."""
+        """Return the counts of queries that several splits contain, see `trainables.data.overlaps`."""
         return load_overlaps(self.folder, lambda: count_overlaps(self._group_queries_by_split(), "queries"))
 
     def _group_queries_by_split(self) -> dict[str, SplitTexts]:
         texts, groups = self.read_queries().set_index("query_id")["text"], {}
         table = self.read_candidates(columns=["split", "query_id"])
         for split in SPLITS:
-            own = table.loc[table["split"] == split, "query_id"]
-            names = own.iloc[:: self.settings.get_candidates_per_query(split)].tolist()
+            split_ids = table.loc[table["split"] == split, "query_id"]
+            names = split_ids.iloc[:: self.settings.get_candidates_per_query(split)].tolist()
             groups[split] = SplitTexts(texts.loc[names].tolist(), names)
         return groups
 
     def read_query_domains(self) -> "pd.Series | None":
-        """Domain by query_id, of the queries that have one; None where none has."""
+        """Return the domains by query_id, for the queries that have one. None if no query has a domain."""
         return (
             None
             if self.domains is None
@@ -97,7 +109,10 @@ class RankingDataset(PreparedDataset):
 
 
 def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
-    """The settings as they identify data and runs: no path, no permission, encoders by the digest of their files."""
+    """Return the settings that identify data and runs.
+
+    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files.
+    """
     samplers = {name: _to_portable_sampler(getattr(settings, name), name) for name in ("sampler", "evaluation_sampler")}
     return settings.model_copy(update={"path": None, "allowed_overlap": None, **samplers})
 
@@ -105,52 +120,54 @@ def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
 def _to_portable_sampler(sampler: SamplerSettings, key: str) -> SamplerSettings:
     if sampler.name != "dense":
         return sampler.model_copy(update={"encoder": SamplerSettings().encoder})
-    digest = weights.hash_encoder_files(weights.resolve_encoder_path(sampler.encoder, f"task.{key}.encoder"))
+    digest = pretrained.hash_encoder_files(pretrained.resolve_encoder_path(sampler.encoder, f"task.{key}.encoder"))
     return sampler.model_copy(update={"encoder": digest})
 
 
 def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingDataset | None:
-    """What is prepared already for these settings and the sources as they are, without reading them.
+    """Return the data that are already prepared for these settings and the current sources, or None.
 
-    0.2 s, nearly all of it the listing of the sources' files.
+    The sources are not read. This takes 0.2 s, most of which is for listing the source files.
 
     Raises:
-        UserError: unknown task, or its sources are missing.
+        UserError: If the task is unknown or its sources are missing.
     """
-    known = to_portable_settings(settings)
-    return _resolve_pointer(_get_pointer_path(settings, known, cache), known, cache)
+    portable = to_portable_settings(settings)
+    return _resolve_pointer(_get_pointer_path(settings, portable, cache), portable, cache)
 
 
 def prepare_data(
     settings: RankerTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
 ) -> RankingDataset:
-    """Reads the task, samples its candidates and writes them, or finds that this was done.
+    """Read a task, sample its candidates and write them, unless the prepared data exist.
 
     Args:
-        settings: the task.
-        cache: folder shared by studies.
-        progress: called with a line of text at every step.
+        settings: Settings of the task.
+        cache: Folder that studies share.
+        progress: Called with a line of text at every step. If None, progress is not reported.
+
+    Returns:
+        The prepared data.
 
     Raises:
-        UserError: unknown task, missing or wrong sources, a split without queries, or too few documents.
+        UserError: If the task is unknown, if its sources are missing or malformed, if a split has no queries, or if
+            there are too few documents.
     """
     report = progress or (lambda _: None)
-    known = to_portable_settings(settings)
-    pointed = _get_pointer_path(
-        settings, known, cache
-    )  # before reading: sources that change meanwhile are read next time
-    found = _resolve_pointer(pointed, known, cache)
-    if found is not None:
-        return found
+    portable = to_portable_settings(settings)
+    pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
+    existing = _resolve_pointer(pointer, portable, cache)
+    if existing is not None:
+        return existing
     report(f"reading task {settings.name}")
-    collection = _truncate_documents(get_task(settings.name).read_dataset(settings), settings.document_words)
-    fingerprint = _compute_fingerprint(known, collection)
-    domains = hash_json(sorted(collection.domains.items())) if collection.domains else None
-    prepared = RankingDataset(fingerprint, get_prepared_folder(fingerprint, cache), known, domains, collection.repeated)
-    work = cache / "preparing" / fingerprint
-    create_once(prepared.folder, lambda: _sample_and_write(prepared, work, settings, collection, report), report)
-    _write_domains(prepared, collection)
-    write_pointer(pointed, {"fingerprint": fingerprint, "domains": domains, "repeated": collection.repeated})
+    dataset = _truncate_documents(get_task(settings.name).read_dataset(settings), settings.document_words)
+    fingerprint = _compute_fingerprint(portable, dataset)
+    domains = hash_json(sorted(dataset.domains.items())) if dataset.domains else None
+    prepared = RankingDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable, domains, dataset.repeated)
+    work_folder = cache / "preparing" / fingerprint
+    create_once(prepared.folder, lambda: _sample_and_write(prepared, work_folder, settings, dataset, report), report)
+    _write_domains(prepared, dataset)
+    write_pointer(pointer, {"fingerprint": fingerprint, "domains": domains, "repeated": dataset.repeated})
     return prepared
 
 
@@ -186,7 +203,10 @@ def _write_domains(prepared: RankingDataset, dataset: IRDataset) -> None:
 
 
 def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
-    """What else the candidates depend on: embeddings also on the processor and the libraries, stems on theirs."""
+    """Return everything that the candidates depend on, except the texts.
+
+    Embeddings also depend on the processor and the libraries, and stems on the version of the stemmer.
+    """
     identity, samplers = portable.model_dump(mode="json"), (portable.sampler, portable.evaluation_sampler)
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.detect_environment().model_dump(mode="json")
@@ -205,7 +225,7 @@ def _truncate_documents(dataset: IRDataset, max_words: int | None) -> IRDataset:
 
 
 def _truncate_text(text: str, max_words: int) -> str:
-    """`text`, or its first words where there are more."""
+    """Return the text, cut after `max_words` words. A text that is not cut keeps its white space."""
     parts = text.split(maxsplit=max_words)
     return text if len(parts) <= max_words else " ".join(parts[:max_words])
 
@@ -222,10 +242,15 @@ def _compute_fingerprint(portable: RankerTaskSettings, dataset: IRDataset) -> st
 
 
 def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str, list[str]]:
-    """The query ids that are used, by split, in the order of the SHA-256 of the id.
+    """Return the ids of the queries that are used, by split, in the order of their SHA-256.
+
+    Args:
+        settings: Settings of the task. `sample` limits the queries over all splits. `train_queries`, `dev_queries` and
+            `test_queries` limit those of one split.
+        dataset: The task's dataset.
 
     Raises:
-        UserError: a split has no query with a relevant document.
+        UserError: If a split has no query with a relevant document.
     """
     ids: dict[str, set[str]] = {split: set() for split in SPLITS}
     for qrel in dataset.qrels:
@@ -236,8 +261,8 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
     for split in SPLITS:
         names = [name for name in order[: settings.sample] if name in ids[split]]
         if not names:
-            asked = f"task.sample = {settings.sample}, task.relevant_from = {settings.relevant_from}"
-            raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {asked}")
+            limits = f"task.sample = {settings.sample}, task.relevant_from = {settings.relevant_from}"
+            raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {limits}")
         chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen
 

@@ -1,4 +1,7 @@
-"""Indexes the pools and samples the candidates, in several processes, each piece kept as soon as it is done."""
+"""Indexes the document pools and samples the candidates, in several processes.
+
+Each piece of work is saved as soon as it is done, so an interrupted preparation continues from there.
+"""
 
 import multiprocessing
 import shutil
@@ -33,13 +36,13 @@ ProgressCallback = Callable[[str], None]
 
 
 class CandidateSampler:
-    """The candidates of a task, split by split.
+    """Samples the candidates of a task, split by split.
 
     Args:
-        work: folder of indexes and finished parts; what is in it already is taken as done.
-        settings: the task.
-        collection: its text.
-        report: called with a line of text at every step.
+        work_folder: Folder of indexes and finished parts. Existing intact parts are reused.
+        settings: Settings of the task.
+        dataset: The task's dataset.
+        report: Called with a line of text at every step.
     """
 
     def __init__(
@@ -50,16 +53,25 @@ class CandidateSampler:
         self._pools: dict[str, DocumentPool] = {}
 
     def sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-        """The candidates of these queries, in their order, and the counts: queries, pool, and the
-        rows that are back_filled, relevant, or relevant_left_out because there are too many.
+        """Sample the candidates of a split's queries.
+
+        Args:
+            split: Name of the split.
+            query_ids: Ids of the queries.
+
+        Returns:
+            The table of candidates in the order of the queries, and the counts: queries, pool (documents), back_filled
+            (rows drawn at random), relevant (rows), and relevant_left_out (relevant documents for which there are too
+            few candidates).
 
         Raises:
-            UserError: the pool is too small for that many candidates, or holds no word; no candidates are given.
+            UserError: If the pool is too small for the number of candidates or contains no word, or if the sampler is
+                "given" and the task names no candidates.
         """
         try:
             return self._sample_split(split, query_ids)
         except UserError:
-            shutil.rmtree(self._work_folder, ignore_errors=True)  # of no use to whoever asks again
+            shutil.rmtree(self._work_folder, ignore_errors=True)  # corrected settings need other parts
             raise
 
     def _sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -71,7 +83,7 @@ class CandidateSampler:
         items = pool.prepare_queries(split, query_ids, size, self._settings.relevant_from)
         key = "sampler" if split == "train" else "evaluation_sampler"
         if settings.name == "given" and not any(len(item.query.candidates) for item in items):
-            raise UserError(f"task.{key}.name", "'given'", f"another: the task names no candidates in {split}")
+            raise UserError(f"task.{key}.name", "'given'", f"another sampler: the task names no candidates in {split}")
         bm25_settings = settings.model_copy(update={"name": "bm25"})
         needs_bm25 = split != "train" or settings.weak_label == "bm25"
         try:
@@ -81,7 +93,7 @@ class CandidateSampler:
             sampled = self._sample_parts(split, items, size, index, bm25)
         except PoolError as error:
             field = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
-            raise UserError(f"task.{field}", size, f"fewer, or other documents: {error} in {split}") from error
+            raise UserError(f"task.{field}", size, f"fewer, or other documents ({error} in {split})") from error
         counts = {
             "queries": len(query_ids),
             "pool": len(pool.ids),
@@ -111,10 +123,10 @@ class CandidateSampler:
         if sampler_class.piece_size != 0:
             width = sampler_class.piece_size or len(pool.ids)
             starts = {folder / f"{number:05}": first for number, first in enumerate(range(0, len(pool.ids), width))}
-            missing = [(place, first) for place, first in starts.items() if not is_intact(place, remove_damaged=True)]
+            missing = [(piece, first) for piece, first in starts.items() if not is_intact(piece, remove_damaged=True)]
             if missing:
                 self._report(f"indexing {len(pool.ids)} documents for {settings.name}, {split}")
-            jobs = ((settings, place, pool.get_texts(first, width)) for place, first in missing)
+            jobs = ((settings, piece, pool.get_texts(first, width)) for piece, first in missing)
             _run_in_processes(_build_piece, jobs, len(missing), "index")
         return SamplerIndex(folder, settings, len(pool.ids))
 
@@ -137,7 +149,14 @@ def _build_piece(settings: SamplerSettings, folder: Path, texts: list[str]) -> N
 
 
 def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], count: int, title: str) -> None:
-    """Calls `function` with each of `count` arguments: here, or if there are several in a process a core."""
+    """Call a function once per job, in one process per core if there are several jobs and cores.
+
+    Args:
+        function: Function to call.
+        jobs: Arguments of each call.
+        count: Number of jobs.
+        title: Title of the progress bar.
+    """
     with tqdm(total=count, desc=title, disable=None, leave=False) as bar:
         workers = min(count, count_cores())
         if workers < 2:
@@ -160,19 +179,19 @@ def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, .
 def _build_table(
     split: str, pool: DocumentPool, items: list[QueryToSample], sampled: SampledCandidates, settings: SamplerSettings
 ) -> pd.DataFrame:
-    """split, query_id, document_id, relevant, grade, score, weak_label, bm25."""
+    """Return the table of candidates that `RankingDataset.read_candidates` describes."""
     size, grades = sampled.positions.shape[1], pool.get_grades(split, items)
     names = np.repeat([item.query.id for item in items], size)
     positions = sampled.positions.reshape(-1)
     relevant = np.concatenate([np.arange(size) < len(item.relevant) for item in items])
-    found = [grades.get((name, place), 0) for name, place in zip(names.tolist(), positions.tolist(), strict=True)]
+    pairs = zip(names.tolist(), positions.tolist(), strict=True)
     return pd.DataFrame(
         {
             "split": split,
             "query_id": names,
-            "document_id": [pool.ids[place] for place in positions.tolist()],
+            "document_id": [pool.ids[position] for position in positions.tolist()],
             "relevant": relevant.astype(np.int8),
-            "grade": np.array(found, dtype=np.int8),
+            "grade": np.array([grades.get(pair, 0) for pair in pairs], dtype=np.int8),
             "score": sampled.scores.reshape(-1),
             "weak_label": compute_weak_labels(sampled, settings).reshape(-1),
             "bm25": sampled.bm25.reshape(-1),

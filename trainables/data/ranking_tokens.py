@@ -1,7 +1,7 @@
-"""Token arrays of every candidate: `[CLS] query [SEP] document [SEP]`, ragged, in files that trials map and share.
+"""Tokenises the candidates of a ranking task: `[CLS] query [SEP] document [SEP]`.
 
-`<cache>/tokens/<key>/{ids,offsets,starts}.npy` and `meta.json`; the key is a digest of the data's fingerprint, the
-model's digest and the maximal length.
+The token arrays are ragged and in files that trials map and share: `<cache>/tokens/<key>/{ids,offsets,starts}.npy` and
+`meta.json`. The key is a digest of the data's fingerprint, the model's digest and the maximum length.
 """
 
 import json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FORMAT = 2
-"""Part of every key: raised when the same input would give other files."""
+"""Part of every key. Increase it when the same input gives different files."""
 
 Ids = npt.NDArray[np.int32]
 Positions = Ints
@@ -32,64 +32,67 @@ Positions = Ints
 
 @dataclass(frozen=True)
 class PairTokens:
-    """Token ids of every candidate row, in the order of `Prepared.candidates()`."""
+    """Token ids of every candidate row, in the order of `RankingDataset.read_candidates()`."""
 
     ids: Ids
-    """(tokens,) all rows one after another."""
+    """(tokens,) Token ids of all rows, concatenated."""
     offsets: Positions
-    """(rows + 1,) row r is `ids[offsets[r]:offsets[r + 1]]`."""
+    """(rows + 1,) Row r is `ids[offsets[r]:offsets[r + 1]]`."""
     starts: Ids
-    """(rows,) position within the row where the document's segment starts, after the [SEP] of the query."""
+    """(rows,) Position within the row where the document's segment starts, after the [SEP] of the query."""
     specials: tuple[int, int, int]
-    """Special tokens before the query, between query and document, and after the document: (1, 1, 1) for BERT.
-    The query's own tokens are `[specials[0], start - specials[1])`, the document's `[start, length - specials[2])`."""
+    """Numbers of special tokens before the query, between query and document, and after the document: (1, 1, 1) for
+    BERT. The query's own tokens are `[specials[0], start - specials[1])`, the document's
+    `[start, length - specials[2])`."""
     splits: dict[str, tuple[int, int]]
-    """Split -> its first row and the one after its last."""
+    """Split -> first row and end of its rows (last row + 1)."""
     n_truncated: int
-    """Rows of which something was cut."""
+    """Number of rows that were truncated."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
     def flat(self) -> Ids:
-        """(tokens,) all rows one after another."""
+        """(tokens,) Token ids of all rows, concatenated."""
         return self.ids
 
     def get_pair(self, row: int) -> tuple[Ids, int]:
-        """Token ids of a row, and where its document's segment starts: token types are 0 before it and 1 from there,
-        for a model that has types."""
+        """Return the token ids of a row and the position where its document's segment starts.
+
+        In a model with token types, the type is 0 before this position and 1 from there on.
+        """
         return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
 
     @cached_property
     def lengths(self) -> Positions:
-        """(rows,) tokens a row."""
+        """(rows,) Number of tokens of each row, including special tokens."""
         lengths: Positions = np.diff(self.offsets)
         return lengths
 
     def get_rows(self, split: str) -> slice:
-        """The rows of a split."""
+        """Return the rows of a split."""
         return slice(*self.splits[split])
 
 
 def tokenize_pairs(
     prepared: RankingDataset, tokenizer: "PreTrainedTokenizerBase", model_digest: str, max_length: int, cache: Path
 ) -> PairTokens:
-    """Tokenises prepared data, every text once, or maps what was tokenised before.
+    """Tokenise prepared data, or map the existing token arrays. Each text is tokenised once.
 
-    The query is cut to what the document leaves, at least a third of `max_length`, then the document to what is left
-    beside the special tokens. Of a dialogue the response is cut so, then the context: it loses its beginning, or under
-    truncation "plain" its end.
+    A pair that is too long loses the end of its query first, but the query keeps at least a third of `max_length`. Then
+    the document loses its end. In a dialogue, the response is cut first, to no less than a third of `max_length`. Then
+    the context loses its beginning, or its end if the task's truncation is "plain".
 
     Args:
-        prepared: the data.
-        tokenizer: the model's fast tokenizer.
-        model_digest: digest of the model's files, the tokenizer's among them.
-        max_length: most tokens of a row.
-        cache: folder shared by studies.
+        prepared: The prepared data.
+        tokenizer: The model's fast tokenizer.
+        model_digest: Digest of the model's files, including those of the tokenizer.
+        max_length: Most tokens of a row, including special tokens.
+        cache: Folder that studies share.
 
     Raises:
-        UserError: `max_length` leaves no room for a document, or the tokenizer is a slow one.
+        UserError: If `max_length` leaves no room for a document, or if the tokenizer is not a fast one.
     """
     folder = get_pair_tokens_folder(prepared, model_digest, max_length, cache)
     return load_or_rebuild(
@@ -98,12 +101,19 @@ def tokenize_pairs(
 
 
 def get_pair_tokens_folder(prepared: RankingDataset, model_digest: str, max_length: int, cache: Path) -> Path:
-    """Where the token arrays lie, once they are made; everything that they depend on is in the name."""
+    """Return the folder of the token arrays, which need not exist yet.
+
+    Its name is a hash of everything that the arrays depend on.
+    """
     return cache / "tokens" / hash_json([FORMAT, prepared.fingerprint, model_digest, max_length])
 
 
 def load_pair_tokens(folder: Path) -> PairTokens:
-    """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
+    """Map the token arrays of a folder.
+
+    Raises:
+        DamagedError: If the folder is missing, or if its files changed since they were written.
+    """
     folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     before, between, after = meta["specials"]
@@ -118,7 +128,13 @@ def load_pair_tokens(folder: Path) -> PairTokens:
 
 
 def get_pair_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]:
-    """The special tokens that this tokenizer puts before, between and after a pair of texts, read off an example."""
+    """Return the special tokens that a tokenizer adds before, between and after two texts.
+
+    They are taken from an example.
+
+    Raises:
+        UserError: If the tokenizer is not a fast one.
+    """
     if not tokenizer.is_fast:
         raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
     example = tokenizer("a", "b")
@@ -138,7 +154,7 @@ def _write_tokens(
     candidates, queries, documents = prepared.read_candidates(), prepared.read_queries(), prepared.read_documents()
     dialogue = get_task(prepared.settings.name).is_dialogue
     side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
-    max_kept = room + 1  # one more than can be kept, so that a cut shows
+    max_kept = room + 1  # one more than fits, so that truncation is visible
     heads = dict(zip(queries["query_id"], encode_texts(tokenizer, list(queries["text"]), max_kept, side), strict=True))
     bodies = dict(
         zip(documents["document_id"], encode_texts(tokenizer, list(documents["text"]), max_kept), strict=True)
@@ -170,7 +186,16 @@ def _write_tokens(
 
 
 def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
-    """What of a pair has room; `side`: where a dialogue's context is cut; none: the query is cut first, at its end."""
+    """Return query and document, truncated so that they fit.
+
+    Args:
+        query: Token ids of the query.
+        document: Token ids of the document.
+        room: Number of tokens that fit.
+        third: A third of the maximum length.
+        side: Side where the context of a dialogue is cut, "left" or "right". If None, the pair is not a dialogue: the
+            query is cut first, at its end.
+    """
     if side is None:
         query = query[: max(third, room - len(document))]
         return query, document[: room - len(query)]
@@ -180,8 +205,16 @@ def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str |
 
 
 def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
-    """Token ids of texts without special tokens, cut to `length` at a side; by the tokenizer, which warns of longer
-    ones otherwise."""
+    """Return the token ids of texts without special tokens, cut to `length`.
+
+    The tokenizer itself cuts them, because it warns of long texts otherwise.
+
+    Args:
+        tokenizer: A fast tokenizer.
+        texts: Texts to tokenise.
+        length: Most tokens of a text.
+        side: Side where a text is cut, "right" or "left".
+    """
     tokenizer.truncation_side = side
     encoded = tokenizer(
         texts,

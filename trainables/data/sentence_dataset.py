@@ -1,6 +1,7 @@
-"""Training sentences and pairs of sentences on disk, under a fingerprint of settings and text.
+"""Prepares the data of the sentence encoder: training sentences and evaluation pairs on disk.
 
-`<cache>/prepared/<fingerprint>/{sentences,pairs}.parquet` and `meta.json`.
+The files are `<cache>/prepared/<fingerprint>/{sentences,pairs}.parquet` and `meta.json`. The fingerprint is a hash of
+settings and texts.
 """
 
 import hashlib
@@ -20,8 +21,7 @@ from trainables.data.store import (
     read_pointer,
     write_pointer,
 )
-from trainables.data.tasks import readers as reading
-from trainables.data.tasks import sts
+from trainables.data.tasks import readers, sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
@@ -34,52 +34,62 @@ if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
 
 FORMAT = 2
-"""Part of every fingerprint: raised when the same text would give other files."""
+"""Part of every fingerprint. Increase it when the same text gives different files."""
 EVALUATION_SPLITS = ("dev", "test")
-"""The splits of pairs."""
+"""Splits that contain pairs of sentences."""
 
 
 @dataclass(frozen=True)
 class SentenceDataset(PreparedDataset):
-    """Prepared sentences and pairs. `meta`: fingerprint, settings, skipped (reason -> count), splits (of train the
-    number of sentences, of the others that of distinct pairs, under "queries"), sets (split -> query_id -> pairs)."""
+    """Prepared sentences and pairs.
+
+    The metadata contain fingerprint, settings, skipped (reason -> count), splits and sets (split -> query_id -> number
+    of pairs). The count of a split is under "queries": the sentences of train, the distinct pairs of dev and test.
+    """
 
     settings: EncoderTaskSettings
-    """`public`: without paths."""
+    """Settings without paths, see `to_portable_settings`."""
     domains: None = None
-    """Sentences have none."""
+    """None, because sentences have no domains."""
 
     def read_sentences(self) -> list[str]:
-        """The training sentences, each once, in the order of the file."""
+        """Return the training sentences, each once, in the order of the file."""
         return self._read_table("sentences")["text"].tolist()
 
     def find_overlaps(self) -> list[Overlap]:
-        """Sentences that several splits contain, as `trainables.data.overlaps` counts them."""
+        """Return the counts of sentences that several splits contain, see `trainables.data.overlaps`."""
         return load_overlaps(self.folder, lambda: count_overlaps(self._group_sentences_by_split(), "sentences"))
 
     def _group_sentences_by_split(self) -> dict[str, SplitTexts]:
         groups, pairs = {"train": SplitTexts(self.read_sentences())}, self.read_pairs()
-        for split, own in pairs.groupby("split"):
-            groups[str(split)] = SplitTexts(list(dict.fromkeys((*own["first"], *own["second"]))))
+        for split, rows in pairs.groupby("split"):
+            groups[str(split)] = SplitTexts(list(dict.fromkeys((*rows["first"], *rows["second"]))))
         return groups
 
     def read_pairs(self, split: str | None = None) -> "pd.DataFrame":
-        """split, query_id, document_id, first, second, relevant, pair_id, as in `sts.Pair`; of one split or both, dev
-        first."""
+        """Return the pairs of one split, or of both with dev first.
+
+        The columns are split, query_id, document_id, first, second, relevant and pair_id, see `sts.SentencePair`.
+
+        Args:
+            split: "dev" or "test". If None, both are returned.
+        """
         table = self._read_table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
 
 
 def to_portable_settings(settings: EncoderTaskSettings) -> EncoderTaskSettings:
-    """The settings as they identify data and runs: no path, no permission."""
+    """Return the settings that identify data and runs, without paths and without the allowed overlap."""
     return settings.model_copy(update={"path": None, "evaluation_path": None, "allowed_overlap": None})
 
 
 def find_prepared_data(settings: EncoderTaskSettings, cache: Path) -> SentenceDataset | None:
-    """What is prepared already for these settings and the files as they are, without reading them.
+    """Return the data that are already prepared for these settings and the current files, or None.
+
+    The files are not read.
 
     Raises:
-        UserError: a file is missing.
+        UserError: If a file is missing.
     """
     return _resolve_pointer(_get_pointer_path(settings, cache), settings, cache)
 
@@ -87,52 +97,56 @@ def find_prepared_data(settings: EncoderTaskSettings, cache: Path) -> SentenceDa
 def prepare_data(
     settings: EncoderTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
 ) -> SentenceDataset:
-    """Reads sentences and pairs and writes them, or finds that this was done.
+    """Read sentences and pairs and write them, unless the prepared data exist.
 
-    A sentence is a line without the white space around it.
+    A sentence is a line without leading and trailing white space.
 
     Args:
-        settings: which.
-        cache: folder shared by studies.
-        progress: called with a line of text at every step.
+        settings: Settings of the task.
+        cache: Folder that studies share.
+        progress: Called with a line of text at every step. If None, progress is not reported.
+
+    Returns:
+        The prepared data.
 
     Raises:
-        UserError: a file is missing or not in its format, or holds no sentence; see `sts.read`.
+        UserError: If a file is missing or not in its format (see `sts.read_pairs`), or if the file of training
+            sentences is empty.
     """
     report = progress or (lambda _: None)
-    pointed = _get_pointer_path(settings, cache)  # before reading: files that change meanwhile are read next time
-    found = _resolve_pointer(pointed, settings, cache)
-    if found is not None:
-        return found
+    pointer = _get_pointer_path(settings, cache)  # before reading, so that later changes are read next time
+    existing = _resolve_pointer(pointer, settings, cache)
+    if existing is not None:
+        return existing
     report(f"reading {settings.path}")
     skipped = Counter[str]()
     sentences = _read_sentences(_get_text_path(settings), settings.sentences, skipped)
     report(f"reading {', '.join(settings.sets)}")
     pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
-    known = to_portable_settings(settings)
-    text = hash_rows((sentences, pairs, sorted(skipped.items())))
-    fingerprint = hash_json([FORMAT, known.model_dump(mode="json"), text])
-    prepared = SentenceDataset(fingerprint, get_prepared_folder(fingerprint, cache), known)
+    portable = to_portable_settings(settings)
+    text_hash = hash_rows((sentences, pairs, sorted(skipped.items())))
+    fingerprint = hash_json([FORMAT, portable.model_dump(mode="json"), text_hash])
+    prepared = SentenceDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable)
     create_once(prepared.folder, lambda: _write_dataset(prepared, sentences, pairs, skipped), report)
-    write_pointer(pointed, {"fingerprint": fingerprint})
+    write_pointer(pointer, {"fingerprint": fingerprint})
     return prepared
 
 
 def _get_text_path(settings: EncoderTaskSettings) -> Path:
-    path = reading.require_path(settings.path, "task.path", "a file of sentences, one a line")
+    path = readers.require_path(settings.path, "task.path", "a file of sentences, one per line")
     if not path.is_file():
-        raise UserError("task.path", f"{path} is a folder", "a file of sentences, one a line")
+        raise UserError("task.path", f"{path} is a folder", "a file of sentences, one per line")
     return path
 
 
 def _get_evaluation_folder(settings: EncoderTaskSettings) -> Path:
-    return reading.require_path(settings.evaluation_path, "task.evaluation_path", sts.EXPECTED_LAYOUT)
+    return readers.require_path(settings.evaluation_path, "task.evaluation_path", sts.EXPECTED_LAYOUT)
 
 
 def _get_pointer_path(settings: EncoderTaskSettings, cache: Path) -> Path:
     sources = [_get_text_path(settings), *sts.find_pair_files(_get_evaluation_folder(settings), settings.sets)]
     return get_pointer_path(
-        [FORMAT, to_portable_settings(settings).model_dump(mode="json"), reading.hash_file_stats(sources)], cache
+        [FORMAT, to_portable_settings(settings).model_dump(mode="json"), readers.hash_file_stats(sources)], cache
     )
 
 
@@ -147,9 +161,13 @@ def _resolve_pointer(pointer: Path, settings: EncoderTaskSettings, cache: Path) 
 
 
 def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]) -> list[str]:
-    """Each sentence once, in the order of the file; the first `most` by SHA-256."""
+    """Return each sentence once, in the order of the file.
+
+    If there are more than `max_sentences`, those with the smallest SHA-256 are kept. Skipped lines are counted in
+    `skipped`.
+    """
     sentences: dict[str, None] = {}
-    for _, line in reading.read_lines(path):
+    for _, line in readers.read_lines(path):
         text = line.strip()
         if not text:
             skipped["blank sentence"] += 1
@@ -158,7 +176,7 @@ def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]
         else:
             sentences[text] = None
     if not sentences:
-        raise UserError(str(path), "no sentence", "sentences, one a line")
+        raise UserError(str(path), "no sentences", "one or more, one per line")
     if max_sentences is None or max_sentences >= len(sentences):
         return list(sentences)
     chosen = set(sorted(sentences, key=lambda text: hashlib.sha256(text.encode()).digest())[:max_sentences])

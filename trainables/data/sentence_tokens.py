@@ -1,7 +1,7 @@
-"""Token arrays of every distinct sentence: `[CLS] sentence [SEP]`, ragged, in files that trials map and share.
+"""Tokenises the distinct sentences of the sentence encoder's data: `[CLS] sentence [SEP]`.
 
-`<cache>/tokens/<key>/{ids,offsets,pairs}.npy` and `meta.json`; the key is a digest of the data's fingerprint, the
-model's digest and the maximal length.
+The token arrays are ragged and in files that trials map and share: `<cache>/tokens/<key>/{ids,offsets,pairs}.npy` and
+`meta.json`. The key is a digest of the data's fingerprint, the model's digest and the maximum length.
 """
 
 import json
@@ -22,58 +22,62 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FORMAT = 1
-"""Part of every key: raised when the same input would give other files."""
+"""Part of every key. Increase it when the same input gives different files."""
 _BLOCK_SIZE = 10_000
-"""Sentences that the tokenizer takes at once: what it returns is far larger than the ids."""
+"""Number of sentences per call of the tokenizer. Its output needs far more memory than the ids."""
 
 
 @dataclass(frozen=True)
 class SentenceTokens:
-    """Token ids of every sentence: those of training in the order of `PreparedSentences.sentences()`, then those of the
-    pairs, each once. The first are cut for training, the others are whole."""
+    """Token ids of every sentence.
+
+    The first rows are the training sentences, in the order of `SentenceDataset.read_sentences()`. They are cut to the
+    maximum length of training. The other rows are the distinct sentences of the pairs, cut only to the most tokens that
+    the model takes.
+    """
 
     ids: Ids
-    """(tokens,) all sentences one after another."""
+    """(tokens,) Token ids of all sentences, concatenated."""
     offsets: Positions
-    """(n + 1,) sentence r is `tokens[offsets[r]:offsets[r + 1]]`."""
+    """(n + 1,) Sentence r is `ids[offsets[r]:offsets[r + 1]]`."""
     pairs: Positions
-    """(2, pairs) the rows of a pair's sentences, in the order of `PreparedSentences.pairs()`."""
+    """(2, pairs) Rows of the two sentences of each pair, in the order of `SentenceDataset.read_pairs()`."""
     splits: dict[str, tuple[int, int]]
-    """Split -> its first pair and the one after its last."""
+    """Split -> first pair and end of its pairs (last pair + 1)."""
     n_training: int
-    """Training sentences: rows 0 to `training` - 1."""
+    """Number of training sentences, which are the rows 0 to `n_training` - 1."""
     n_truncated: int
-    """Sentences of which something was cut."""
+    """Number of sentences that were truncated."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @cached_property
     def lengths(self) -> Positions:
-        """(n,) tokens a sentence, special ones among them."""
+        """(n,) Number of tokens of each sentence, including special tokens."""
         lengths: Positions = np.diff(self.offsets)
         return lengths
 
     @property
     def flat(self) -> Ids:
-        """(tokens,) all sentences one after another."""
+        """(tokens,) Token ids of all sentences, concatenated."""
         return self.ids
 
     @property
     def starts(self) -> Positions:
-        """(n,) where a second part would begin: there is none."""
+        """(n,) Position where a second segment would start: the end, because there is none."""
         return self.lengths
 
     def get_ids(self, row: int) -> Ids:
-        """(lengths[row],) token ids of a sentence."""
+        """Return the token ids of a sentence, of shape (lengths[row],)."""
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     def get_first_rows(self, split: str) -> Positions:
-        """(pairs of the split,) row of each pair's first sentence."""
+        """Return the row of the first sentence of each pair of a split, of shape (pairs,)."""
         return self.pairs[0, slice(*self.splits[split])]
 
     def get_second_rows(self, split: str) -> Positions:
-        """The same of the second."""
+        """Return the row of the second sentence of each pair of a split, of shape (pairs,)."""
         return self.pairs[1, slice(*self.splits[split])]
 
 
@@ -85,19 +89,21 @@ def tokenize_sentences(
     max_evaluation_length: int,
     cache: Path,
 ) -> SentenceTokens:
-    """Tokenises prepared sentences, or maps what was tokenised before. A long one loses its end: in training, since an
-    evaluation takes sentences as long as the model can (as that of Gao et al. 2021 does).
+    """Tokenise prepared sentences, or map the existing token arrays.
+
+    A sentence that is too long loses its end. Training sentences are cut to `max_length`. Sentences of pairs may be as
+    long as the model allows, as in the evaluation of Gao et al. (2021).
 
     Args:
-        prepared: the data.
-        tokenizer: the model's fast tokenizer.
-        model_name: digest of the model's files, the tokenizer's among them.
-        max_length: most tokens of a training sentence, special ones among them.
-        longest: the same of a sentence of the pairs, the most that the model takes.
-        cache: folder shared by studies.
+        prepared: The prepared data.
+        tokenizer: The model's fast tokenizer.
+        model_name: Digest of the model's files, including those of the tokenizer.
+        max_length: Most tokens of a training sentence, including special tokens.
+        max_evaluation_length: Most tokens of a sentence of the pairs: the most that the model takes.
+        cache: Folder that studies share.
 
     Raises:
-        UserError: `max_length` leaves no room for a word, or the tokenizer is a slow one.
+        UserError: If `max_length` leaves no room for a word, or if the tokenizer is not a fast one.
     """
     folder = get_sentence_tokens_folder(prepared, model_name, max_length, cache)
     return load_or_rebuild(
@@ -107,12 +113,19 @@ def tokenize_sentences(
 
 
 def get_sentence_tokens_folder(prepared: SentenceDataset, model_name: str, max_length: int, cache: Path) -> Path:
-    """Where the token arrays lie, once they are made; everything that they depend on is in the name."""
+    """Return the folder of the token arrays, which need not exist yet.
+
+    Its name is a hash of everything that the arrays depend on.
+    """
     return cache / "tokens" / hash_json(["sentences", FORMAT, prepared.fingerprint, model_name, max_length])
 
 
 def load_sentence_tokens(folder: Path) -> SentenceTokens:
-    """Maps the arrays of a folder of tokens; `DamagedError` where they are not as they were written, or not there."""
+    """Map the token arrays of a folder.
+
+    Raises:
+        DamagedError: If the folder is missing, or if its files changed since they were written.
+    """
     folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     return SentenceTokens(
@@ -126,7 +139,13 @@ def load_sentence_tokens(folder: Path) -> SentenceTokens:
 
 
 def get_sentence_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids]:
-    """The special tokens that this tokenizer puts before and after a text, read off an example."""
+    """Return the special tokens that a tokenizer adds before and after a text.
+
+    They are taken from an example.
+
+    Raises:
+        UserError: If the tokenizer is not a fast one.
+    """
     if not tokenizer.is_fast:
         raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
     example = tokenizer("a")
@@ -148,7 +167,7 @@ def _write_tokens(
     table = prepared.read_pairs()
     sentences, whole = prepared.read_sentences(), list(dict.fromkeys((*table["first"], *table["second"])))
     training = len(sentences)
-    rows = {text: training + place for place, text in enumerate(whole)}
+    rows = {text: row for row, text in enumerate(whole, training)}
     blocks = [
         _tokenize_block(tokenizer, texts[start : start + _BLOCK_SIZE], before, after, length - special)
         for texts, length in ((sentences, max_length), (whole, max_evaluation_length))
@@ -173,8 +192,8 @@ def _write_tokens(
 def _tokenize_block(
     tokenizer: "PreTrainedTokenizerBase", texts: list[str], before: Ids, after: Ids, room: int
 ) -> tuple[Ids, Positions, int]:
-    """Ids of the texts one after another, tokens of each, and how many texts were cut."""
-    bodies = encode_texts(tokenizer, texts, room + 1)  # one more than can be kept, so that a cut shows
+    """Return the concatenated ids of the texts, their lengths, and the number of truncated texts."""
+    bodies = encode_texts(tokenizer, texts, room + 1)  # one more than fits, so that truncation is visible
     ids = [part for body in bodies for part in (before, body[:room], after)]
     lengths = np.array([len(before) + min(len(body), room) + len(after) for body in bodies], dtype=np.int64)
     return np.concatenate(ids), lengths, sum(len(body) > room for body in bodies)

@@ -1,7 +1,7 @@
-"""A folder of prepared data under its fingerprint, which one process writes while the others wait.
+"""Folders of prepared data, found by their fingerprint.
 
-`<cache>/prepared/<fingerprint>/`. Reading sources takes seconds, so `<cache>/sources/` remembers what unchanged ones
-gave.
+The data are in `<cache>/prepared/<fingerprint>/`. One process writes a folder while the others wait. Reading the
+sources takes seconds, so a pointer in `<cache>/sources/` maps unchanged sources to their prepared data.
 """
 
 import hashlib
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedDataset:
-    """Tables of prepared data and what is known of them."""
+    """Prepared data: a folder of tables and metadata."""
 
     fingerprint: str
+    """Hash of the settings and texts that the data were made from."""
     folder: Path
+    """Folder of the tables."""
 
     def read_metadata(self) -> dict[str, Any]:
-        """fingerprint, settings, and the counts."""
-        read_meta: dict[str, Any] = json.loads(verify_file(self.folder / "meta.json").read_text(encoding="utf-8"))
-        return read_meta
+        """Return the metadata: fingerprint, settings and counts."""
+        metadata: dict[str, Any] = json.loads(verify_file(self.folder / "meta.json").read_text(encoding="utf-8"))
+        return metadata
 
     def _read_table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         import pandas as pd
@@ -40,17 +42,25 @@ class PreparedDataset:
 
 
 def get_prepared_folder(fingerprint: str, cache: Path) -> Path:
-    """Where the data of this fingerprint lie, once they are prepared."""
+    """Return the folder of the data with this fingerprint, which need not exist yet."""
     return cache / "prepared" / fingerprint
 
 
 def get_pointer_path(key: object, cache: Path) -> Path:
-    """The file that remembers what sources gave; everything they and the reading of them depend on is in `about`."""
+    """Return the path of the pointer from sources to their prepared data.
+
+    Args:
+        key: Everything that the prepared data depend on, a JSON value.
+        cache: Folder of the cache.
+    """
     return cache / "sources" / f"{hash_json(key)}.json"
 
 
 def read_pointer(path: Path) -> dict[str, Any] | None:
-    """What a pointer says; None where there is none, or it is damaged: the sources are then read again."""
+    """Return the content of a pointer, or None if it is missing or damaged.
+
+    If it is None, the sources must be read again.
+    """
     try:
         content: dict[str, Any] = json.loads(verify_file(path).read_text(encoding="utf-8"))
     except DamagedError:
@@ -59,13 +69,19 @@ def read_pointer(path: Path) -> dict[str, Any] | None:
 
 
 def write_pointer(path: Path, content: dict[str, Any]) -> None:
-    """Writes a pointer."""
+    """Write a pointer."""
     with write_with_checksum(path) as draft:
         draft.write_text(json.dumps(content), encoding="utf-8")
 
 
 def create_once(folder: Path, make: Callable[[], object], report: Callable[[str], None]) -> None:
-    """Makes `folder` where it is not there, or waits for the process that is at it, which `report` is told once."""
+    """Create a folder unless it is intact, or wait for the process that is creating it.
+
+    Args:
+        folder: Folder to create.
+        make: Creates the folder.
+        report: Called with a line of text, once if the process has to wait.
+    """
     reported = False
 
     def report_waiting() -> None:
@@ -76,7 +92,7 @@ def create_once(folder: Path, make: Callable[[], object], report: Callable[[str]
 
     def rebuild() -> None:
         if folder.is_dir():
-            report(f"the prepared data {folder.name} are damaged, or lack checksums: they are made anew")
+            report(f"the prepared data {folder.name} are damaged or lack checksums: preparing them again")
             remove_folder(folder)
         make()
 
@@ -84,7 +100,12 @@ def create_once(folder: Path, make: Callable[[], object], report: Callable[[str]
 
 
 def hash_rows(parts: Iterable[Iterable[object]]) -> str:
-    """SHA-256 of the rows of several parts, each a JSON value."""
+    """Return the SHA-256 of the rows of several parts. Each row is a JSON value.
+
+    Example:
+        >>> hash_rows([[("q1", "a query")], []])[:8]
+        '31ec99c9'
+    """
     hasher = hashlib.sha256()
     for part in parts:
         for row in part:

@@ -1,8 +1,9 @@
-"""The difficulties of a prepared task's queries, computed once and kept with it.
+"""Computes the difficulty scores of a prepared task's queries once and stores them with the task.
 
-`<cache>/prepared/<fingerprint>/difficulty/<score>-<key>.parquet`: split, query_id, difficulty, a row a query of every
-split; the key is a digest of what the score depends on beside the data. Scores that a trained model makes have the test
-split in `<score>-<key>-test.parquet`, which is made when the test set may be looked at.
+The file `<cache>/prepared/<fingerprint>/difficulty/<score>-<key>.parquet` has columns split, query_id and difficulty,
+with one row per query of every split. The key is a digest of what the score depends on in addition to the data. If a
+trained model computes the score, the test split is in `<score>-<key>-test.parquet`. That file is written when the test
+set may be used.
 """
 
 from collections.abc import Callable
@@ -33,27 +34,35 @@ from trainables.utils.hashing import hash_json
 
 Action = Literal["train", "test"]
 MODEL_SCORES: dict[DifficultyScoreName, Callable[..., Floats]] = {"BERT_pred": bert_pred, "BERT_loss": bert_loss}
+"""Scores that a trained model computes -> function of its logits."""
 FORMAT = 1
-"""Part of every key: raised when the same input would give other difficulties, and `ARITHMETIC` with it, since runs are
-not named by it."""
+"""Part of every key. Increase it when the same input gives different difficulties. Then also increase
+`ARITHMETIC_VERSION`, because the ids of runs do not depend on this number."""
 
 
 def get_difficulty_path(
     folder: Path, curriculum: CurriculumSettings, model_digest: str, action: Action = "train"
 ) -> Path:
-    """Where a score's table lies, once it is made.
+    """Return the path of a score's table, which need not exist yet.
 
     Args:
-        prepared: folder of the prepared task.
-        curriculum: its score, and what that is made with.
-        model: digest of the model, whose embeddings are the word vectors where no others are named.
-        action: "test": the table of the test split alone, of scores that a trained model makes.
+        folder: Folder of the prepared task.
+        curriculum: Settings that contain the score and its inputs.
+        model_digest: Digest of the model. Its embeddings are the word vectors if the settings contain no others.
+        action: "train" for the main table. "test" for the table of the test split alone, which exists only for scores
+            that a trained model computes.
     """
     return get_score_path(folder, curriculum.score, _get_score_input(curriculum, model_digest), action)
 
 
 def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest: str) -> pd.DataFrame | None:
-    """What is kept of a score: split, query_id, difficulty; None where there is nothing."""
+    """Return the stored table of a score with columns split, query_id and difficulty, or None.
+
+    Args:
+        folder: Folder of the prepared task.
+        curriculum: Settings that contain the score and its inputs.
+        model_digest: Digest of the model.
+    """
     paths = [get_difficulty_path(folder, curriculum, model_digest)]
     if curriculum.score in MODEL_SCORES:
         paths.append(get_difficulty_path(folder, curriculum, model_digest, "test"))
@@ -62,7 +71,20 @@ def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest
 
 
 def load_training_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Callable[[], None]) -> Floats:
-    """(training queries,) difficulties in the order of the candidates; all equal where the order is to be random."""
+    """Return the difficulties of the training queries, computing them if necessary.
+
+    Args:
+        trial: A trial with a curriculum.
+        prepared: Prepared data of its task.
+        on_wait: Called repeatedly while another process computes them.
+
+    Returns:
+        Difficulties of shape (training queries,), in the order of the candidates. They are all 0 if the score is
+        "random".
+
+    Raises:
+        MissingDifficultyScoresError: If the scoring run must compute them and has not done so.
+    """
     queries = prepared.read_candidates("train")["query_id"].drop_duplicates()
     assert trial.specification.curriculum is not None
     if DIFFICULTY_SCORES[trial.specification.curriculum.score].needs == "nothing":
@@ -70,20 +92,23 @@ def load_training_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wa
     ensure_difficulties(trial, prepared, on_wait)
     path = _get_job_path(trial, prepared)
     table = pd.read_parquet(verify_file(path, unit=path))
-    own = table[table["split"] == "train"].set_index("query_id")["difficulty"]
-    return own.loc[queries].to_numpy(dtype=np.float64)
+    difficulties = table[table["split"] == "train"].set_index("query_id")["difficulty"]
+    return difficulties.loc[queries].to_numpy(dtype=np.float64)
 
 
 def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Callable[[], None]) -> None:
-    """Makes the difficulties that a run's curriculum needs, unless they are there or somebody else is at it.
+    """Compute the difficulties that a trial's curriculum needs, unless they exist.
+
+    If another process is computing them, wait for it.
 
     Args:
-        job: any run.
-        prepared: its task.
-        waited: called again and again while somebody else makes them.
+        trial: Any trial.
+        prepared: Prepared data of its task.
+        on_wait: Called repeatedly while another process computes them.
 
     Raises:
-        NoDifficultiesError: a trained model makes them, and has not.
+        MissingDifficultyScoresError: If the scoring run must compute them and has not done so.
+        UserError: If the file of word vectors is not that of the study, or as `compute_text_difficulties` does.
     """
     settings = trial.specification.curriculum
     if settings is None or DIFFICULTY_SCORES[settings.score].needs == "nothing":
@@ -91,11 +116,11 @@ def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Cal
     path = _get_job_path(trial, prepared)
     if settings.score in MODEL_SCORES:
         if not path.is_file():
-            raise MissingDifficultyScoresError(f"no difficulties by {settings.score} of the run that makes them")
+            raise MissingDifficultyScoresError(f"no difficulties by {settings.score} from the scoring run")
         return
-    claims = Leases(open_storage(str(trial.cache / "claims")))
+    leases = Leases(open_storage(str(trial.cache / "claims")))
     name = f"difficulty-{prepared.fingerprint}-{path.stem}"
-    claims.run_once(
+    leases.run_once(
         name, lambda: has_checksum(path), lambda: _compute_and_write(trial, settings, prepared, path), on_wait
     )
 
@@ -103,9 +128,9 @@ def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Cal
 def _compute_and_write(trial: TrialSpec, settings: CurriculumSettings, prepared: RankingDataset, path: Path) -> None:
     vectors = None
     if DIFFICULTY_SCORES[settings.score].needs == "vectors":
-        if trial.vectors is not None and (found := hash_vectors_file(trial.vectors)) != settings.vectors:
+        if trial.vectors is not None and (digest := hash_vectors_file(trial.vectors)) != settings.vectors:
             raise UserError(
-                VECTORS_KEY, f"{trial.vectors.name} with {found}", f"the file of the study, {settings.vectors}"
+                VECTORS_KEY, f"{trial.vectors.name} with {digest}", f"the file of the study, {settings.vectors}"
             )
         assert trial.model_path is not None
         vectors = load_vectors_from_file(trial.vectors) if trial.vectors else load_vectors_from_model(trial.model_path)
@@ -113,6 +138,7 @@ def _compute_and_write(trial: TrialSpec, settings: CurriculumSettings, prepared:
 
 
 def write_difficulties(path: Path, table: pd.DataFrame) -> None:
+    """Write the table of a score."""
     with write_with_checksum(path) as draft:
         table.to_parquet(draft, index=False)
 
@@ -130,5 +156,13 @@ def _get_score_input(curriculum: CurriculumSettings, model_digest: str) -> str |
 
 
 def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | None, action: Action) -> Path:
+    """Return the path of a score's table, which need not exist yet.
+
+    Args:
+        folder: Folder of the prepared task.
+        score: Name of the score.
+        score_input: Digest of the word vectors, or id of the scoring run. None if the score needs neither.
+        action: "test" for the table of the test split alone.
+    """
     suffix = "-test" if action == "test" else ""
     return folder / "difficulty" / f"{score}-{hash_json([FORMAT, score, score_input])}{suffix}.parquet"

@@ -1,6 +1,7 @@
 """Computes the difficulty of every query of a task from its texts.
 
-An instance is a query (a context of utterances U) with its candidates R: Penha and Hauff (2020), section 3.
+As in Penha and Hauff (2020), section 3, the difficulty is that of a query (a context of utterances U) with its
+candidates R.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 DECIMALS = 9
+"""Number of decimals that difficulties are rounded to."""
 _LENGTH_SCORES: dict[str, Callable[[DifficultyInputs], Floats]] = {
     "turns": turns,
     "words_context": words_context,
@@ -28,24 +30,28 @@ _LENGTH_SCORES: dict[str, Callable[[DifficultyInputs], Floats]] = {
 def compute_text_difficulties(
     score: DifficultyScoreName, prepared: RankingDataset, vectors: WordVectors | None = None
 ) -> pd.DataFrame:
-    """The difficulty of every query by its texts, rounded to 9 decimals, so that no order hangs on a processor's last
-    bits.
+    """Compute the difficulty of every query from its texts.
+
+    The values are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
 
     Args:
-        score: a name of SCORES that needs "text" or "vectors".
-        prepared: the task.
-        vectors: of words, where the score needs them.
+        score: Name of a score in `DIFFICULTY_SCORES` that needs "text" or "vectors".
+        prepared: Prepared data of the task.
+        vectors: Word vectors, if the score needs them.
 
     Returns:
-        split, query_id, difficulty; a row a query of `prepared.candidates()`, in its order.
+        Table with columns split, query_id and difficulty: one row per query, in the order of
+        `prepared.read_candidates()`.
 
     Raises:
-        UserError: turns of a task that is no dialogue; sigma_BM25 of candidates without a word; vectors that are not
-            finite.
-        ValueError: the score is not one of texts, or its vectors are missing.
+        UserError: If the score is turns and the task has no dialogues, if it is sigma_BM25 and no candidate contains a
+            word, or if word vectors are not finite.
+        ValueError: If the score is not computed from texts, or if its word vectors are missing.
     """
     if score == "turns" and not get_task(prepared.settings.name).is_dialogue:
-        raise UserError("curriculum.score", "turns", f"another score: the task {prepared.settings.name} is no dialogue")
+        raise UserError(
+            "curriculum.score", "turns", f"another score: the task {prepared.settings.name} has no dialogues"
+        )
     parts = []
     for split in SPLITS:
         inputs = build_difficulty_inputs(prepared, split)
@@ -62,5 +68,15 @@ def compute_text_difficulties(
 
 
 def build_difficulty_table(split: str, query_ids: Sequence[str], values: Floats) -> pd.DataFrame:
-    """split, query_id, difficulty: a row a query."""
+    """Return a table with columns split, query_id and difficulty, with one row per query.
+
+    Args:
+        split: Name of the split.
+        query_ids: Ids of the queries.
+        values: Difficulties of shape (queries,).
+
+    Example:
+        >>> build_difficulty_table("train", ["q1", "q2"], np.array([0.5, 1.0])).to_dict("list")
+        {'split': ['train', 'train'], 'query_id': ['q1', 'q2'], 'difficulty': [0.5, 1.0]}
+    """
     return pd.DataFrame({"split": split, "query_id": query_ids, "difficulty": values})

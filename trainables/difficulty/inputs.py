@@ -1,4 +1,4 @@
-"""The instances of a split: contexts as utterances, responses, and which responses are a context's candidates."""
+"""Inputs of the difficulty scores: the contexts of a split, as utterances, and their candidates."""
 
 from typing import NamedTuple
 
@@ -11,34 +11,34 @@ from trainables.utils.arrays import Floats, Ints
 
 
 class DifficultyInputs(NamedTuple):
-    """What scores of texts read."""
+    """Inputs of the difficulty scores that are computed from texts, for the queries of one split."""
 
     query_ids: list[str]
-    """(queries,)"""
+    """(queries,) Ids of the queries."""
     queries: list[str]
-    """(queries,) their texts."""
+    """(queries,) Texts of the queries."""
     contexts: list[list[str]]
-    """(queries,) utterances of each."""
+    """(queries,) Utterances of each query."""
     responses: list[str]
-    """(responses,) each once."""
+    """(responses,) Distinct documents that are candidates."""
     candidates: Ints
-    """(queries, candidates) positions in `responses`."""
+    """(queries, candidates) Positions of the candidates in `responses`."""
     bm25: Floats
-    """(queries, candidates) NaN where the task has none."""
+    """(queries, candidates) BM25 scores, NaN if the task has none."""
 
 
 def build_difficulty_inputs(prepared: RankingDataset, split: str) -> DifficultyInputs:
-    """Those of a split, in the order of its candidates."""
+    """Return the inputs of a split, in the order of its candidates."""
     table, size = prepared.read_candidates(split), prepared.settings.get_candidates_per_query(split)
     names = table["query_id"].to_list()[::size]
     queries = prepared.read_queries().set_index("query_id")["text"].loc[names].to_list()
     positions, documents = pd.factorize(table["document_id"])
     responses = prepared.read_documents().set_index("document_id")["text"].loc[documents].to_list()
-    utterances = get_task(prepared.settings.name).split_utterances
+    task = get_task(prepared.settings.name)
     return DifficultyInputs(
         names,
         queries,
-        [utterances(text) for text in queries],
+        [task.split_utterances(text) for text in queries],
         responses,
         positions.astype(np.int64).reshape(-1, size),
         table["bm25"].to_numpy(np.float64).reshape(-1, size),

@@ -1,6 +1,6 @@
-"""Difficulty by a trained model (Penha and Hauff 2020, section 3): what it finds easy is easy.
+"""Difficulty scores by a trained model (Penha and Hauff 2020, section 3).
 
-The paper has one relevant and one other response a context; here each side is the mean over its candidates.
+The paper has one relevant and one other response per context. Here, each side is the mean over its candidates.
 """
 
 import numpy as np
@@ -11,36 +11,49 @@ from trainables.utils.arrays import Bools, Floats
 
 
 def bert_pred(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
-    """Minus (mean probability given to the relevant candidates minus mean probability given to the others).
+    """Compute BERT_pred: mean probability of the other candidates minus that of the relevant ones.
+
+    A probability is the one that the model gives to "relevant".
 
     Args:
-        scores: (queries, candidates) logit(relevant) - logit(not relevant).
-        relevant: (queries, candidates) 0 or 1.
+        scores: logit(relevant) - logit(not relevant), of shape (queries, candidates).
+        relevant: 0 or 1, of shape (queries, candidates).
 
     Returns:
-        (queries,) in [-1, 1], lowest where the model is surest and right.
+        Difficulties of shape (queries,), in [-1, 1]. The lowest is that of a query for which the model is right and
+        most certain.
 
     Raises:
-        ValueError: a NaN, shapes that differ, a label other than 0 and 1, a query all or none of whose candidates are
-            relevant.
+        ValueError: If a score is NaN, if the shapes differ, if a label is neither 0 nor 1, or if all or none of the
+            candidates of a query are relevant.
+
+    Example:
+        >>> bert_pred([[4.0, -4.0, -4.0], [0.0, 0.0, 0.0]], [[1, 0, 0], [1, 0, 0]]).round(3).tolist()
+        [-0.964, 0.0]
     """
     margins, is_relevant = _compute_margins(scores, relevant)
-    wrong = expit(-margins)  # probability of what is not so: 1 - p of the relevant, p of the others
+    wrong = expit(-margins)  # probability of the wrong label: 1 - p for relevant candidates, p for others
     return _masked_mean(wrong, is_relevant) + _masked_mean(wrong, ~is_relevant) - 1
 
 
 def bert_loss(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
-    """Half the mean cross-entropy of the relevant candidates plus half that of the others, in nats.
+    """Compute BERT_loss: cross-entropy in nats, half of it by the relevant candidates, half by the others.
+
+    It is half the mean cross-entropy of the relevant candidates plus half that of the other candidates.
 
     Args:
-        scores: (queries, candidates) logit(relevant) - logit(not relevant).
-        relevant: (queries, candidates) 0 or 1.
+        scores: logit(relevant) - logit(not relevant), of shape (queries, candidates).
+        relevant: 0 or 1, of shape (queries, candidates).
 
     Returns:
-        (queries,) at least 0.
+        Difficulties of shape (queries,), at least 0.
 
     Raises:
-        ValueError: as for bert_pred.
+        ValueError: As `bert_pred` does.
+
+    Example:
+        >>> bert_loss([[4.0, -4.0, -4.0], [0.0, 0.0, 0.0]], [[1, 0, 0], [1, 0, 0]]).round(3).tolist()
+        [0.018, 0.693]
     """
     margins, is_relevant = _compute_margins(scores, relevant)
     losses = np.logaddexp(0.0, -margins)
@@ -48,7 +61,10 @@ def bert_loss(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
 
 
 def _compute_margins(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Floats, Bools]:
-    """(queries, candidates) how far the logits speak for what is so; and which candidates are relevant."""
+    """Return the logit of the right label of each candidate, and which candidates are relevant.
+
+    Both arrays are of shape (queries, candidates).
+    """
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
     if values.ndim != 2 or values.shape != labels.shape:
         raise ValueError(f"scores {values.shape} and relevant {labels.shape} must both be (queries, candidates)")
@@ -62,6 +78,6 @@ def _compute_margins(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Fl
     return np.where(is_relevant, values, -values), is_relevant
 
 
-def _masked_mean(values: Floats, which: Bools) -> Floats:
-    mean: Floats = np.mean(values, axis=1, where=which)
+def _masked_mean(values: Floats, mask: Bools) -> Floats:
+    mean: Floats = np.mean(values, axis=1, where=mask)
     return mean

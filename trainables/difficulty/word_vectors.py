@@ -1,6 +1,6 @@
-"""Word vectors of sigma_SM: those of a file that the user names, else the model's input embeddings.
+"""Word vectors for sigma_SM, from a file that the user names or from the model's input embeddings.
 
-The paper's are fastText's of 300 dimensions, trained on Common Crawl (Penha and Hauff 2020, section 4).
+Penha and Hauff (2020), section 4, use fastText vectors of 300 dimensions, trained on Common Crawl.
 """
 
 import gzip
@@ -18,65 +18,68 @@ from trainables.utils.arrays import Bools, Floats
 from trainables.utils.errors import UserError
 
 WordVectors = Callable[[Sequence[str]], tuple[Floats, Bools]]
-"""Words -> their vectors, (words, dimension), and which words have one, (words,); the others' rows are 0.
+"""Words -> their vectors (words, dimension), and which words have one (words,). The rows of the others are 0.
 
 A word is looked up as it is written, then lower-cased.
 """
 
 VECTORS_KEY = "curriculum.vectors"
 FASTTEXT = struct.pack("<i", 793712314)
-"""What fastText's own models begin with."""
+"""First bytes of fastText's own models."""
 _TEXT, _BINARY, _GZIP = (".vec", ".txt"), ".bin", ".gz"
 _FORMATS = "word vectors: text (.vec or .txt), word2vec's binary (.bin), either also as .gz, or fastText's own (.bin)"
-
-
 _EMBEDDINGS = "embeddings.word_embeddings.weight"
 _MAX_PIECES = 512
-"""Word pieces of a word; of a longer one the first count."""
+"""Most word pieces of a word. Further pieces are ignored."""
 
 
 class _VectorFile(NamedTuple):
     dimension: int
     look_up_rows: Callable[[set[str]], dict[str, Floats]]
-    """Words -> vectors of those that stand there, as they are written."""
+    """Words -> vectors of those that the file contains, as they are written."""
     infer_vector: Callable[[str], Floats | None]
-    """The vector of a word that does not."""
+    """Returns the vector of a word that the file does not contain, or None."""
 
 
 def hash_vectors_file(path: Path) -> str:
-    """ "sha256:" and 16 hexadecimal digits over the file's content, as models have them.
+    """Return the digest of a file: "sha256:" and 16 hexadecimal digits, as for models.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: If the file cannot be read.
     """
     with _convert_errors(path), path.open("rb") as stream:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()[:16]}"
 
 
 def load_vectors_from_file(path: Path) -> WordVectors:
-    """Those of a file: fastText's or word2vec's text, word2vec's binary form, or fastText's own binary model, which
-    makes the vector of an unknown word of its parts. A text is read through at each call, a binary file once and whole
-    into memory.
+    """Load the word vectors of a file.
+
+    The file is a text of fastText or word2vec, a binary file of word2vec, or a binary model of fastText. A fastText
+    model computes the vector of an unknown word from its parts. A text file is read completely at each call of the
+    result. A binary file is read into memory once.
+
+    Args:
+        path: The file. Its name ends with .vec, .txt or .bin, and all but fastText's own models may be gzipped (.gz).
 
     Raises:
-        UserError: at once or at a call: the file is missing, damaged, of another form, or holds what is not finite;
-            it is binary, and gensim is not installed.
+        UserError: If the file is missing, damaged or of another form, if it contains a number that is not finite, or if
+            it is binary and gensim is not installed. Some of these errors are raised only when words are looked up.
     """
     with _convert_errors(path):
         name = path.name.removesuffix(_GZIP)
         if not name.endswith((*_TEXT, _BINARY)):
-            raise ValueError(f"a file {path.suffix}")
+            raise ValueError(f"unknown file type {path.suffix}")
         file = _load_binary_vectors(path) if name.endswith(_BINARY) else _open_text_vectors(path)
 
     def look_up(words: Sequence[str]) -> tuple[Floats, Bools]:
         values, known = np.zeros((len(words), file.dimension)), np.zeros(len(words), dtype=bool)
         with _convert_errors(path):
             rows = file.look_up_rows({form for word in words for form in (word, word.lower())})
-            for place, word in enumerate(words):
+            for i, word in enumerate(words):
                 row = rows[word] if word in rows else rows.get(word.lower())
                 row = file.infer_vector(word) if row is None else row
                 if row is not None:
-                    values[place], known[place] = row, True
+                    values[i], known[i] = row, True
             if not np.isfinite(values).all():
                 raise ValueError("a number that is not finite")
         return values, known
@@ -85,7 +88,19 @@ def load_vectors_from_file(path: Path) -> WordVectors:
 
 
 def average_rows(groups: Sequence[Sequence[int]], rows: Floats) -> Floats:
-    """(groups, dimension) the mean of those of `rows` (rows, dimension) whose numbers a group lists; of none, 0."""
+    """Return the mean row of each group.
+
+    Args:
+        groups: Row numbers of each group.
+        rows: Array of shape (rows, dimension).
+
+    Returns:
+        Means of shape (groups, dimension). The mean of an empty group is 0.
+
+    Example:
+        >>> average_rows([[0, 1], []], np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [[2.0, 3.0], [0.0, 0.0]]
+    """
     counts = np.array([len(group) for group in groups], dtype=np.int64)
     members = np.array([number for group in groups for number in group], dtype=np.int64)
     ends = np.concatenate([[0], np.cumsum(counts)])
@@ -95,7 +110,7 @@ def average_rows(groups: Sequence[Sequence[int]], rows: Floats) -> Floats:
 
 @contextmanager
 def _convert_errors(path: Path) -> Iterator[None]:
-    """Makes a UserError of what goes wrong, which with a damaged file can be anything."""
+    """Convert every exception to a UserError, because a damaged file can raise anything."""
     try:
         yield
     except UserError:
@@ -109,25 +124,25 @@ def _open_stream(path: Path) -> IO[bytes] | gzip.GzipFile:
 
 
 def _open_text_vectors(path: Path) -> _VectorFile:
-    """Read here and not by gensim, which takes a quarter of an hour for a million words, whichever are wanted."""
+    """Open a text file without gensim, which needs 15 minutes for a million words, even if few are needed."""
     with _open_stream(path) as stream:
         count, dimension = map(int, stream.readline().split())
     if count < 1 or dimension < 1:
         raise ValueError(f"{count} words of {dimension} numbers")
 
     def look_up_rows(words: set[str]) -> dict[str, Floats]:
-        wanted, vectors, lines = {word.encode(): word for word in words}, dict[str, Floats](), 0
+        by_bytes, vectors, lines = {word.encode(): word for word in words}, dict[str, Floats](), 0
         with _open_stream(path) as stream:
             next(stream)
             for lines, line in enumerate(stream, 1):
                 name, _, numbers = line.rstrip().partition(b" ")
                 if (numbers.count(b" ") + 1 if numbers else 0) != dimension:
-                    raise ValueError(f"word {lines} has not {dimension} numbers")
-                word = wanted.get(name)
+                    raise ValueError(f"word {lines} does not have {dimension} numbers")
+                word = by_bytes.get(name)
                 if word is not None and word not in vectors:
                     vectors[word] = np.array([float(number) for number in numbers.split(b" ")])
         if lines != count:
-            raise ValueError(f"{lines} words, not {count}")
+            raise ValueError(f"{lines} words instead of {count}")
         return vectors
 
     return _VectorFile(dimension, look_up_rows, lambda word: None)
@@ -144,16 +159,16 @@ def _load_binary_vectors(path: Path) -> _VectorFile:
     with _open_stream(path) as stream:
         fasttext = stream.read(len(FASTTEXT)) == FASTTEXT
     if fasttext and path.suffix == _GZIP:
-        raise ValueError("fastText's own, gzipped")
+        raise ValueError("a gzipped fastText model")
     if fasttext:
         table = load_facebook_vectors(str(path))
-    else:  # word2vec cuts a long word, perhaps within a character
+    else:  # word2vec cuts long words, possibly within a character
         table = KeyedVectors.load_word2vec_format(str(path), binary=True, unicode_errors="replace")
     has_subwords = fasttext and table.bucket > 0
 
     def infer_vector(word: str) -> Floats | None:
-        marked = len(word) + 2  # with "<" before and ">" behind it
-        return table.get_vector(word) if has_subwords and marked >= table.min_n else None
+        marked_length = len(word) + 2  # fastText adds "<" before and ">" after the word
+        return table.get_vector(word) if has_subwords and marked_length >= table.min_n else None
 
     def look_up_rows(words: set[str]) -> dict[str, Floats]:
         return {word: table.vectors[table.key_to_index[word]] for word in words if word in table.key_to_index}
@@ -162,12 +177,16 @@ def _load_binary_vectors(path: Path) -> _VectorFile:
 
 
 def load_vectors_from_model(folder: Path) -> WordVectors:
-    """The input embeddings of a model: a word's vector is the mean of those of its word pieces.
+    """Load word vectors from the input embeddings of a model.
 
-    Pieces that the tokenizer does not know are left out.
+    The vector of a word is the mean of the embeddings of its word pieces. Pieces that the tokenizer does not know are
+    left out.
+
+    Args:
+        folder: Folder of the model.
 
     Raises:
-        UserError: the model's file has no such embeddings.
+        UserError: If the model's file does not contain exactly one tensor of such embeddings.
     """
     from safetensors import safe_open
 
@@ -184,18 +203,19 @@ def load_vectors_from_model(folder: Path) -> WordVectors:
     def tokenize_words(words: Sequence[str]) -> list[list[int]]:
         if not words:
             return []
-        texts = [f" {word}" for word in words]  # some tokenizers tell the beginning of a word by the space before it
+        texts = [f" {word}" for word in words]  # some tokenizers mark the start of a word by the space before it
         ids = word_tokenizer(texts, add_special_tokens=False, truncation=True, max_length=_MAX_PIECES)["input_ids"]
-        return [[i for i in own if i != word_tokenizer.unk_token_id and i < len(embeddings)] for own in ids]
+        return [[i for i in pieces if i != word_tokenizer.unk_token_id and i < len(embeddings)] for pieces in ids]
 
     def look_up(words: Sequence[str]) -> tuple[Floats, Bools]:
-        found = tokenize_words(words)
-        missing = [place for place, own in enumerate(found) if not own]
-        for place, own in zip(missing, tokenize_words([words[place].lower() for place in missing]), strict=True):
-            found[place] = own
-        used = sorted({i for own in found for i in own})
-        numbers = {i: number for number, i in enumerate(used)}
-        values = average_rows([[numbers[i] for i in own] for own in found], embeddings[used].double().numpy())
-        return values, np.array([len(own) > 0 for own in found], dtype=bool)
+        ids = tokenize_words(words)
+        missing = [number for number, pieces in enumerate(ids) if not pieces]
+        lowered = tokenize_words([words[number].lower() for number in missing])
+        for number, pieces in zip(missing, lowered, strict=True):
+            ids[number] = pieces
+        used = sorted({i for pieces in ids for i in pieces})
+        rows = {i: row for row, i in enumerate(used)}
+        values = average_rows([[rows[i] for i in pieces] for pieces in ids], embeddings[used].double().numpy())
+        return values, np.array([len(pieces) > 0 for pieces in ids], dtype=bool)
 
     return look_up

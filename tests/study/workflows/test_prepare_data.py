@@ -179,7 +179,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
         prepare_study_data(refused)
     assert str(error.value) == (
         f"task.allowed_overlap: 0.01, but {said}; expected splits that share no queries, "
-        "or task.allowed_overlap=0.6 to go on all the same"
+        "or task.allowed_overlap=0.6 to continue anyway"
     )
     with pytest.raises(UserError, match=r"task\.allowed_overlap: 0\.01, but 3 of 5"):
         build_preview(refused)

@@ -76,7 +76,7 @@ def test_more_than_is_allowed_is_refused_with_what_would_be_enough() -> None:
         check_overlaps([ROW], 0.219)
     assert str(error.value) == (
         "task.allowed_overlap: 0.219, but 44 of 200 test queries (22 %) are training queries too (3 by id, 44 by text);"
-        " expected splits that share no queries, or task.allowed_overlap=0.22 to go on all the same"
+        " expected splits that share no queries, or task.allowed_overlap=0.22 to continue anyway"
     )
 
 

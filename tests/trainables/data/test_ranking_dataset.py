@@ -183,7 +183,7 @@ def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
             _ = prepared.read_queries(), prepared.read_documents(), prepared.read_candidates(), prepared.read_metadata()
     assert prepare_data(tiny_settings(), tmp_path / "cache", said.append) == prepared
     assert content(prepared.folder) == written
-    assert f"the prepared data {prepared.fingerprint} are damaged, or lack checksums: they are made anew" in said
+    assert f"the prepared data {prepared.fingerprint} are damaged or lack checksums: preparing them again" in said
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -130,7 +130,7 @@ def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -
 
 def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"task\.sampler\.name: 'given'; expected another: the task names no candidates"
+        UserError, match=r"task\.sampler\.name: 'given'; expected another sampler: the task names no candidates"
     ):
         prepared(tmp_path / "work", collection(), sampler={"name": "given"})
     assert not (tmp_path / "work").exists()
@@ -206,7 +206,7 @@ def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
 
 def test_a_pool_that_is_too_small_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"task\.candidates: 40; expected fewer, or other documents: 11 documents are left"
+        UserError, match=r"task\.candidates: 40; expected fewer, or other documents \(11 documents are left"
     ):
         prepared(tmp_path / "work", collection(), candidates=40)
     assert not (tmp_path / "work").exists()

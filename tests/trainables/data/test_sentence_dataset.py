@@ -188,10 +188,10 @@ def test_a_failure_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"path": None}, "task.path: none; expected a file of sentences, one a line"),
+        ({"path": None}, "task.path: none; expected a file of sentences, one per line"),
         ({"path": "{folder}/none"}, "task.path: {folder}/none does not exist; expected a file of sentences"),
-        ({"path": "{folder}"}, "task.path: {folder} is a folder; expected a file of sentences, one a line"),
-        ({"path": "{folder}/blank"}, "{folder}/blank: no sentence; expected sentences, one a line"),
+        ({"path": "{folder}"}, "task.path: {folder} is a folder; expected a file of sentences, one per line"),
+        ({"path": "{folder}/blank"}, "{folder}/blank: no sentences; expected one or more, one per line"),
         ({"path": "{folder}/latin"}, "{folder}/latin, line 2: not UTF-8; expected UTF-8 text"),
         ({"evaluation_path": None}, "task.evaluation_path: none; expected a folder with STS and SICK"),
         ({"evaluation_path": "{folder}/none"}, "task.evaluation_path: {folder}/none does not exist; expected a folder"),

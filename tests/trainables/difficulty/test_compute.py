@@ -68,7 +68,7 @@ def test_lengths_do_not_count_separators_as_words(dialogues: RankingDataset) -> 
 def test_turns_of_what_is_no_dialogue_are_refused(docstrings: RankingDataset) -> None:
     with pytest.raises(UserError) as error:
         compute_text_difficulties("turns", docstrings)
-    expected = "curriculum.score: turns; expected another score: the task docstrings is no dialogue"
+    expected = "curriculum.score: turns; expected another score: the task docstrings has no dialogues"
     assert str(error.value) == expected
 
 

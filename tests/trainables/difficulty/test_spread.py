@@ -124,7 +124,7 @@ def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> N
 
 
 def test_candidates_without_a_word_are_refused() -> None:
-    with pytest.raises(UserError, match=r"^curriculum\.score: sigma_BM25 where no document holds a word; expected"):
+    with pytest.raises(UserError, match=r"^curriculum\.score: sigma_BM25, but no document contains a word; expected"):
         sigma_bm25(written([["a"]], [["?", "!"]]), BM25)
 
 

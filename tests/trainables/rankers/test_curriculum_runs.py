@@ -197,7 +197,7 @@ def difficulties(cache: Path) -> dict[Path, int]:
 
 
 def test_without_its_scorer_a_run_says_what_is_missing(world: World, place: Path) -> None:
-    with pytest.raises(MissingDifficultyScoresError, match="no difficulties by BERT_loss of the run that makes them"):
+    with pytest.raises(MissingDifficultyScoresError, match="no difficulties by BERT_loss from the scoring run"):
         ready(curricular(world, place, score="BERT_loss"))
 
 

@@ -1,1 +1,1 @@
-"""Negative samplers: which documents a query's relevant ones are ranked against."""
+"""Negative samplers: they choose the non-relevant documents among the candidates of a query."""

@@ -1,6 +1,7 @@
-"""The negative samplers: what each finds near a query in a pool of documents.
+"""Interface and registry of the negative samplers.
 
-A sampler is one class, found by its name in `SAMPLERS`. Its index is written once, in pieces that processes share.
+A sampler scores the documents of a pool for a query. It is one class, and `SAMPLERS` maps its name to the class. Its
+index is written once, in pieces that processes share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,61 +19,69 @@ SAMPLERS = {
     "given": ("trainables.data.negatives.given", "GivenSampler"),
     "random": ("trainables.data.negatives.uniform", "RandomSampler"),
 }
-"""Sampler name -> module and class, imported when first used."""
+"""Sampler name -> module and class, imported on first use."""
 
 
 class PoolError(ValueError):
-    """Nothing can be sampled from a pool: it is too small, or no document holds a word."""
+    """Raised if a pool is too small to sample from, or if none of its documents contains a word."""
 
 
 class Query(NamedTuple):
-    """A query and what its source says of the pool's documents."""
+    """A query with the candidates that its source names."""
 
     id: str
     text: str
     candidates: Ints
-    """(m,) positions in the pool of the candidates that the source names, nearest first."""
+    """(m,) Positions in the pool of the candidates that the source names, nearest first."""
     candidate_scores: Floats
-    """(m,) the source's scores of those, NaN where it tells none."""
+    """(m,) Scores of these candidates from the source, NaN if it has none."""
 
 
 class PoolScores(NamedTuple):
-    """What a sampler makes of a pool for one query."""
+    """Scores of a pool's documents for one query."""
 
     order: Floats
-    """(documents,) higher is nearer; positive where the sampler found the document at all."""
+    """(documents,) Values to rank by, higher is nearer. Positive if the sampler found the document."""
     raw: Floats
-    """(documents,) the score that is kept, NaN where the sampler has none."""
+    """(documents,) Scores that are stored, NaN if the sampler has none."""
 
 
 class NegativeSampler(Protocol):
-    """A sampler over one pool.
+    """A negative sampler over one pool.
 
     Args:
-        folder: of the index's pieces: `<folder>/<number>/`.
-        settings: those that it was built with.
-        size: documents of the pool.
+        folder: Folder of the index. Its pieces are `<folder>/<number>/`.
+        settings: Settings that the index was built with.
+        size: Number of documents of the pool.
     """
 
     piece_size: ClassVar[int | None]
-    """Documents of one piece of the index; 0: there is no index, none: one piece for all."""
+    """Number of documents of one piece of the index. If 0, there is no index. If None, there is one piece."""
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None: ...
 
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
-        """Writes the piece of the index that these documents make into a folder.
+        """Write a piece of the index.
+
+        Args:
+            folder: Existing folder to write into.
+            texts: Documents of the piece.
+            settings: Settings of the sampler.
 
         Raises:
-            PoolError: no index can be made of them.
+            PoolError: If the documents cannot be indexed.
         """
 
     def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
-        """Scores the whole pool for each query, a pure function of the pool, the query and the settings."""
+        """Yield the scores of the whole pool for each query.
+
+        The scores are a pure function of the pool, the query and the settings.
+        """
 
 
 class IndexFreeSampler:
-    """Base of samplers that need no index."""
+    """Base class of samplers that need no index."""
 
     piece_size: ClassVar[int | None] = 0
 
@@ -81,17 +90,28 @@ class IndexFreeSampler:
 
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
-        """Nothing to write."""
+        """Write nothing."""
 
 
 def get_sampler_class(name: str) -> type[NegativeSampler]:
-    """The class of this name."""
-    module, name = SAMPLERS[name]
-    found: type[NegativeSampler] = getattr(import_module(module), name)
-    return found
+    """Return the sampler class of this name.
+
+    Example:
+        >>> get_sampler_class("random").__name__
+        'RandomSampler'
+    """
+    module, class_name = SAMPLERS[name]
+    sampler_class: type[NegativeSampler] = getattr(import_module(module), class_name)
+    return sampler_class
 
 
 @lru_cache(maxsize=4)
 def open_sampler(folder: Path, settings: SamplerSettings, size: int) -> NegativeSampler:
-    """The sampler over the index in `folder`; kept open for the process's next part."""
+    """Return the sampler over the index in a folder. It is cached for the process's next part.
+
+    Args:
+        folder: Folder of the index.
+        settings: Settings that the index was built with.
+        size: Number of documents of the pool.
+    """
     return get_sampler_class(settings.name)(folder, settings, size)

@@ -1,7 +1,8 @@
-"""BM25 (Okapi) with exactly the scores of rank_bm25.BM25Okapi, as a sparse matrix of term weights in mapped files.
+"""The negative sampler bm25: BM25 (Okapi) with exactly the scores of rank_bm25.BM25Okapi.
 
-Robertson and Zaragoza (2009), as rank_bm25 computes it: the same operations in the same order, so that even ties are
-the same. A query adds up the columns of its words, where rank_bm25 visits every document.
+BM25 is described by Robertson and Zaragoza (2009). This module does the same operations as rank_bm25 in the same order,
+so that even ties are the same. rank_bm25 visits every document for a query. Here, the index is a sparse matrix of term
+weights in mapped files, and a query sums the columns of its words.
 """
 
 import math
@@ -22,29 +23,39 @@ from trainables.utils.arrays import Floats
 EPSILON = 0.25
 """A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""
 LAST_QUERY_CHARACTERS = 512
-"""Of a query, in the code of the authors of WSLS."""
+"""Number of characters at the end of a query that the code of the authors of WSLS uses."""
 _STOP_WORDS_TEXT = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
 will with
 """
 STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
-"""Lucene's English stop words, which Anserini leaves out by default."""
+"""English stop words of Lucene, which Anserini removes by default."""
 
 
 def get_tokenizer(words: str) -> Callable[[str], list[str]]:
-    """What makes words of a text: `plain` or `stemmed`."""
+    """Return the function that splits a text into words: "plain" or "stemmed"."""
     return tokenize_plain if words == "plain" else tokenize_stemmed
 
 
 def tokenize_plain(text: str) -> list[str]:
-    """Lower-case words."""
+    """Return the lower-cased words of a text.
+
+    Example:
+        >>> tokenize_plain("Formatting the disk!")
+        ['formatting', 'the', 'disk']
+    """
     return re.findall(r"\w+", text.lower())
 
 
 def tokenize_stemmed(text: str) -> list[str]:
-    """Stems of the lower-case words that are no stop words, by the algorithm of Porter (1980).
+    """Return the stems of the lower-cased words, without stop words.
 
-    Snowball, which the package comes from, also has Porter's later one under the name "english"; its stems differ.
+    The algorithm is that of Porter (1980). The package is part of Snowball, which also has Porter's later algorithm,
+    under the name "english". Its stems differ.
+
+    Example:
+        >>> tokenize_stemmed("Formatting the disk!")
+        ['format', 'disk']
     """
     stems: list[str] = _load_stemmer().stemWords([word for word in tokenize_plain(text) if word not in STOP_WORDS])
     return stems
@@ -58,7 +69,7 @@ def _load_stemmer() -> "Stemmer":  # type: ignore[name-defined] # noqa: F821
 
 
 class Bm25Sampler:
-    """An index over a pool of documents."""
+    """Scores documents by BM25, with an index over a pool."""
 
     piece_size: ClassVar[int | None] = None
 
@@ -73,7 +84,11 @@ class Bm25Sampler:
 
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
-        """Writes the weight of every term in every document, term by term."""
+        """Write the weight of every term in every document, term by term.
+
+        Raises:
+            PoolError: If no document contains a word.
+        """
         matrix, vocabulary = compute_term_weights(map(get_tokenizer(settings.words), texts), settings.k1, settings.b)
         (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8")
         np.save(folder / "starts.npy", matrix.indptr.astype(np.int64))
@@ -81,13 +96,20 @@ class Bm25Sampler:
         np.save(folder / "weights.npy", matrix.data)
 
     def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
-        """A document that shares no word with the query, or only words that most documents have, is not found."""
+        """Yield the BM25 scores of the pool for each query.
+
+        A document is found if its score is positive. It is not found if it shares no word with the query, or only words
+        so common that their weight is not positive.
+        """
         for query in queries:
             scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.authors else query.text)
             yield PoolScores(scores, scores)
 
     def score_text(self, text: str) -> Floats:
-        """(documents,) scores of every document; a word that the query repeats counts each time."""
+        """Return the BM25 scores of all documents, of shape (documents,).
+
+        A word that the query repeats counts each time.
+        """
         scores = np.zeros(self._size)
         for word in self._tokenize(text):
             term = self._terms.get(word)
@@ -98,10 +120,27 @@ class Bm25Sampler:
 
 
 def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
-    """(documents, terms) what a term of a query adds to a document's score, and the terms.
+    """Compute the BM25 weight of each term in each document.
+
+    The BM25 score of a document is the sum of the weights of the query's terms.
+
+    Args:
+        documents: Words of each document.
+        k1: Term-frequency saturation.
+        b: Length normalisation, from 0 to 1.
+
+    Returns:
+        Sparse weights of shape (documents, terms), and the terms.
 
     Raises:
-        PoolError: no document holds a word.
+        PoolError: If no document contains a word.
+
+    Example:
+        >>> weights, terms = compute_term_weights([["a", "disk"], ["a", "a"], ["drive"]], k1=1.5, b=0.75)
+        >>> terms
+        ['a', 'disk', 'drive']
+        >>> weights.toarray().round(2).tolist()
+        [[0.04, 0.47, 0.0], [0.06, 0.0, 0.0], [0.0, 0.0, 0.62]]
     """
     vocabulary: dict[str, int] = {}
     terms, lengths = array("i"), array("q")
@@ -109,17 +148,17 @@ def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) ->
         lengths.append(len(words))
         terms.extend([vocabulary.setdefault(word, len(vocabulary)) for word in words])
     if not terms:
-        raise PoolError("no document holds a word")
+        raise PoolError("no document contains a word")
     sizes, columns = np.array(lengths), np.frombuffer(terms, dtype=np.int32)
     rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     ones = np.ones(len(columns), dtype=np.int32)
-    counts = sp.csc_array((ones, (rows, columns)), shape=(len(sizes), len(vocabulary)))  # sums the repetitions
-    found_in = np.diff(counts.indptr)
+    counts = sp.csc_array((ones, (rows, columns)), shape=(len(sizes), len(vocabulary)))  # sums repetitions
+    document_frequency = np.diff(counts.indptr)
 
-    # The order of every operation is rank_bm25's, for the same rounding and thus the same ties.
-    idf = np.array([math.log(len(sizes) - n + 0.5) - math.log(n + 0.5) for n in found_in.tolist()])
+    # The operations are in the order of rank_bm25, for the same rounding and thus the same ties.
+    idf = np.array([math.log(len(sizes) - n + 0.5) - math.log(n + 0.5) for n in document_frequency.tolist()])
     idf[idf < 0] = EPSILON * (np.cumsum(idf)[-1] / len(idf))
     norm = k1 * (1 - b + b * sizes / (len(columns) / len(sizes)))
     frequency = counts.data.astype(np.float64)
-    weights = np.repeat(idf, found_in) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
+    weights = np.repeat(idf, document_frequency) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
     return sp.csc_array((weights, counts.indices, counts.indptr), shape=counts.shape), list(vocabulary)

@@ -1,7 +1,8 @@
-"""The candidates of a split: every query's relevant documents and the negative sampler's nearest others.
+"""Samples the candidates of the queries of a split.
 
-They are sampled in parts of QUERIES_PER_PART queries, by several processes, each part a file; what is there already
-after a kill is not sampled again.
+They are the relevant documents of a query and the nearest others according to the negative sampler. Several processes
+sample them, in parts of `QUERIES_PER_PART` queries. Each part is a file, so an interrupted preparation does not sample
+existing parts again.
 """
 
 from collections.abc import Sequence
@@ -21,53 +22,58 @@ QUERIES_PER_PART = 500
 
 
 class SamplerIndex(NamedTuple):
-    """A sampler over a pool, as it lies on disk."""
+    """Index of a sampler over a pool, on disk: the arguments of `open_sampler`."""
 
     folder: Path
     settings: SamplerSettings
     size: int
+    """Number of documents of the pool."""
 
 
 class QueryToSample(NamedTuple):
-    """A query whose candidates are to be sampled."""
+    """A query for which candidates must be sampled."""
 
     query: Query
     relevant: Ints
-    """Positions of its relevant documents in the pool, fewer than there are candidates."""
+    """Positions in the pool of the relevant documents to include, fewer than there are candidates."""
     excluded: Ints
-    """Positions of all documents that must not be sampled."""
+    """Positions in the pool of all documents that must not be sampled."""
     n_left_out: int
-    """Relevant documents beyond those."""
+    """Number of further relevant documents, for which there are too few candidates."""
 
 
 class SampledCandidates(NamedTuple):
-    """Candidates of some queries; every array is (queries, candidates), relevant documents first."""
+    """Candidates of some queries.
+
+    Every array is of shape (queries, candidates), with the relevant documents first.
+    """
 
     positions: Ints
+    """Positions in the pool."""
     scores: Floats
-    """The sampler's scores, NaN where it has none."""
+    """Scores of the sampler, NaN if it has none."""
     basis: Floats
-    """What weak labels are made of, NaN where a candidate has none: relevant, drawn, or without a score."""
+    """Values that weak labels are computed from. NaN for relevant documents, drawn ones and those without a score."""
     drawn: Bools
-    """Drawn at random, because the sampler found too few."""
+    """True if the document was drawn at random, because the sampler found too few."""
     bm25: Floats
-    """BM25 scores; NaN throughout if nobody asked."""
+    """BM25 scores, NaN if they were not requested."""
 
 
 def sample_part(
     file: Path, items: Sequence[QueryToSample], n_candidates: int, index: SamplerIndex, bm25_index: SamplerIndex | None
 ) -> None:
-    """Samples the candidates of some queries and writes them to `file`, whole.
+    """Sample the candidates of some queries and write them to a file in one step.
 
     Args:
-        file: NumPy archive of a `Sampled`.
-        wanted: the queries.
-        candidates: of each query.
-        sampler: finds the negatives.
-        bm25: scores all candidates besides, if it is there.
+        file: NumPy archive of a `SampledCandidates`.
+        items: The queries.
+        n_candidates: Number of candidates per query.
+        index: Index of the sampler that finds the negatives.
+        bm25_index: Index of BM25, which also scores all candidates. If None, there are no BM25 scores.
 
     Raises:
-        PoolError: the pool is too small.
+        PoolError: If the pool is too small.
     """
     shape, kind = (len(items), n_candidates), index.settings.weak_label
     scores, basis, word_scores = (np.full(shape, np.nan) for _ in range(3))
@@ -83,31 +89,40 @@ def sample_part(
         negatives = sample_negatives(
             item.query.id, order, item.excluded, n_candidates - n_relevant, index.settings.authors
         )
-        found = slice(n_relevant, n_relevant + negatives.n_found)
+        nearest = slice(n_relevant, n_relevant + negatives.n_found)
         positions = sampled.positions[row]
         positions[:n_relevant], positions[n_relevant:] = item.relevant, negatives.positions
         sampled.scores[row] = raw[positions]
-        sampled.drawn[row, found.stop :] = True
+        sampled.drawn[row, nearest.stop :] = True
         if bm25_row is not None:
             sampled.bm25[row] = bm25_row[positions]
         if kind == "uniform":
-            sampled.basis[row, found] = MAX_LABEL * make_generator(0, f"weak labels of {item.query.id}", 0).random(
+            sampled.basis[row, nearest] = MAX_LABEL * make_generator(0, f"weak labels of {item.query.id}", 0).random(
                 negatives.n_found
             )
         else:
-            sampled.basis[row, found] = (sampled.scores if kind == "score" else sampled.bm25)[row, found]
+            sampled.basis[row, nearest] = (sampled.scores if kind == "score" else sampled.bm25)[row, nearest]
     with write_with_checksum(file) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **sampled._asdict())
 
 
 def read_part(file: Path) -> SampledCandidates:
-    """What `sample_part` wrote."""
+    """Read the candidates that `sample_part` wrote."""
     with np.load(verify_file(file)) as arrays:
         return SampledCandidates(**arrays)
 
 
 def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -> Floats:
-    """(queries, candidates) weak labels; 0 where drawn at random, NaN where relevant or undefined."""
+    """Compute the weak labels of sampled candidates.
+
+    Args:
+        sampled: The candidates of all queries of a split.
+        settings: Settings of the sampler.
+
+    Returns:
+        Weak labels of shape (queries, candidates): 0 if the document was drawn at random, NaN if it is relevant or has
+        no basis.
+    """
     basis = sampled.basis
     if settings.weak_label == "uniform":
         labels = basis.copy()

@@ -1,4 +1,4 @@
-"""The negative sampler dense: cosine similarity under a sentence encoder, by exact search."""
+"""The negative sampler dense: exact search by the cosine similarity of a sentence encoder."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from trainables.data.negatives.base import PoolScores, Query
-from trainables.models import pretrained as weights
+from trainables.models import pretrained
 from trainables.specs.ranker import SamplerSettings
 from trainables.utils.threads import use_one_thread
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _PIECE_SIZE = 4096
-"""Documents embedded at once, in a file of their own."""
+"""Number of documents of one piece of the index, which is one file of embeddings."""
 _QUERY_BATCH_SIZE = 16
-"""Queries multiplied at once, always so many: the bits of a product depend on its shape."""
+"""Number of queries per matrix product. It is always the same, because the bits of a product depend on its shape."""
 
 
 class DenseSampler:
-    """Embeddings of a pool's documents, normalised, in mapped files."""
+    """Scores documents by cosine similarity, with the normalised embeddings of a pool in mapped files."""
 
     piece_size: ClassVar[int | None] = _PIECE_SIZE
 
@@ -35,16 +35,15 @@ class DenseSampler:
 
     @staticmethod
     def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
-        """Embeds the documents."""
+        """Embed the documents and write the embeddings."""
         np.save(folder / "embeddings.npy", embed_texts(texts, settings.encoder))
 
     def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
-        """Every document is found, at its cosine similarity."""
+        """Yield the cosine similarities of the pool to each query. Every document is found."""
         for start in range(0, len(queries), _QUERY_BATCH_SIZE):
             texts = [query.text for query in queries[start : start + _QUERY_BATCH_SIZE]]
-            embeddings = embed_texts(
-                texts, self._settings.encoder, batch_size=1
-            )  # padding would let them touch one another
+            # One text per batch: with padding, the bits of an embedding would depend on the other texts.
+            embeddings = embed_texts(texts, self._settings.encoder, batch_size=1)
             block = torch.zeros(_QUERY_BATCH_SIZE, embeddings.shape[1])
             block[: len(texts)] = torch.from_numpy(embeddings)
             with use_one_thread():
@@ -54,7 +53,16 @@ class DenseSampler:
 
 
 def embed_texts(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt.NDArray[np.float32]:
-    """(texts, hidden) normalised embeddings, computed on the CPU with one thread."""
+    """Embed texts on the CPU with one thread.
+
+    Args:
+        texts: Texts to embed.
+        encoder: Sentence encoder: hub id, local folder, or package:MODULE/FOLDER.
+        batch_size: Number of texts per batch.
+
+    Returns:
+        Normalised embeddings of shape (texts, hidden).
+    """
     with use_one_thread():
         embeddings = _load_encoder(encoder).encode(
             list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
@@ -66,4 +74,4 @@ def embed_texts(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt
 def _load_encoder(name: str) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(weights.resolve_encoder_path(name)), device="cpu", local_files_only=True)
+    return SentenceTransformer(str(pretrained.resolve_encoder_path(name)), device="cpu", local_files_only=True)

@@ -1,4 +1,4 @@
-"""The negative sampler given: the candidates that the collection itself names, with the scores that it tells."""
+"""The negative sampler given: the candidates that the source itself names, with its scores."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,10 +8,10 @@ from trainables.data.negatives.base import IndexFreeSampler, PoolScores, Query
 
 
 class GivenSampler(IndexFreeSampler):
-    """Finds what the source lists for a query, in the source's order."""
+    """Finds the documents that the source lists for a query, in the order of the source."""
 
     def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
-        """Documents that are not listed are not found."""
+        """Yield the source's scores for each query. Documents that are not listed are not found."""
         for query in queries:
             order, raw = np.zeros(self.size), np.full(self.size, np.nan)
             order[query.candidates] = np.arange(len(query.candidates), 0, -1)

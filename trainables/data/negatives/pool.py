@@ -1,4 +1,4 @@
-"""Which documents may be sampled for the queries of a split, and what is known of each of those queries."""
+"""Pools of documents that may be sampled for the queries of a split."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from trainables.utils.arrays import Ints
 
 
 class DocumentPool:
-    """Documents of a collection, in its order.
+    """Documents that may be sampled for the queries of a split, in the order of the dataset.
 
     Args:
-        collection: the task's text.
-        kind: "judged": the documents that are judged in train or in the split; "all".
-        split: the split whose candidates are sampled.
-        given: whether documents that are only named as candidates there count as judged.
+        dataset: The task's dataset.
+        kind: "judged" for the documents that are judged in train or in the split, "all" for all documents.
+        split: Split that candidates are sampled for.
+        include_candidates: If True, documents that are only named as candidates in these splits count as judged.
     """
 
     def __init__(self, dataset: IRDataset, kind: str, split: str, include_candidates: bool) -> None:
@@ -31,16 +31,30 @@ class DocumentPool:
         self._text_starts = np.searchsorted(numbers[self._by_text], np.arange(len(texts) + 1))
 
     def get_texts(self, first: int = 0, count: int | None = None) -> list[str]:
-        """The documents' texts."""
+        """Return the texts of documents.
+
+        Args:
+            first: Position of the first document.
+            count: Number of documents. If None, all documents from `first` on.
+        """
         last = None if count is None else first + count
         return [self.dataset.documents[name] for name in self.ids[first:last]]
 
     def prepare_queries(
         self, split: str, query_ids: Sequence[str], n_candidates: int, relevant_from: int
     ) -> list[QueryToSample]:
-        """Queries of a split with their relevant documents, best grade first, at most `candidates` - 1, and all that
-        must not be sampled: what is relevant to the query in any split, and documents of the same text as those or as
-        the query, which are as good an answer."""
+        """Return the queries of a split with their relevant documents and those that must not be sampled.
+
+        A document must not be sampled if it is relevant to the query in any split. The same holds if its text is that
+        of a relevant document or of the query, because it is then as good an answer.
+
+        Args:
+            split: Name of the split.
+            query_ids: Ids of the queries.
+            n_candidates: Number of candidates per query. At most `n_candidates` - 1 relevant documents are included,
+                best grade first.
+            relevant_from: Lowest grade of a relevant document.
+        """
         relevant, answers = self._find_relevant(split, query_ids, relevant_from)
         candidates = self._find_candidates(split, query_ids)
         items = []
@@ -49,12 +63,12 @@ class DocumentPool:
             excluded = np.concatenate([self._find_by_text(same) for same in {text, *answers[name]}])
             positions, scores = zip(*candidates[name], strict=True) if candidates[name] else ((), ())
             query = Query(name, text, np.array(positions, np.int64), np.array(scores, float))
-            own = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)
-            items.append(QueryToSample(query, own, np.unique(excluded), len(relevant[name]) - len(own)))
+            included = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)
+            items.append(QueryToSample(query, included, np.unique(excluded), len(relevant[name]) - len(included)))
         return items
 
     def get_grades(self, split: str, items: Iterable[QueryToSample]) -> dict[tuple[str, int], int]:
-        """(query id, position) -> grade, of every judgement of these queries in the split."""
+        """Return (query id, position in the pool) -> grade, for all qrels of these queries in the split."""
         names = {item.query.id for item in items}
         return {
             (qrel.query_id, self._positions[qrel.document_id]): qrel.grade
@@ -63,7 +77,7 @@ class DocumentPool:
         }
 
     def _find_by_text(self, text: str) -> Ints:
-        """Positions of all documents of this text; there may be none."""
+        """Return the positions of all documents with this text, possibly none."""
         number = self._text_numbers.get(text)
         positions: Ints = self._by_text[:0]
         return positions if number is None else self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
@@ -71,23 +85,27 @@ class DocumentPool:
     def _find_relevant(
         self, split: str, query_ids: Sequence[str], relevant_from: int
     ) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
-        """By query: positions of what is relevant in the split, best grade first; texts of what is relevant in any."""
-        names, own, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
-        for qrel in sorted(self.dataset.qrels, key=lambda judgement: -judgement.grade):
+        """Return two dictionaries by query id, of documents that are relevant.
+
+        The first contains the positions of those that are relevant in the split, best grade first. The second contains
+        the texts of those that are relevant in any split.
+        """
+        names, relevant, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
+        for qrel in sorted(self.dataset.qrels, key=lambda qrel: -qrel.grade):
             if qrel.grade >= relevant_from and qrel.query_id in names:
                 texts[qrel.query_id].append(self.dataset.documents[qrel.document_id])
                 if qrel.split == split:
                     position = self._positions[qrel.document_id]
-                    if position not in own[qrel.query_id]:
-                        own[qrel.query_id].append(position)
-        return own, texts
+                    if position not in relevant[qrel.query_id]:
+                        relevant[qrel.query_id].append(position)
+        return relevant, texts
 
     def _find_candidates(self, split: str, query_ids: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
-        names, found = set(query_ids), defaultdict[str, list[tuple[int, float]]](list)
+        names, candidates = set(query_ids), defaultdict[str, list[tuple[int, float]]](list)
         for candidate in self.dataset.candidates:
             if candidate.split == split and candidate.query_id in names and candidate.document_id in self._positions:
-                found[candidate.query_id].append((self._positions[candidate.document_id], candidate.score))
-        return found
+                candidates[candidate.query_id].append((self._positions[candidate.document_id], candidate.score))
+        return candidates
 
 
 def _select_judged(dataset: IRDataset, split: str, include_candidates: bool) -> list[str]:

@@ -1,6 +1,6 @@
-"""Which documents of a scored pool become a query's negatives, and the weak labels made of their scores.
+"""Selects a query's negatives from a scored pool, and scales their scores to weak labels.
 
-Penha and Hauff (2021), section 3.2.
+See Penha and Hauff (2021), section 3.2.
 """
 
 import math
@@ -13,32 +13,42 @@ from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import make_generator
 
 MIN_LABEL, MAX_LABEL = 0.01, 0.99
+"""Range of weak labels that `scale_min_max` returns."""
 
 
 class Negatives(NamedTuple):
-    """One query's sampled documents."""
+    """Sampled documents of one query."""
 
     positions: Ints
-    """(n,) positions in the pool, nearest first, then those drawn at random."""
+    """(n,) Positions in the pool, nearest first, then those drawn at random."""
     n_found: int
-    """How many the sampler found; the others were drawn."""
+    """Number of documents that the sampler found. The others were drawn at random."""
 
 
 def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, replace: bool = False) -> Negatives:
-    """The nearest n documents that are not excluded.
+    """Return the n nearest documents that are not excluded.
 
-    Ties go to the first in the pool. A document whose order is not positive was not found; missing ones are drawn at
-    random, a draw named by the query's id.
+    If several documents are equally near, the first in the pool is preferred. A document was not found by the sampler
+    if its order is not positive. If too few were found, other documents are drawn at random.
 
     Args:
-        query_id: names the draw.
-        order: (documents,) higher is nearer.
-        excluded: positions of documents that must not be sampled.
-        n: how many.
-        replace: take the nearest n of all, and draw a document for each of them that is excluded, as the authors do.
+        query_id: Id of the query, which names the random stream.
+        order: Values of shape (documents,), higher is nearer.
+        excluded: Distinct positions of the documents that must not be sampled.
+        n: Number of documents.
+        replace: If True, take the n nearest of all documents and replace each excluded one by a random document, as the
+            code of the authors of WSLS does.
+
+    Returns:
+        The documents, and how many of them the sampler found.
 
     Raises:
-        PoolError: fewer than n documents are left.
+        PoolError: If fewer than n documents are left.
+
+    Example:
+        >>> negatives = sample_negatives("q1", np.array([0.9, 0.5, 0.0, 0.7]), excluded=np.array([0]), n=2)
+        >>> negatives.positions.tolist(), negatives.n_found
+        ([3, 1], 2)
     """
     if len(order) - len(excluded) < n:
         raise PoolError(f"{len(order) - len(excluded)} documents are left for {n} negatives")
@@ -49,28 +59,49 @@ def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, repla
 
 
 def find_nearest(order: Floats, n: int) -> Ints:
-    """Positions of the n largest positive values, or of all if there are fewer; the first of equals first."""
+    """Return the positions of the n largest positive values, largest first. Equal values keep their order.
+
+    If there are fewer than n positive values, the positions of all of them are returned.
+
+    Example:
+        >>> find_nearest(np.array([0.5, 0.0, 0.9, 0.5]), n=3).tolist()
+        [2, 0, 3]
+    """
     blocks = math.isqrt(len(order))
     width = len(order) // blocks
     bound = np.nextafter(0.0, 1.0)
-    if n <= blocks:  # the n-th largest of the blocks' largest is at most the n-th largest of all: one pass, no sorting
+    # The n-th largest of the maxima of blocks is at most the n-th largest value: one pass without sorting.
+    if n <= blocks:
         largest = order[: blocks * width].reshape(blocks, width).max(axis=1)
         bound = max(bound, np.partition(largest, blocks - n)[blocks - n])
-    enough = np.flatnonzero(order >= bound)
-    positions: Ints = enough[np.argsort(-order[enough], kind="stable")][:n]
+    near = np.flatnonzero(order >= bound)
+    positions: Ints = near[np.argsort(-order[near], kind="stable")][:n]
     return positions
 
 
 def _draw_positions(query_id: str, size: int, taken: set[int], n: int) -> list[int]:
-    """n distinct positions below `size` that are not taken."""
-    draws, drawn = make_generator(0, f"back-fill of {query_id}", 0), dict[int, None]()
+    """Draw n distinct positions below `size` that are not taken."""
+    generator, drawn = make_generator(0, f"back-fill of {query_id}", 0), dict[int, None]()
     while len(drawn) < n:
-        drawn |= dict.fromkeys(p for p in draws.integers(size, size=2 * n).tolist() if p not in taken)
+        drawn |= dict.fromkeys(p for p in generator.integers(size, size=2 * n).tolist() if p not in taken)
     return list(drawn)[:n]
 
 
 def scale_min_max(scores: Floats) -> Floats:
-    """(n,) min-max of one query's scores into [0.01, 0.99]; a lone score or equal scores have no range: 0.01."""
+    """Scale the scores of one query to weak labels in [0.01, 0.99] by their minimum and maximum.
+
+    A single score and equal scores have no range. Their labels are 0.01.
+
+    Args:
+        scores: Scores of shape (n,).
+
+    Returns:
+        Weak labels of shape (n,).
+
+    Example:
+        >>> scale_min_max(np.array([2.0, 4.0, 3.0])).round(2).tolist()
+        [0.01, 0.99, 0.5]
+    """
     if len(scores) == 0 or scores.min() == scores.max():
         return np.full(len(scores), MIN_LABEL)
     share = (scores - scores.min()) / (scores.max() - scores.min())
@@ -79,8 +110,18 @@ def scale_min_max(scores: Floats) -> Floats:
 
 
 def scale_global_max(scores: Floats) -> Floats:
-    """Scores of a whole set, NaN among them, as shares of what is one above the largest (slides of WSLS's authors).
+    """Scale the scores of a whole split to weak labels: score / (1 + largest score).
 
-    A score below 0, which that definition does not foresee, counts as 0.
+    This is the definition in the slides of the authors of WSLS. It does not cover negative scores, which count as 0.
+
+    Args:
+        scores: Scores of any shape. NaN stays NaN.
+
+    Returns:
+        Weak labels in [0, 1), of the same shape.
+
+    Example:
+        >>> scale_global_max(np.array([[3.0, -1.0], [1.0, np.nan]])).tolist()
+        [[0.75, 0.0], [0.25, nan]]
     """
     return np.maximum(scores, 0.0) / (np.nanmax(scores, initial=0.0) + 1)

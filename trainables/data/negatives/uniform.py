@@ -1,4 +1,4 @@
-"""The negative sampler random: every document of the pool is as near as any other."""
+"""The negative sampler random: all documents of the pool have the same chance."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,10 +9,13 @@ from trainables.utils.random import make_generator
 
 
 class RandomSampler(IndexFreeSampler):
-    """Orders the pool by draws that are named by the query's id; they are no scores."""
+    """Orders the pool at random. The query's id names the random stream."""
 
     def score_pool(self, queries: Sequence[Query]) -> Iterator[PoolScores]:
-        """The n nearest are a uniform draw without replacement."""
-        nothing = np.full(self.size, np.nan)
+        """Yield a random order of the pool for each query, without scores.
+
+        The n nearest documents are a uniform draw without replacement.
+        """
+        no_scores = np.full(self.size, np.nan)
         for query in queries:
-            yield PoolScores(1.0 - make_generator(0, f"random negatives of {query.id}", 0).random(self.size), nothing)
+            yield PoolScores(1.0 - make_generator(0, f"random negatives of {query.id}", 0).random(self.size), no_scores)

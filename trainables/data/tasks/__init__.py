@@ -1,6 +1,6 @@
-"""From a task's name to token arrays: read, sample candidates, store by fingerprint, tokenise.
+"""Tasks: sources of queries, documents and relevance labels, each read by one module.
 
-A task is one module that provides `TASK`, found by its name in `TASKS`.
+A task's module provides `TASK`. `TASKS` maps the task's name to that module.
 """
 
 import re
@@ -22,30 +22,34 @@ TASKS = {
     "msmarco": "trainables.data.tasks.msmarco",
     "qqp": "trainables.data.tasks.qqp",
 }
-"""Task name (of irds:ID the part before the colon) -> the module that reads it, imported when first used."""
+"""Task name -> module that reads the task, imported on first use. The name of irds:ID is the part before the colon."""
 
 
 class Qrel(NamedTuple):
-    """How far a document answers a query; it is relevant from grade `TaskSettings.relevant_from` on."""
+    """Relevance label of a document for a query."""
 
     split: str
     query_id: str
     document_id: str
     grade: int = 1
+    """The document is relevant if the grade is at least `RankerTaskSettings.relevant_from`."""
 
 
 class Candidate(NamedTuple):
-    """A candidate, not judged relevant, that the source itself names; nearest first."""
+    """A non-relevant candidate that the source itself names.
+
+    The candidates of a query are listed nearest first.
+    """
 
     split: str
     query_id: str
     document_id: str
     score: float
-    """The source's score, NaN where it tells none."""
+    """Score from the source, NaN if the source has none."""
 
 
 class IRDataset(NamedTuple):
-    """A task's whole text, before candidates are sampled."""
+    """All texts and relevance labels of a task, before candidates are sampled."""
 
     queries: dict[str, str]
     """Query id -> text."""
@@ -54,46 +58,60 @@ class IRDataset(NamedTuple):
     qrels: list[Qrel]
     candidates: list[Candidate]
     skipped: dict[str, int]
-    """What was left out, as a person would expect, and how often: "empty question" -> rows."""
+    """Reason for skipping something -> number of cases, as in "empty question" -> rows. Part of the fingerprint."""
     domains: dict[str, str] = {}  # noqa: RUF012
-    """Query id -> domain, of the queries that have one."""
+    """Query id -> domain, for the queries that have a domain."""
     repeated: int = 0
-    """Entries that name a query which was there before, and are merged with it; no part of the text."""
+    """Number of entries that repeat an earlier query and were merged with it. Not part of the fingerprint."""
 
 
 class Task(NamedTuple):
-    """What a task's module provides."""
+    """A task: the functions that read it and its defaults."""
 
     read_dataset: Callable[[RankerTaskSettings], IRDataset]
     get_source_version: Callable[[RankerTaskSettings], str]
-    """A cheap text that changes whenever `read`'s answer may."""
+    """Returns a text that is cheap to compute and changes whenever the result of `read_dataset` may change."""
     pool: Literal["judged", "all"] = "judged"
-    """What `TaskSettings.pool` is where it is none."""
+    """Default of `RankerTaskSettings.pool`."""
     added_tokens: tuple[str, ...] = ()
-    """Special tokens that its texts contain and a model does not know."""
+    """Special tokens that occur in the task's texts and that a model does not know."""
     is_dialogue: bool = False
-    """Whether a query is utterances, each followed by one of `added_tokens`. The beginning of such a query, its oldest
-    part, is what a model's maximal length cuts."""
+    """True if a query is a list of utterances, each followed by one of `added_tokens`. A query that is too long for the
+    model is cut at its beginning, its oldest part, unless `RankerTaskSettings.truncation` is "plain"."""
     allowed_overlap: float = 0.01
-    """What `TaskSettings.allowed_overlap` is where it is none."""
+    """Default of `RankerTaskSettings.allowed_overlap`."""
 
     def split_utterances(self, query: str) -> list[str]:
-        """The utterances of a query's text; a query that is no dialogue is one."""
+        """Return the utterances of a query, or the whole query if the task has no dialogues.
+
+        Example:
+            >>> get_task("dialogues").split_utterances("Hello? [UTTERANCE_SEP] Hi. [TURN_SEP]")
+            ['Hello?', 'Hi.']
+            >>> get_task("qqp").split_utterances("Is this one question?")
+            ['Is this one question?']
+        """
         if not self.is_dialogue:
             return [query]
-        *parts, _ = re.split("|".join(map(re.escape, self.added_tokens)), query)  # nothing follows the last
+        *parts, _ = re.split("|".join(map(re.escape, self.added_tokens)), query)  # the text ends with a separator
         return [part.strip() for part in parts]
 
 
 def get_task(name: str) -> Task:
-    """The registered task of this name.
+    """Return the registered task of this name.
+
+    Args:
+        name: Name of a task, such as "msmarco", or "irds:ID" for a dataset of ir_datasets.
 
     Raises:
-        UserError: no task has this name.
+        UserError: If no task has this name.
+
+    Example:
+        >>> get_task("dialogues").is_dialogue
+        True
     """
     kind, colon, dataset = name.partition(":")
     if kind not in TASKS or bool(colon) != (kind == "irds") or (colon and not dataset):
         known = ", ".join(f"{known}:ID" if known == "irds" else known for known in sorted(TASKS))
         raise UserError("task.name", repr(name), f"one of {known}")
-    found: Task = import_module(TASKS[kind]).TASK
-    return found
+    task: Task = import_module(TASKS[kind]).TASK
+    return task

@@ -1,4 +1,7 @@
-"""A collection gathered row by row: what contradicts is an error that names its place, what is left out is counted."""
+"""Builds a task's dataset row by row.
+
+A contradiction between rows raises an error that names the location. Rows that are skipped are counted by reason.
+"""
 
 import re
 from collections import Counter
@@ -10,42 +13,68 @@ from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 GRADES = range(-2, 128)
-"""-1 and -2 mark what is no proper document (spam) and count as 0; prepared data store a grade in 8 bits."""
+"""Valid grades. -1 and -2 mark documents that are not proper ones (spam) and count as 0. Prepared data store a grade in
+8 bits, hence the upper end."""
 
 
 class DatasetBuilder:
-    """Queries, documents, judgements and candidates in any order; `finish` checks how they fit together.
+    """Collects queries, documents, qrels and candidates, which may be added in any order.
 
-    The `place` of a method is the `where` of the UserErrors that it or `finish` raises; its text is made only then.
+    `build` checks that they are consistent. Each method takes a `location`, which names the source of a row in the
+    errors of that method and of `build`. It is converted to text only if an error is raised.
+
+    Example:
+        >>> builder = DatasetBuilder()
+        >>> builder.add_query("queries.tsv, line 1", "q1", "How do I format a disk?")
+        >>> builder.add_query("queries.tsv, line 2", "q1", "How do I format a disk?")
+        >>> builder.queries, builder.repeated["q1"]
+        ({'q1': 'How do I format a disk?'}, 1)
     """
 
     def __init__(self, needed_ids: Set[str] | None = None) -> None:
-        """Documents whose ids are not in `only` are checked, but not kept in memory; none: all are kept."""
+        """Create an empty builder.
+
+        Args:
+            needed_ids: Ids of the documents to keep. Other documents are checked and counted, but not kept in memory.
+                If None, all documents are kept.
+        """
         self.queries: dict[str, str] = {}
         self.documents: dict[str, str] = {}
         self.skipped: Counter[str] = Counter()
         self.repeated = Counter[str]()
-        """Query id -> how often it was named again."""
+        """Query id -> number of times that the query was repeated."""
         self._needed_ids = needed_ids
-        self._domains: dict[str, tuple[str, object]] = {}  # of a query
+        self._domains: dict[str, tuple[str, object]] = {}  # query id -> domain, location
         self._qrels: dict[tuple[str, str, str], tuple[int, object]] = {}  # split, query, document
         self._candidates: dict[tuple[str, str, str], tuple[float, object]] = {}
 
     def add_query(self, location: object, query_id: str, text: str) -> None:
-        """Adds a query; the same again is counted, another text under its id is an error."""
+        """Add a query. A repetition is counted.
+
+        Raises:
+            UserError: If the id or the text is empty, or if the id already has another text.
+        """
         if query_id in self.queries:
             self.repeated[query_id] += 1
         add_text(self.queries, "query", location, query_id, text)
 
     def set_domain(self, location: object, query: str, domain: str) -> None:
-        """Says what domain a query is of, "" for none; another one for the same query is an error."""
+        """Set the domain of a query, "" if it has none.
+
+        Raises:
+            UserError: If the query already has another domain.
+        """
         known, first = self._domains.setdefault(query, (domain, location))
         if known != domain:
-            expected = f"{quote_text(known)}, as at {first}"
+            expected = f"{quote_text(known)}, as in {first}"
             raise UserError(str(location), f"query {query} has domain {quote_text(domain)}", expected)
 
     def add_document(self, location: object, document_id: str, text: str) -> None:
-        """Adds a document; the same again is no error, another text under its id is."""
+        """Add a document. A repetition is ignored.
+
+        Raises:
+            UserError: If the id or the text is empty, or if the id already has another text.
+        """
         if self._needed_ids is None or document_id in self._needed_ids:
             add_text(self.documents, "document", location, document_id, text)
         else:
@@ -53,7 +82,11 @@ class DatasetBuilder:
             self.skipped["document that is not needed"] += 1
 
     def add_qrel(self, location: object, split: str, query: str, document: str, grade: int = 1) -> None:
-        """Adds a judgement; the same again is counted, another grade for the same pair is an error."""
+        """Add a relevance label. A repetition is counted, and a negative grade counts as 0.
+
+        Raises:
+            UserError: If the grade is not in `GRADES`, or if the pair already has another grade.
+        """
         if grade not in GRADES:
             raise UserError(str(location), f"grade {grade}", f"{GRADES[0]} to {GRADES[-1]}")
         if grade < 0:
@@ -65,20 +98,24 @@ class DatasetBuilder:
             self.skipped["judgement that was made before"] += 1
         else:
             known = self._qrels[pair]
-            raise UserError(str(location), f"document {document} has grade {value}", f"{known[0]}, as at {known[1]}")
+            raise UserError(str(location), f"document {document} has grade {value}", f"{known[0]}, as in {known[1]}")
 
     def add_candidate(self, location: object, split: str, query: str, document: str, score: float) -> None:
-        """Adds a candidate that the source names; a second mention, or one of a relevant document, is counted."""
+        """Add a candidate that the source names.
+
+        A repetition is skipped and counted. `build` does the same with a candidate that is relevant.
+        """
         if (split, query, document) in self._candidates:
             self.skipped["candidate that was named before"] += 1
         else:
             self._candidates[split, query, document] = score, location
 
     def build(self, settings: RankerTaskSettings) -> IRDataset:
-        """The collection, without the queries that nothing was judged for.
+        """Return the dataset, without the queries that have no relevance label.
 
         Raises:
-            UserError: a judged query or document, or a candidate, is unknown; a split has no relevant document.
+            UserError: If a qrel or a candidate names an unknown query or document, or if a split has no relevant
+                document.
         """
         qrels = []
         for (split, query, document), (grade, location) in self._qrels.items():
@@ -112,10 +149,14 @@ class DatasetBuilder:
 
 
 def parse_grade(location: object, text: str) -> int:
-    """A grade as a file writes it.
+    """Return the grade that a file contains as text.
 
     Raises:
-        UserError: not a whole number.
+        UserError: If the text is not a whole number.
+
+    Example:
+        >>> parse_grade("qrels.tsv, line 1", "2")
+        2
     """
     if re.fullmatch("-?[0-9]{1,9}", text) is None:
         raise UserError(str(location), f"grade {quote_text(text)}", "a whole number")
@@ -123,22 +164,29 @@ def parse_grade(location: object, text: str) -> int:
 
 
 def add_text(texts: dict[str, str], kind: str, location: object, name: str, text: str) -> None:
-    """Adds `text` under its id to `texts`.
+    """Add a text to `texts`.
+
+    Args:
+        texts: Id -> text. Modified in place.
+        kind: What the text belongs to, such as "query", for the error message.
+        location: Source of the text, for the error message.
+        name: Id of the text.
+        text: The text.
 
     Raises:
-        UserError: no id, an empty text, or another one stands there already; `kind` says of what.
+        UserError: If the id is not valid, if the text is empty, or if the id already has another text.
     """
     _require_id(kind, location, name)
     if not text or text.isspace():
         raise UserError(str(location), f"empty text of {kind} {name}", "text")
     if texts.setdefault(name, text) != text:
         raise UserError(
-            str(location), f"{kind} {name} a second time, as {quote_text(text)}", f"{quote_text(texts[name])} again"
+            str(location),
+            f"{kind} {name} again, with the text {quote_text(text)}",
+            f"the same text as before, {quote_text(texts[name])}",
         )
 
 
 def _require_id(kind: str, location: object, name: str) -> None:
     if name.split() != [name]:
-        raise UserError(
-            str(location), f"text where an id belongs, {quote_text(name)}", f"the id of a {kind}, no white space"
-        )
+        raise UserError(str(location), f"invalid id {quote_text(name)}", f"the id of a {kind}, without white space")

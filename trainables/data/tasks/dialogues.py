@@ -1,8 +1,8 @@
-"""Task dialogues: the next utterance of a conversation (MANtIS, MSDialog, Ubuntu).
+r"""Task dialogues: retrieve the next utterance of a conversation (MANtIS, MSDialog, Ubuntu).
 
-The format is MANtIS's (Penha, Balan and Hauff 2019): lines `label \\t utterance \\t ... \\t utterance \\t response`.
-A file whose first line is the header `label \\t domain \\t utterances \\t response` has lines
-`label \\t domain \\t utterance \\t ... \\t utterance \\t response`; a context of no domain has nothing there.
+The format is that of MANtIS (Penha, Balan and Hauff 2019): lines `label \t utterance \t ... \t utterance \t response`.
+If the first line of a file is the header `label \t domain \t utterances \t response`, its lines are
+`label \t domain \t utterance \t ... \t utterance \t response`. The domain of a context without one is empty.
 """
 
 import hashlib
@@ -10,42 +10,42 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainables.data.tasks import SPLITS, IRDataset, Task
-from trainables.data.tasks import readers as reading
+from trainables.data.tasks import SPLITS, IRDataset, Task, readers
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")
-"""What follows the first, third, ... and the second, fourth, ... utterance of a context (Penha and Hauff 2021)."""
+"""Separators after the odd (first, third, ...) and the even utterances of a context (Penha and Hauff 2021)."""
 HEADER = ("label", "domain", "utterances", "response")
-"""What the first line of a file that tells domains says."""
+"""First line of a file with domains."""
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Reads train.tsv, dev.tsv and test.tsv in the folder `settings.path`, each as it is or with `.gz` behind.
+    """Read train.tsv, dev.tsv and test.tsv in the folder `settings.path`.
 
-    The query is the context. Responses of label 1 are its relevant documents, those of label 0 in the same split its
-    candidates, without score. Ids are made of the text's SHA-256, a query's also of its split.
+    Each file may be plain or gzipped, with `.gz` appended to its name. The query is the context. Its relevant documents
+    are the responses of label 1. Its candidates are the responses of label 0 in the same split, without scores. An id
+    is built from the SHA-256 of the text, and a query's id also from its split.
 
     Raises:
-        UserError: a file is missing or not in this format; a context or a response is empty; two lines of one context
-            have different domains.
+        UserError: If a file is missing or not in this format, if a context or a response is empty, or if two lines of
+            one context have different domains.
     """
     builder = DatasetBuilder()
     for split, path in zip(SPLITS, _find_files(settings), strict=True):
         judged = set()
         negatives = []
         columns = tuple(name for name in HEADER if name != "domain")
-        for location, line in reading.read_lines(path):
+        for location, line in readers.read_lines(path):
             label, *fields = line.split("\t")
             if location.line == 1 and label == HEADER[0]:
                 columns = _check_header(location, (label, *fields))
                 continue
             if label not in ("0", "1"):
-                raise UserError(str(location), f"label {reading.quote_text(label)}", "0 or 1")
+                raise UserError(str(location), f"label {readers.quote_text(label)}", "0 or 1")
             if len(fields) < len(columns) - 1:
-                expected = f"{', '.join(columns[:-1])} and {columns[-1]}, with tabs"
+                expected = f"tab-separated {', '.join(columns[:-1])} and {columns[-1]}"
                 raise UserError(str(location), f"fields: {1 + len(fields)}", expected)
             *fields, response = (field.strip() for field in fields)
             domain = fields.pop(0) if columns == HEADER else ""
@@ -74,25 +74,30 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def join_utterances(utterances: Sequence[str]) -> str:
-    """The query's text; `TASK.utterances` takes it apart again."""
+    """Return the query of a context, which `TASK.split_utterances` splits again.
+
+    Example:
+        >>> join_utterances(["Hello?", "Hi."])
+        'Hello? [UTTERANCE_SEP] Hi. [TURN_SEP]'
+    """
     return " ".join(f"{text} {SEPARATORS[i % 2]}" for i, text in enumerate(utterances))
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:
-    """Changes with a file."""
-    return reading.hash_file_stats(_find_files(settings))
+    """Return a digest of the paths, sizes and modification times of the files."""
+    return readers.hash_file_stats(_find_files(settings))
 
 
-def _check_header(location: reading.FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
+def _check_header(location: readers.FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
     if fields != HEADER:
         raise UserError(
-            str(location), f"header {reading.quote_text(', '.join(fields))}", f"{', '.join(HEADER)}, with tabs"
+            str(location), f"header {readers.quote_text(', '.join(fields))}", f"tab-separated {', '.join(HEADER)}"
         )
     return fields
 
 
 def _find_files(settings: RankerTaskSettings) -> list[Path]:
-    return reading.find_files(settings, *(f"{split}.tsv" for split in SPLITS))
+    return readers.find_files(settings, *(f"{split}.tsv" for split in SPLITS))
 
 
 def _hash_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """Task docstrings: find the rest of a docstring, given its summary.
 
-The query is the summary (first paragraph) of the docstring of a public function, class or method of an installed
-library, the document is the rest of that docstring. The sources are parsed, never imported.
+The docstrings are those of the public functions, classes and methods of installed libraries. The query is the summary
+(first paragraph) of a docstring, and the document is the rest of it. The sources are parsed, never imported.
 """
 
 import ast
@@ -18,15 +18,18 @@ from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 QUERY_WORDS = (3, 30)
+"""Fewest and most words of a query."""
 DOCUMENT_WORDS = 10
+"""Fewest words of a document."""
 _READER_VERSION = 2
-"""Part of the state: raised when the same sources would give another collection."""
+"""Part of the source version. Increase it when the same sources give a different dataset."""
 LONGEST_HEADER = 5000
-"""Characters from a definition to its docstring's end after which a text that does not parse is given up."""
+"""Most characters from the start of a definition to the end of its docstring. A longer text that does not parse is
+skipped."""
 SKIPPED_NAMES = {"tests", "test", "testing", "conftest", "conftest.py", "__pycache__"}
 
-# Parsing whole files takes 20 s for the default libraries (92 MB). So the definitions and the strings are found by
-# expression, the two things that can hide each other, and only "header and first string" is given to the parser.
+# Parsing whole files takes 20 s for the default libraries (92 MB). A regular expression therefore finds comments,
+# definitions and strings, which can contain one another. Only a header with its first string is passed to the parser.
 # Every alternative begins with one of four characters, which makes the search twice as fast.
 _SCANNER = re.compile(
     r"""
@@ -42,14 +45,14 @@ _MARKUP = re.compile(r"\.\. [\w-]+::|:[\w:]+:(?=`)|>>>|`+|::")
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Reads the docstrings of `settings.libraries`, cut to `settings.document_words`.
+    """Read the docstrings of `settings.libraries`, cut to `settings.document_words`.
 
-    The id of query and document is the qualified name; a query's domain is its library. Queries have 3 to 30 words,
-    documents 10 or more; of equal queries or equal documents (case ignored) the first by name stays. Names are split
-    80/10/10 by their SHA-256.
+    The id of a query and of its document is the qualified name, and the domain of a query is its library. Queries have
+    3 to 30 words, documents 10 or more. Among equal queries or equal documents (case ignored), only the first by name
+    is kept. The queries are split 80/10/10 % by the SHA-256 of the name.
 
     Raises:
-        UserError: a library is not installed.
+        UserError: If a library is not installed.
     """
     docstrings: dict[str, str] = {}
     for library in settings.libraries:
@@ -78,10 +81,12 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:
-    """SHA-256 over path, size and time of change of every source file: no file is opened, 0.2 s for 5,000 files.
+    """Return the SHA-256 of the names, sizes and modification times of all source files.
+
+    No file is opened. 5,000 files take 0.2 s.
 
     Raises:
-        UserError: a library is not installed.
+        UserError: If a library is not installed.
     """
     hasher = hashlib.sha256(f"reading {_READER_VERSION}\n".encode())
     for library in settings.libraries:
@@ -92,12 +97,17 @@ def get_source_version(settings: RankerTaskSettings) -> str:
 
 
 def find_definitions(source: str) -> Iterator[tuple[str, str]]:
-    """Qualified names within the module and raw docstrings of the public classes, functions and methods of `source`.
+    r"""Yield name and raw docstring of every public class, function and method of a module's source.
 
-    What stands in a function or in a private class is not public. A docstring in brackets is not seen.
+    The names are qualified within the module. Definitions in a function or in a private class are not public. A
+    docstring in parentheses is not found.
+
+    Example:
+        >>> list(find_definitions("class A:\n    def f():\n        'Do it.'"))
+        [('A.f', 'Do it.')]
     """
-    scopes: list[tuple[int, str, bool]] = []  # indentation, name, whether its members are public
-    start: int | None = None  # of the public definition whose docstring has not been met
+    scopes: list[tuple[int, str, bool]] = []  # indentation, name, True if its members are public
+    start: int | None = None  # position of the latest public definition, while its docstring has not been found
     source = "\n" + source
     for token in _SCANNER.finditer(source):
         if token["indent"] is not None:
@@ -118,7 +128,14 @@ def find_definitions(source: str) -> Iterator[tuple[str, str]]:
 
 
 def strip_markup(text: str) -> str:
-    """`text` on one line, without the marks of reStructuredText: underlines, directives, roles, backticks, prompts."""
+    """Return the text on one line, without the markup of reStructuredText.
+
+    The markup is underlines, directives, roles, backticks and prompts.
+
+    Example:
+        >>> strip_markup("See :func:`numpy.dot` for ``a`` and ``b``")
+        'See numpy.dot for a and b'
+    """
     return " ".join(_MARKUP.sub(" ", _RULES.sub(" ", text)).split())
 
 
@@ -127,7 +144,10 @@ def _is_at_line_start(source: str, position: int) -> bool:
 
 
 def _parse_definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
-    """`text` parsed, or none if it ends within the header: a string there can begin a line, too."""
+    """Return the parsed definition, or None if the text ends within the header.
+
+    This happens because a string within a header can also be at the start of a line.
+    """
     try:
         node = ast.parse("if 1:\n" + text if text[0] in " \t" else text).body[0]
     except (SyntaxError, ValueError):
@@ -138,7 +158,7 @@ def _parse_definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast
 
 
 def _find_modules(library: str) -> Iterator[tuple[str, Path]]:
-    """Dotted name and file of every module, in a fixed order."""
+    """Yield the dotted name and the file of every module, in a fixed order."""
     try:
         spec = None if "." in library else importlib.util.find_spec(library)
     except (ImportError, ValueError):

@@ -1,4 +1,7 @@
-"""Task irds:ID: a dataset of the package ir_datasets (MacAvaney et al. 2021), which downloads it where needed."""
+"""Task irds:ID: a dataset of the package ir_datasets (MacAvaney et al. 2021).
+
+The package downloads the dataset if necessary.
+"""
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -20,15 +23,16 @@ class _Qrel(NamedTuple):
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Reads the dataset.
+    """Read the dataset that the task's name contains.
 
-    ID/train beside a judged ID/dev is train; test is ID/test where that is judged, and else half of dev. The queries of
-    any other dataset are split 80/10/10 % by the SHA-256 of their id. Published datasets have empty texts and
-    judgements of what is not there, which nobody can mend: they are skipped.
+    If the id ends with "/train" and the corresponding "/dev" has qrels, these two are the train and dev splits. The
+    test split is the corresponding "/test" if it has qrels, and otherwise half of dev. The queries of any other dataset
+    are split 80/10/10 % by the SHA-256 of their id. Published datasets contain empty texts and qrels of missing texts,
+    which a user cannot correct. These are skipped.
 
     Raises:
-        UserError: the package is missing; it does not know the dataset or cannot read it; the dataset has no documents,
-            queries or judgements.
+        UserError: If the package is not installed, if it does not know the dataset or cannot read it, or if the dataset
+            has no documents, queries or qrels.
     """
     name = settings.name.partition(":")[2]
     datasets = _load_datasets(name)
@@ -37,7 +41,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
     for kind, add in (("queries", builder.add_query), ("docs", builder.add_document)):
         handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
-        for handler in {id(handler): handler for handler in handlers}.values():  # the parts share their documents
+        for handler in {id(handler): handler for handler in handlers}.values():  # the splits share their documents
             for identity, text in _read_records(name, handler, kind, _parse_text):
                 if text:
                     add(settings.name, identity, text)
@@ -53,24 +57,28 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:
-    """Id and the package's version, which holds the digests of what it downloads.
+    """Return the dataset's id and the version of the package.
+
+    A version of the package contains the digests of the files that it downloads.
 
     Raises:
-        UserError: the package is missing.
+        UserError: If the package is not installed.
     """
     try:
-        return f"{settings.name} {version('ir_datasets')}"  # an import would take a second and make folders
+        return f"{settings.name} {version('ir_datasets')}"  # importing it takes a second and creates folders
     except PackageNotFoundError as error:
         raise _make_missing_package_error() from error
 
 
 def _load_datasets(name: str) -> dict[str, Any]:
-    """The datasets by split; the only one under "all"."""
+    """Return the datasets by split, or one dataset under "all"."""
     dataset = _load_dataset(name)
     if dataset is None:
-        raise UserError("task.name", f"ir_datasets knows no {name!r}", "irds: and an id of https://ir-datasets.com")
-    if lacking := [kind for kind in ("docs", "queries", "qrels") if not dataset.has(kind)]:
-        raise UserError("task.name", f"{name} has no {' and no '.join(lacking)}", "a dataset with docs, queries, qrels")
+        raise UserError("task.name", f"ir_datasets has no {name!r}", "irds:ID with an id of https://ir-datasets.com")
+    if missing := [kind for kind in ("docs", "queries", "qrels") if not dataset.has(kind)]:
+        raise UserError(
+            "task.name", f"{name} has no {' and no '.join(missing)}", "a dataset with docs, queries and qrels"
+        )
     parts = {"train": dataset}
     if name.endswith("/train"):
         for split in ("dev", "test"):
@@ -81,7 +89,7 @@ def _load_datasets(name: str) -> dict[str, Any]:
 
 
 def _read_qrels(name: str, datasets: dict[str, Any]) -> dict[str, list[_Qrel]]:
-    """The judgements by split; of two grades of the same pair, as for subtopics, the higher."""
+    """Return the qrels by split. If a pair has several grades, as with subtopics, the highest is kept."""
     judged: dict[str, list[_Qrel]] = {split: [] for split in SPLITS}
     for split, dataset in datasets.items():
         grades: dict[tuple[str, str], int] = {}
@@ -106,12 +114,12 @@ def _load_dataset(name: str) -> Any:
 
 
 def _read_records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> Iterator[T]:
-    """All records of a kind, which the package may have to download first."""
+    """Yield all records of a kind, which the package may have to download first."""
     try:
         yield from map(convert, getattr(source, f"{kind}_iter")())
-    except Exception as error:  # whatever a download, an archive, a parser or an unusual record may raise
-        found = f"{kind} of {name} cannot be read ({type(error).__name__}: {str(error)[:200]})"
-        raise UserError("task.name", found, "a dataset that ir_datasets can read or download") from error
+    except Exception as error:  # a download, an archive, a parser or an unusual record may raise anything
+        problem = f"{kind} of {name} cannot be read ({type(error).__name__}: {str(error)[:200]})"
+        raise UserError("task.name", problem, "a dataset that ir_datasets can read or download") from error
 
 
 def _parse_text(record: Any) -> tuple[str, str]:
@@ -123,7 +131,7 @@ def _parse_qrel(record: Any) -> _Qrel:
 
 
 def _make_missing_package_error() -> UserError:
-    return UserError("task.name", "the package ir_datasets is missing", "it installed: pip install ir-datasets")
+    return UserError("task.name", "the package ir_datasets is not installed", "`pip install ir-datasets`")
 
 
 TASK = Task(read_dataset, get_source_version, "all")

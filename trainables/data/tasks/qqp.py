@@ -1,12 +1,12 @@
-"""Task qqp: Quora question pairs, in which the duplicate of a question is to be found.
+"""Task qqp: find the duplicate of a question among Quora question pairs.
 
-Penha and Hauff (2021), section 4: the duplicates alone, question1 the query, question2 its relevant document.
+As in Penha and Hauff (2021), section 4, only duplicates are used: question1 is the query and question2 its relevant
+document.
 """
 
 from pathlib import Path
 
-from trainables.data.tasks import IRDataset, Task
-from trainables.data.tasks import readers as reading
+from trainables.data.tasks import IRDataset, Task, readers
 from trainables.data.tasks.dataset_builder import DatasetBuilder, add_text
 from trainables.data.tasks.splits import split_in_order
 from trainables.specs.ranker import RankerTaskSettings
@@ -14,31 +14,29 @@ from trainables.utils.errors import UserError
 
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
 FILE_NAMES = ("quora_duplicate_questions.tsv", "train.csv")
-"""The file as Quora published it (tabs) and as Kaggle did (commas)."""
+"""Names of the file as published by Quora (tab-separated) and by Kaggle (comma-separated)."""
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Reads the duplicates, split 80/10/10 % in file order.
+    """Read the duplicates, split 80/10/10 % in the order of the file.
 
-    `settings.path` is the file, or the folder that holds it; ".csv" in its name says that commas separate.
+    `settings.path` is the file or its folder. If the file's name contains ".csv", its fields are comma-separated.
 
     Raises:
-        UserError: the file is missing or not in this format; a question's id has two texts.
+        UserError: If the file is missing or not in this format, or if a question's id has two texts.
     """
     path = _find_file(settings)
     builder = DatasetBuilder()
     questions: dict[str, str] = {}
     duplicates = []
-    for location, (row, query, document, query_text, document_text, label) in reading.read_csv_rows(
+    for location, (row, query, document, query_text, document_text, label) in readers.read_csv_rows(
         path, COLUMNS, "," if ".csv" in path.name else "\t"
     ):
         for name in (row, query, document):
             if not (name.isascii() and name.isdecimal()):
-                raise UserError(
-                    str(location), f"text where an id belongs, {reading.quote_text(name)}", "a whole number"
-                )
+                raise UserError(str(location), f"invalid id {readers.quote_text(name)}", "a whole number")
         if label not in ("0", "1"):
-            raise UserError(str(location), f"is_duplicate is {reading.quote_text(label)}", "0 or 1")
+            raise UserError(str(location), f"is_duplicate is {readers.quote_text(label)}", "0 or 1")
         if not query_text.strip() or not document_text.strip():
             builder.skipped["pair with an empty question"] += 1
             continue
@@ -56,14 +54,15 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:
-    """Changes with the file."""
-    return reading.hash_file_stats([_find_file(settings)])
+    """Return a digest of the path, size and modification time of the file."""
+    return readers.hash_file_stats([_find_file(settings)])
 
 
 def _find_file(settings: RankerTaskSettings) -> Path:
-    path = reading.get_task_path(settings, f"{' or '.join(FILE_NAMES)}, or the folder with it")
-    return path if path.is_file() else reading.find_files(settings, FILE_NAMES)[0]
+    path = readers.get_task_path(settings, f"{' or '.join(FILE_NAMES)}, or the folder with it")
+    return path if path.is_file() else readers.find_files(settings, FILE_NAMES)[0]
 
 
 TASK = Task(read_dataset, get_source_version, allowed_overlap=1)
-"""A question with several duplicates is in several pairs, so that a split of the pairs leaves it in several splits."""
+"""The task qqp, which allows any overlap of splits: a question with several duplicates is in several pairs, and the
+pairs may be in different splits."""

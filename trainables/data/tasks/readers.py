@@ -1,4 +1,7 @@
-"""Text files read strictly: what is wrong is an error that names file, line and expectation; nothing is guessed."""
+"""Strict readers of text files.
+
+Every mistake raises an error that names the file, the line and what was expected. Nothing is guessed.
+"""
 
 import csv
 import gzip
@@ -17,77 +20,97 @@ from trainables.utils.errors import UserError
 T = TypeVar("T", str, list[Any], dict[str, Any])
 
 MAX_LINE_BYTES = 10_000_000
-"""Bytes; a line is held in memory, so a file without line ends must not be one line."""
+"""Most bytes of a line. A line is held in memory, so a large file without line ends must be refused."""
 MAX_QUOTED_LENGTH = 60
-"""Characters of a file's text that an error quotes."""
+"""Most characters of a file's text that an error quotes."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class FileLocation(NamedTuple):
-    """Where in a file something stands; the `where` of errors."""
+    """Location of something in a file, for error messages."""
 
     file: Path
     line: int
-    """From 1."""
+    """Line number, from 1."""
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}"
 
 
 def quote_text(text: str) -> str:
-    """The beginning of `text` in quotes, on one line."""
+    """Return the text in quotes on one line, cut to `MAX_QUOTED_LENGTH` characters.
+
+    Example:
+        >>> print(quote_text("a long text " * 10))
+        'a long text a long text a long text a long text a long te...'
+    """
     return repr(text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "...")
 
 
 def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
-    """`settings.path`, which exists.
+    """Return `settings.path`, which exists.
+
+    Args:
+        settings: Settings of the task.
+        expected: What should be at the path, for the error message.
 
     Raises:
-        UserError: it is none, or nothing is there; `expected` says what is.
+        UserError: If the path is None or does not exist.
     """
     return require_path(settings.path, "task.path", expected)
 
 
 def require_path(value: str | None, key: str, expected: str) -> Path:
-    """The path that is given under a key of the study file.
+    """Return the path under a key of the study file, which exists.
+
+    Args:
+        value: The path; `~` is expanded.
+        key: The key, for the error message.
+        expected: What should be at the path, for the error message.
 
     Raises:
-        UserError: it is none, or nothing is there; `expected` says what is.
+        UserError: If the path is None or does not exist.
     """
     if value is None:
         raise UserError(key, "none", expected)
     path = Path(os.path.expanduser(value))
-    if not os.path.exists(path):  # False also for what cannot be a path
+    if not os.path.exists(path):  # also False for a text that cannot be a path
         raise UserError(key, f"{path} does not exist", expected)
     return path
 
 
 def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
-    """The files of these names in the folder `settings.path`, each as it is or, where it is not, with `.gz` behind.
+    """Return the files of these names in the folder `settings.path`.
 
-    Of a tuple of names the first that is there; one file must match a name with `*`.
+    If a file does not exist, the gzipped one with `.gz` appended to its name is returned.
+
+    Args:
+        settings: Settings of the task.
+        *names: Name of each file. From a tuple of names, the first that exists is returned. A name may contain `*`, and
+            then exactly one file must match it.
 
     Raises:
-        UserError: the folder, or a file in it, is missing.
+        UserError: If the folder or a file in it is missing, or if several files match a name.
     """
     alternatives = [(name,) if isinstance(name, str) else name for name in names]
-    expected = f"a folder with {', '.join(' or '.join(some) for some in alternatives)} (each may end in .gz as well)"
+    files = ", ".join(" or ".join(options) for options in alternatives)
+    expected = f"a folder with {files} (each may also end in .gz)"
     folder = get_task_path(settings, expected)
     paths = []
-    for some in alternatives:
-        matches = [path for name in some for end in ("", ".gz") for path in sorted(folder.glob(name + end))]
+    for options in alternatives:
+        matches = [path for name in options for end in ("", ".gz") for path in sorted(folder.glob(name + end))]
         if not matches:
-            raise UserError("task.path", f"{folder} has no {' or '.join(some)}", expected)
-        if "*" in some[0] and len(matches) > 1:
-            raise UserError("task.path", f"{folder} has {len(matches)} files {some[0]}", expected)
+            raise UserError("task.path", f"{folder} has no {' or '.join(options)}", expected)
+        if "*" in options[0] and len(matches) > 1:
+            raise UserError("task.path", f"{folder} has {len(matches)} files {options[0]}", expected)
         paths.append(matches[0])
     return paths
 
 
 def hash_file_stats(paths: Iterable[Path]) -> str:
-    """SHA-256 over place, size and time of change of the files; none is opened."""
+    """Return the SHA-256 of the paths, sizes and modification times of the files, without opening them."""
     hasher = hashlib.sha256()
     for path in paths:
         status = path.stat()
@@ -96,10 +119,13 @@ def hash_file_stats(paths: Iterable[Path]) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
-    """Place and text, without its end (LF or CR LF), of every line of a UTF-8 file, plain or gzipped whatever its name.
+    """Yield location and text of every line of a UTF-8 file.
+
+    The text does not include the line end (LF or CR LF). The file may be plain or gzipped, independent of its name.
 
     Raises:
-        UserError: not a readable file; broken gzip; a line of more than 10 MB, not UTF-8, or with a NUL byte.
+        UserError: If the file is not readable or its gzip is broken, or if a line has more than 10 MB, is not UTF-8 or
+            contains a NUL byte.
     """
     number = 0
     try:
@@ -127,15 +153,15 @@ def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
 def read_rows(
     path: Path, names: Sequence[str], separator: str | None = "\t"
 ) -> Iterator[tuple[FileLocation, list[str]]]:
-    """Place and fields of every line; there is no header and no quoting.
+    """Yield location and fields of every line of a file without header and without quoting.
 
     Args:
-        path: the file.
-        names: what the fields are; that many a line.
-        separator: none: any white space.
+        path: The file.
+        names: Names of the fields, for the error message. Every line must have this number of fields.
+        separator: Separator of the fields. If None, any white space separates them.
 
     Raises:
-        UserError: see `lines`; a line has another number of fields.
+        UserError: If a line has another number of fields, or as `read_lines` does.
     """
     expected = f"{len(names)}, {'tab' if separator else 'space'}-separated: {', '.join(names)}"
     for location, text in read_lines(path):
@@ -146,10 +172,19 @@ def read_rows(
 
 
 def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[FileLocation, list[str]]]:
-    """Place of the first line and the fields of `columns`, in that order, of every row below the header, as CSV.
+    """Yield location and fields of every row of a CSV file with a header.
+
+    Args:
+        path: The file.
+        columns: Names of the columns to read. The fields are yielded in this order.
+        delimiter: Separator of the fields.
+
+    Yields:
+        Location of the row's first line, and the fields of `columns`.
 
     Raises:
-        UserError: see `lines`; no header, a column is missing, wrong quotes, a row has another number of fields.
+        UserError: If the header or a column is missing, if quotes are wrong, if a row has another number of fields than
+            the header, or as `read_lines` does.
     """
     reader = csv.reader((text + "\n" for _, text in read_lines(path)), delimiter=delimiter, strict=True)
     header: list[str] | None = None
@@ -158,8 +193,8 @@ def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterato
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            found = str(error).replace("\t", r"\t")  # the delimiter, as which white space could not be told
-            raise UserError(str(location), found, "fields as in CSV, quotes within quotes doubled") from error
+            problem = str(error).replace("\t", r"\t")  # a tab as delimiter is not visible in a message
+            raise UserError(str(location), problem, "CSV fields, with quotes inside quotes doubled") from error
         if header is None:
             header = fields or []
             if missing := [name for name in columns if name not in header]:
@@ -168,34 +203,40 @@ def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterato
         elif fields is None:
             return
         elif len(fields) != len(header):
-            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as the header has")
+            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as in the header")
         else:
             yield location, [fields[i] for i in indices]
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[FileLocation, dict[str, Any]]]:
-    """Place and value of every line of a JSON lines file.
+    """Yield location and value of every line of a JSON lines file.
 
     Raises:
-        UserError: see `lines`; a line is not a JSON object.
+        UserError: If a line is not a JSON object, or as `read_lines` does.
     """
     for location, text in read_lines(path):
         try:
             value = json.loads(text)
             if _SURROGATE.search(text):
-                json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
+                json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be encoded
         except (ValueError, RecursionError) as error:
-            raise UserError(str(location), f"not JSON ({error})", "a JSON object a line") from error
+            raise UserError(str(location), f"not JSON ({error})", "one JSON object per line") from error
         if not isinstance(value, dict):
-            raise UserError(str(location), quote_text(text), "a JSON object a line")
+            raise UserError(str(location), quote_text(text), "one JSON object per line")
         yield location, value
 
 
 def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: type[T]) -> T:
-    """The member `name` of a JSON object.
+    """Return the member `name` of a JSON object.
+
+    Args:
+        location: Location of the object, for the error message.
+        value: The object.
+        name: Name of the member.
+        kind: Type of the member: str, list or dict.
 
     Raises:
-        UserError: it is missing, or not of `kind`.
+        UserError: If the member is missing or has another type.
     """
     expected = {str: "text", list: "a list", dict: "an object"}[kind]
     if name not in value:

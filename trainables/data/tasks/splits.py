@@ -1,4 +1,4 @@
-"""How a collection that comes without the three splits is split, so that every run sees the same."""
+"""Splits datasets that come without the three splits, in the same way for every run."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -8,21 +8,41 @@ T = TypeVar("T")
 
 
 def split_by_hash(query_id: str) -> str:
-    """The split of a query by the SHA-256 of its id: 80/10/10 %, whatever else the collection holds."""
+    """Return the split of a query by the SHA-256 of its id: 80/10/10 %.
+
+    The split does not depend on the other queries.
+
+    Example:
+        >>> [split_by_hash(query_id) for query_id in ("q5", "q6", "q7")]
+        ['train', 'dev', 'test']
+    """
     tenth = int.from_bytes(hashlib.sha256(query_id.encode()).digest()) % 10
     return "train" if tenth < 8 else "dev" if tenth == 8 else "test"
 
 
 def split_in_order(count: int) -> list[str]:
-    """The splits of that many rows: the first 80 % train, the next 10 % dev, the last 10 % test."""
+    """Return the splits of `count` rows: the first 80 % train, the next 10 % dev, the last 10 % test.
+
+    Example:
+        >>> split_in_order(10)[6:]
+        ['train', 'train', 'dev', 'test']
+    """
     ends = count * 8 // 10, count * 9 // 10
     return ["train" if i < ends[0] else "dev" if i < ends[1] else "test" for i in range(count)]
 
 
 def split_in_half(rows: Sequence[T], topic: Callable[[T], str]) -> tuple[list[T], list[T]]:
-    """Rows sorted by topic, numerically if all are numbers, and halved.
+    """Sort rows by topic and split them in half.
 
-    A topic is never cut in two: its rows all stay in the first half, which is larger by them.
+    The rows of a topic stay together: if the middle is within a topic, all its rows are in the first half.
+
+    Args:
+        rows: The rows.
+        topic: Returns the topic of a row. The topics are sorted as numbers if all of them are decimal.
+
+    Example:
+        >>> split_in_half(["10", "9", "9", "8"], lambda row: row)
+        (['8', '9', '9'], ['10'])
     """
     numbers = all(topic(row).isdecimal() for row in rows)
     ordered = sorted(rows, key=lambda row: (int(topic(row)) if numbers else 0, topic(row)))

@@ -1,8 +1,8 @@
-"""The sets of semantic textual similarity as the standard evaluation reads them: pairs of sentences and their gold.
+"""Reads the sets of semantic textual similarity: pairs of sentences and their gold similarity.
 
 Layout and counts are those of SentEval (Conneau and Kiela 2018): `STS/STS12-en-test/STS.input.*.txt` with
-`STS.gs.*.txt`, STS13 to STS16 likewise, `STS/STSBenchmark/sts-{dev,test}.csv` and `SICK/SICK_test_annotated.txt`.
-A quotation mark quotes nothing in these files.
+`STS.gs.*.txt`, the same for STS13 to STS16, `STS/STSBenchmark/sts-{dev,test}.csv` and `SICK/SICK_test_annotated.txt`.
+Quotation marks are ordinary characters in these files.
 """
 
 import re
@@ -17,34 +17,37 @@ from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
 LICENSED = {("STS13", "SMT")}
-"""Subsets whose sentences no toolkit may hand on, only their gold; the standard evaluation is without them."""
-EXPECTED_LAYOUT = "a folder with STS and SICK as SentEval lays them out"
+"""Subsets that the standard evaluation leaves out: a licence forbids toolkits to distribute their sentences."""
+EXPECTED_LAYOUT = "a folder with STS and SICK in the layout of SentEval"
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 
 
 class SentencePair(NamedTuple):
-    """Two sentences, white space between their words single, and how similar people found them."""
+    """Two sentences and the similarity that people gave them. White space in the sentences is normalised."""
 
     split: str
     query_id: str
-    """ "<set>/<subset>", or "<set>" where a set has no subsets."""
+    """Name of the group of pairs: "<set>/<subset>", or "<set>" if the set has no subsets."""
     document_id: str
-    """Line of the pair in its file, from 1."""
+    """Line number of the pair in its file, from 1."""
     first: str
     second: str
     relevant: float
-    """Gold similarity, higher is more similar: 0 to 5, of SICK-R 1 to 5."""
+    """Gold similarity, higher is more similar: 0 to 5, for SICK-R 1 to 5."""
 
     @property
     def pair_id(self) -> str:
-        """Of its two sentences in either order: sets share pairs, and some have a pair twice."""
+        """Hash of the two sentences, independent of their order.
+
+        It identifies a pair that occurs in several sets, or twice in one set.
+        """
         return hash_json(sorted((self.first, self.second)))
 
 
 class _Row(NamedTuple):
     location: FileLocation
     sentences: list[str]
-    """The first two count."""
+    """Sentence fields of the row. Only the first two are used."""
     gold: str
     gold_location: FileLocation
 
@@ -56,25 +59,26 @@ class _Part(NamedTuple):
     query_id: str
     read: Callable[..., Iterator[_Row]]
     files: tuple[Path, ...]
-    """What `read` takes."""
+    """Arguments of `read`."""
 
 
 def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None) -> list[SentencePair]:
-    """STS-B's pairs of the dev split, then the pairs of the sets of the test split, by subset and line.
+    """Return the pairs of STS-B's dev split, then those of the test split, by set, subset and line.
 
     Args:
-        folder: holds STS and SICK.
-        sets: names of the sets of the test split.
-        skipped: what is left out is added to it, reason -> pairs.
+        folder: Folder that contains STS and SICK.
+        sets: Names of the sets of the test split.
+        skipped: Reason -> number of skipped pairs. Modified in place. If None, nothing is counted.
 
     Raises:
-        UserError: an unknown set; a file is missing, not text (see `reading.lines`) or not in its format; gold and
-            sentences of a subset differ in their lines; a gold is no number; a sentence is empty; no gold at all.
+        UserError: If a set is unknown, or if a file is missing, not text (see `read_lines`) or not in its format. Also
+            if the two files of a subset, gold and sentences, have different numbers of lines. Also if a gold similarity
+            is not a number, if a sentence is empty, or if a file contains no gold similarity.
     """
     skip_counts = Counter[str]() if skipped is None else skipped
     pairs: list[SentencePair] = []
     for part in _find_parts(folder, sets):
-        known = len(pairs)
+        n_before = len(pairs)
         for row in part.read(*part.files):
             if part.read is _read_licensed:
                 skip_counts["pair whose sentences are licensed"] += 1
@@ -82,16 +86,16 @@ def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None =
                 skip_counts["pair without a gold similarity"] += 1
             else:
                 pairs.append(_parse_pair(part, row))
-        if len(pairs) == known and part.read is not _read_licensed:
+        if len(pairs) == n_before and part.read is not _read_licensed:
             raise UserError(str(part.files[0]), "no gold similarity", "one or more")
     return pairs
 
 
 def find_pair_files(folder: Path, sets: Iterable[str]) -> list[Path]:
-    """The files that `read` reads.
+    """Return the files that `read_pairs` reads.
 
     Raises:
-        UserError: an unknown set, or a file is missing.
+        UserError: If a set is unknown or a file is missing.
     """
     return [path for part in _find_parts(folder, sets) for path in part.files]
 
@@ -111,13 +115,13 @@ def _find_parts(folder: Path, sets: Iterable[str]) -> Iterator[_Part]:
 
 def _find_subsets(folder: Path, name: str) -> Iterator[_Part]:
     subfolder = f"STS/{name}-en-test"
-    found = {
+    names = {
         kind: {
             path.name.removeprefix(f"STS.{kind}.").removesuffix(".txt") for path in (folder / subfolder).glob(pattern)
         }
         for kind, pattern in (("gs", "STS.gs.*.txt"), ("input", "STS.input.*.txt"))
     }
-    subsets = (found["gs"] | found["input"]) - {"ALL"}
+    subsets = (names["gs"] | names["input"]) - {"ALL"}
     if not subsets:
         raise UserError("task.evaluation_path", f"{folder} has no {subfolder}/STS.gs.*.txt", EXPECTED_LAYOUT)
     for subset in sorted(subsets):
@@ -151,21 +155,26 @@ def _read_licensed(gold: Path) -> Iterator[_Row]:
 
 
 def _read_subset(gold: Path, sentences: Path) -> Iterator[_Row]:
-    """Sentences a line, perhaps with more fields behind the two, and the gold of each on the same line."""
+    """Yield the rows of a subset.
+
+    A line has two sentences and perhaps further fields. The same line of the other file has their gold similarity.
+    """
     golds, texts = list(read_lines(gold)), list(read_lines(sentences))
     if len(golds) != len(texts):
-        raise UserError(str(gold), f"{len(golds)} lines", f"{len(texts)}, as {sentences.name} has")
+        raise UserError(str(gold), f"{len(golds)} lines", f"{len(texts)}, as in {sentences.name}")
     for (gold_location, number), (location, text) in zip(golds, texts, strict=True):
         yield _Row(location, text.split("\t"), number, gold_location)
 
 
 def _read_benchmark(path: Path) -> Iterator[_Row]:
-    """genre, file, year, number, gold, the sentences, and in some releases more."""
+    """Yield the rows of STS-B: genre, file, year, number, gold, two sentences, and in some releases more."""
     for location, text in read_lines(path):
         fields = text.split("\t")
         if len(fields) < 7:
             raise UserError(
-                str(location), f"fields: {len(fields)}", "7, tab-separated, the last three gold and sentences"
+                str(location),
+                f"fields: {len(fields)}",
+                "at least 7, tab-separated, with gold and sentences as fields 5 to 7",
             )
         yield _Row(location, fields[5:7], fields[4], location)
 
@@ -178,10 +187,12 @@ def _read_sick(path: Path) -> Iterator[_Row]:
             header = fields
             if not set(_SICK_COLUMNS) <= set(header):
                 raise UserError(
-                    str(location), f"header {quote_text(', '.join(header))}", f"{', '.join(_SICK_COLUMNS)} among it"
+                    str(location),
+                    f"header {quote_text(', '.join(header))}",
+                    f"a header with {', '.join(_SICK_COLUMNS)}",
                 )
             first, second, gold = map(header.index, _SICK_COLUMNS)
         elif len(fields) != len(header):
-            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as the header has")
+            raise UserError(str(location), f"fields: {len(fields)}", f"{len(header)}, as in the header")
         else:
             yield _Row(location, [fields[first], fields[second]], fields[gold], location)

@@ -66,5 +66,5 @@ def test_stemmed_words_are_porters_without_stop_words() -> None:
 
 
 def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PoolError, match="no document holds a word"):
+    with pytest.raises(PoolError, match="no document contains a word"):
         index(tmp_path, ["", "--"])

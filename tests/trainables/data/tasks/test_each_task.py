@@ -177,7 +177,7 @@ def test_a_context_has_one_domain(tmp_path: Path, first: str, second: str) -> No
         read(given)
     path = tmp_path / "dev.tsv"
     assert str(error.value).startswith(f"{path}, line 4: query dev-")
-    assert str(error.value).endswith(f" has domain {second!r}; expected {first!r}, as at {path}, line 2")
+    assert str(error.value).endswith(f" has domain {second!r}; expected {first!r}, as in {path}, line 2")
 
 
 def test_a_header_without_domains_below_it_changes_nothing(tmp_path: Path) -> None:

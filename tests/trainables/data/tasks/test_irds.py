@@ -98,15 +98,16 @@ def test_what_is_empty_or_missing_is_skipped_and_the_higher_of_two_grades_taken(
 def test_an_unknown_dataset_is_named(tmp_path: Path) -> None:
     write_irds(tmp_path)
     assert refusal(settings("irds:no/such/train")).startswith(
-        "task.name: ir_datasets knows no 'no/such/train'; expected irds: and an id of https://ir-datasets.com"
+        "task.name: ir_datasets has no 'no/such/train'; expected irds:ID with an id of https://ir-datasets.com"
     )
 
 
 def test_what_a_dataset_lacks_is_named(tmp_path: Path) -> None:
     write_irds(tmp_path)
     message = refusal(register("tiny-without-parts"))
-    assert message.startswith(
-        "task.name: tiny-without-parts has no docs and no queries and no qrels; expected a dataset with docs, queries, "
+    assert message == (
+        "task.name: tiny-without-parts has no docs and no queries and no qrels; "
+        "expected a dataset with docs, queries and qrels"
     )
 
 
@@ -133,7 +134,7 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyP
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    expected = "task.name: the package ir_datasets is missing; expected it installed: pip install ir-datasets"
+    expected = "task.name: the package ir_datasets is not installed; expected `pip install ir-datasets`"
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     assert refusal(settings("irds:vaswani")) == expected
     monkeypatch.setattr(irds, "version", missing)

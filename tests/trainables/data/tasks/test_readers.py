@@ -161,11 +161,11 @@ def test_tables_are_those_that_were_written(path: Path, written: list[list[str]]
     [
         ("", "line 1: no column id, text; expected a header with id, text"),
         ("id,txt\n", "line 1: no column text; expected a header with id, text"),
-        ("id,text\n1,a,b\n", "line 2: fields: 3; expected 2, as the header has"),
-        ('id,text\n1,"a\nb"\n2\n', "line 4: fields: 1; expected 2, as the header has"),
-        ("id,text\n\n1,a\n", "line 2: fields: 0; expected 2, as the header has"),
-        ('id,text\n1,"a\nb"\n2,"a"b\n', "line 4: ',' expected after '\"'; expected fields as in CSV"),
-        ('id,text\n1,a\n2,"never\nclosed\n', "line 3: unexpected end of data; expected fields as in CSV"),
+        ("id,text\n1,a,b\n", "line 2: fields: 3; expected 2, as in the header"),
+        ('id,text\n1,"a\nb"\n2\n', "line 4: fields: 1; expected 2, as in the header"),
+        ("id,text\n\n1,a\n", "line 2: fields: 0; expected 2, as in the header"),
+        ('id,text\n1,"a\nb"\n2,"a"b\n', "line 4: ',' expected after '\"'; expected CSV fields"),
+        ('id,text\n1,a\n2,"never\nclosed\n', "line 3: unexpected end of data; expected CSV fields"),
         ('id,text\n1,"' + "never closed\n" * 20_000, "line 2: field larger than field limit (131072)"),
     ],
 )
@@ -190,15 +190,15 @@ def test_objects_are_those_that_were_written(path: Path, written: list[dict[str,
         ("[" * 100_000, "not JSON ("),
         ('{"a": ' + "9" * 5_000 + "}", "not JSON ("),
         (r'{"a": "\ud800"}', "not JSON ("),
-        ("[1]", "'[1]'; expected a JSON object a line"),
-        ("null", "'null'; expected a JSON object a line"),
+        ("[1]", "'[1]'; expected one JSON object per line"),
+        ("null", "'null'; expected one JSON object per line"),
     ],
 )
 def test_what_is_no_object_is_refused_with_its_line(path: Path, text: str, message: str) -> None:
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n{text}\n{{}}\n')
     found = refused(lambda: read_json_lines(path))
     assert found.startswith(f"{path}, line 2: {message}")
-    assert found.endswith("; expected a JSON object a line")
+    assert found.endswith("; expected one JSON object per line")
 
 
 def test_members_have_their_kind(path: Path) -> None:
