@@ -48,7 +48,7 @@ class NodeMonitor(Callback):
         self._lost_nodes: dict[str, float] = {}  # lost node -> time of its last check
         self._unreported_losses: dict[str, list[str]] = {}  # lost node -> names of its runs
         self._trial_nodes: dict[str, ray.ObjectRef[str]] = {}  # trial -> id of its node
-        self._displaced_runs: set[str] = set()  # names of runs whose node was lost, until they end
+        self._displaced_runs: set[str] = set()  # names of unfinished runs that lost their node
         self._resumed_runs: list[str] = []  # names; reported after the loss of their node
         self._last_poll = 0.0
 
@@ -84,7 +84,7 @@ class NodeMonitor(Callback):
                 self._log_resumed()
 
     def is_node_lost(self, trial: Trial) -> bool:
-        """Return whether the node of a trial whose process ended is lost.
+        """Return whether a trial ended because its node is lost.
 
         The loss is reported a moment later, together with the other runs on that node.
         """

@@ -103,7 +103,7 @@ class StudyTrainable(RunTrainable):
 
     @property
     def _provenance(self) -> dict[str, Any]:
-        """Versions, hardware and commit of the run, and its Ray job, whose id leads to Ray's logs."""
+        """Versions, hardware and commit of the run, and the id of its Ray job, by which Ray's logs are found."""
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
         return {"versions": get_versions(), "hardware": get_hardware(), "commit": self._commit, **job}
 

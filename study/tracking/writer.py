@@ -84,7 +84,7 @@ class RunWriter:
             return url
 
     def close(self) -> None:
-        """Release the runs whose training was stopped. W&B shows them as crashed until another process writes."""
+        """Release runs with interrupted training. W&B shows them as crashed until a process writes them."""
         while self._locks:
             self._locks.popitem()[1].release()
 

@@ -82,7 +82,7 @@ class _SweepStudy(optuna.Study):
 
     Args:
         study: its sampler, objectives and grid are used.
-        variant: the variant whose space is searched.
+        variant: the variant to search.
     """
 
     def __init__(self, study: Study, variant: str) -> None:

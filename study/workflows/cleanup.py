@@ -27,8 +27,8 @@ _FREED_SHARE = 0.05
 def clean_up_study(study: Study, is_exclusive: bool = True) -> None:
     """Remove what killed processes left behind in the study's folder and in the cache.
 
-    These are temporary files of dead processes, crash reports of trials that were killed with their driver, and
-    preparations of data that were stopped and not continued for a week.
+    These are temporary files of dead processes, and crash reports of trials that were killed with their driver.
+    Preparations of data that were stopped and not continued for a week are removed as well.
 
     Args:
         study: the study to clean up.

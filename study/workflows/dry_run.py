@@ -38,10 +38,9 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours) and detectable.
 
     Raises:
-        UserError: the local files of the model cannot be trained, this machine has too few cores, training is too short
-            for
-        its evaluations, or the study does not fit its prepared data. With `calibrate`, also if the task or the model
-        is not what the study says.
+        UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
+            for its evaluations; or the study does not fit its prepared data. With `calibrate`, also if the task or the
+            model is not what the study says.
     """
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)

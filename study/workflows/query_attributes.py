@@ -19,7 +19,7 @@ def write_query_attributes(study: Study, resolved: ResolvedInputs, scorer_id: st
     Args:
         study: the study, its task without paths.
         resolved: its data and the models and files of its difficulty scores.
-        scorer_id: id of the run whose model computes the difficulty scores that need one.
+        scorer_id: id of the scoring run, for the difficulty scores that need a model.
     """
     attributes = study.study_type.trainable.data_backend.compute_query_attributes(study, resolved, scorer_id)
     if attributes is None:
