@@ -1,1 +1,4 @@
-"""Runs a study: study file in, trained and recorded runs and a report out. The modules here are command lines."""
+"""Runs studies: reads a study file, trains and records its runs, and writes a report.
+
+The modules directly in this package are command lines.
+"""

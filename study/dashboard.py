@@ -1,7 +1,9 @@
-"""A study's dashboard in Weights & Biases: python -m study.dashboard [STUDY] [KEY=VALUE ...] [--json FILE].
+"""Command line that saves the dashboard of a study in Weights & Biases.
 
-Saves a workspace in the study's project: comparisons with corrected p-values, learning curves by variant,
-hyperparameters, the metric against epsilon, cost and failures. Saved again it replaces the one saved before.
+    python -m study.dashboard [STUDY] [KEY=VALUE ...] [--json FILE]
+
+It saves a workspace in the study's W&B project: comparisons with corrected p-values, learning curves by variant,
+hyperparameters, the metric against epsilon, cost and failures. Saving it again replaces the previous version.
 """
 
 from trainables.utils import interruption
@@ -25,7 +27,7 @@ from trainables.utils.files import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status: 0 done, 2 bad input, 1 anything else."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     options = _build_parser().parse_intermixed_args(argv)
     try:
         name, overrides = split_arguments(options.arguments)
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print_error("study.dashboard", error)
         return 2
-    except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
+    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -50,11 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.dashboard",
-        description="Saves the dashboard of a study in its Weights & Biases project, and prints where it is. The same "
-        "command again replaces it. Without arguments: that of the quick study.",
+        description="Save the dashboard of a study in its Weights & Biases project and print its URL. Running the same "
+        "command again replaces the dashboard. Default: the quick study.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
-    parser.add_argument("--json", metavar="FILE", help="write it there, - for here, without a server or a key")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write it to FILE as JSON (-: standard output); needs no server and no API key"
+    )
     return parser
 
 
@@ -75,7 +79,7 @@ def _export_json(study: Study, file: str) -> None:
 
 def _save_dashboard(study: Study) -> str:
     _check_installed()
-    os.environ["WANDB_SILENT"] = "true"  # it asks nothing either
+    os.environ["WANDB_SILENT"] = "true"  # the client prints nothing and asks nothing
     from study.wandb_workspace.workspace import save_workspace
 
     return save_workspace(study, study.tracking.entity)

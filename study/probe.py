@@ -1,8 +1,10 @@
-"""How near other sentences of a batch are: python -m study.probe [STUDY] [KEY=VALUE ...] [--output FOLDER].
+"""Command line that measures how similar the sentences of a batch are to each other.
 
-For a study of sentence encoders. Writes probe.csv, probe.png and probe.svg: cosines of a sentence to its nearest others
-by the size of the batch, with the study's model as it is before training (Wu et al. 2021, figure 1); and what
-Gaussian noise among the negatives would be beside them.
+    python -m study.probe [STUDY] [KEY=VALUE ...] [--sizes N ...] [--output FOLDER]
+
+It is for studies of sentence encoders. It writes probe.csv, probe.png and probe.svg: the cosines of a sentence to its
+nearest others, by batch size, with the study's model before training (Wu et al. 2021, figure 1). For comparison they
+also show Gaussian noise vectors as additional negatives.
 """
 
 from trainables.utils import interruption
@@ -23,14 +25,14 @@ from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import UserError
 
 _MAX_SENTENCES = 20_000
-"""Most that are embedded: the first of the prepared data."""
+"""Maximum number of sentences to embed. The first ones of the prepared data are used."""
 _BATCH_SIZES = (8, 16, 32, 64, 128, 256, 512)
 _NOISE_MULTIPLE = 3.0
-"""Noise vectors as a multiple of the batch."""
+"""Number of noise vectors, as a multiple of the batch size."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status: 0 done, 2 bad input."""
+    """Run the command and return its exit status: 0 done, 2 bad input."""
     options = _build_parser().parse_intermixed_args(argv)
     try:
         name, overrides = split_arguments(options.arguments)
@@ -44,19 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m study.probe",
-        description="Cosines of a sentence to its nearest others, by the size of the batch.",
+        description="Measure the cosine of a sentence to its nearest others in a batch, by batch size. It uses the "
+        "study's model before training. For studies of sentence encoders.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
-    parser.add_argument(
-        "--sizes", nargs="+", type=int, default=list(_BATCH_SIZES), metavar="N", help="sentences of a batch"
-    )
-    parser.add_argument("--output", default="probe", metavar="FOLDER", help="where the files go (default: probe)")
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(_BATCH_SIZES), metavar="N", help="batch sizes")
+    parser.add_argument("--output", default="probe", metavar="FOLDER", help="folder for the files (default: probe)")
     return parser
 
 
 def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
-    runs = study.study_type.trainable.training_backend
-    if not hasattr(runs, "embed_sentences"):
+    backend = study.study_type.trainable.training_backend
+    if not hasattr(backend, "embed_sentences"):
         raise UserError("trainable", study.trainable, "one that embeds sentences")
     import numpy as np
     import pandas as pd
@@ -75,18 +76,20 @@ def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
         raise UserError("--output", repr(str(folder)), "a folder that can be written") from error
     connect_or_check(study)
     study, resolved, prepared = resolve_study(study, print_line)
-    count = min(_MAX_SENTENCES, int(prepared.read_metadata()["splits"]["train"]["queries"]))
+    n_sentences = min(_MAX_SENTENCES, int(prepared.read_metadata()["splits"]["train"]["queries"]))
     factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
     untrained = factory.make_reference_systems()[0]
-    if wrong := [size for size in sizes if not N_NEIGHBOURS < size <= count]:
-        raise UserError("--sizes", wrong[0], f"sizes from {N_NEIGHBOURS + 1} to {count}, the sentences there are")
-    arguments = factory.make_request(untrained, untrained.runs[0], "train").trial, np.arange(count)
+    if invalid := [size for size in sizes if not N_NEIGHBOURS < size <= n_sentences]:
+        raise UserError(
+            "--sizes", invalid[0], f"sizes from {N_NEIGHBOURS + 1} to {n_sentences}, the number of sentences"
+        )
+    arguments = factory.make_request(untrained, untrained.runs[0], "train").trial, np.arange(n_sentences)
     if get_cluster_address(study) is None:
-        embeddings = runs.embed_sentences(*arguments)
+        embeddings = backend.embed_sentences(*arguments)
     else:
-        from study.execution import nodes  # it loads ray
+        from study.execution.nodes import map_on_cluster  # imports ray
 
-        (embeddings,) = nodes.map_on_cluster(study, runs.embed_sentences, [arguments])
+        (embeddings,) = map_on_cluster(study, backend.embed_sentences, [arguments])
     cosines = compute_neighbour_similarity(embeddings, sizes)
     table = pd.DataFrame({SIZE: sizes})
     for rank in range(cosines.shape[1]):

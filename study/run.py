@@ -1,12 +1,14 @@
-"""The command line: python -m study.run [STUDY] [KEY=VALUE ...].
+"""Command line that runs a study.
 
-Only what a command needs is imported: --help, --list and --plan load neither torch nor ray.
+    python -m study.run [STUDY] [KEY=VALUE ...]
+
+Each command imports only what it needs: --help, --list and --plan load neither torch nor ray.
 """
 
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("study.run")  # before anything that takes time to import
+    interruption.handle_signals("study.run")  # before imports that take time
 
 import argparse
 import errno
@@ -27,7 +29,7 @@ from trainables.utils.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status: 0 done, 2 bad input, 1 anything else."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     options = _build_parser().parse_intermixed_args(argv)
     start_time = time.monotonic()
     folder: Path | None = None
@@ -52,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif options.trec is not None:
             _export_trec(study.folder, Path(options.trec).expanduser())
         elif options.plan:
-            from study.workflows.dry_run import print_preview as show_plan
+            from study.workflows.dry_run import print_preview
 
-            show_plan(study, options.calibrate, options.json)
+            print_preview(study, options.calibrate, options.json)
         elif options.prepare:
             from study.workflows.prepare_data import prepare_study_data
 
@@ -68,13 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print_error("study.run", error)
         return 2
-    except BrokenPipeError:  # whoever read the output has read enough, e.g. `| head`
+    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Exception) as error:
         if not isinstance(error, Exception) or interruption.is_interrupted():
             interruption.report_interruption(
-                "study.run", f"{_describe_saved_runs(folder)}; the same command goes on from there"
+                "study.run", f"{_describe_saved_runs(folder)}; rerun the same command to resume"
             )
             return 1
         print_error("study.run", _format_error(error, folder))
@@ -84,41 +86,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
-        description="Trains rankers or sentence encoders with every variant of smoothing, searches their settings over "
-        "seeds, tests the chosen ones and writes a report. Without arguments: the quick study. The same command again "
-        "resumes.",
+        description="Train rankers or sentence encoders with every smoothing variant, search their hyperparameters "
+        "over several seeds, test the chosen configurations and write a report. Default: the quick study. Rerun the "
+        "same command to resume.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
-    parser.add_argument("--plan", action="store_true", help="show what would run, and run nothing")
-    parser.add_argument("--calibrate", action="store_true", help="with --plan: train for a minute to learn the cost")
-    parser.add_argument("--json", action="store_true", help="with --plan: as JSON, for other programs")
-    parser.add_argument("--prepare", action="store_true", help="only prepare the task's data, and say what it is")
+    parser.add_argument("--plan", action="store_true", help="show what would run and what it costs; run nothing")
+    parser.add_argument("--calibrate", action="store_true", help="with --plan: train for a minute to estimate the cost")
+    parser.add_argument("--json", action="store_true", help="with --plan: print JSON, for other programs")
+    parser.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     parser.add_argument(
-        "--trec", metavar="FOLDER", help="write the evaluated candidates as TREC files, and run nothing"
+        "--trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
     )
     parser.add_argument(
         "--sweep",
         action="store_true",
-        help="run one configuration, named by variant=NAME and its hyperparameters as NAME=VALUE, with all seeds; "
-        "no test scores",
+        help="run one configuration with all seeds, without test scores; give it as variant=NAME and a NAME=VALUE for "
+        "each of its hyperparameters",
     )
     parser.add_argument(
         "--export-sweep",
         nargs="?",
         const="sweeps",
         metavar="FOLDER",
-        help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (sweeps), and run nothing",
+        help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
     )
     parser.add_argument(
-        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not W&B's server"
+        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not the W&B server"
     )
-    parser.add_argument("--list", action="store_true", help="show the shipped studies, the tasks and the variants")
-    parser.add_argument("--address", metavar="ADDRESS", help="a running Ray cluster, e.g. auto")
+    parser.add_argument(
+        "--list", action="store_true", help="list the shipped studies, the tasks, the variants and the curricula"
+    )
+    parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuses what would be ignored."""
+    """Refuse options that exclude each other or that would be ignored.
+
+    Raises:
+        UserError: two commands are given, or an option has no effect with the command that is given.
+    """
     modes = {
         "--list": options.list,
         "--plan": options.plan,
@@ -131,15 +139,21 @@ def _check_options(options: argparse.Namespace) -> None:
     if len(chosen) > 1:
         raise UserError("command line", " and ".join(chosen), "one of them")
     if options.list and options.arguments:
-        raise UserError("command line", repr(options.arguments[0]), "nothing beside --list")
+        raise UserError("command line", repr(options.arguments[0]), "no other argument with --list")
     if (options.calibrate or options.json) and not options.plan:
-        raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan beside it")
+        raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan as well")
     if options.engine and options.export_sweep is None:
-        raise UserError("command line", "--engine", "--export-sweep beside it")
+        raise UserError("command line", "--engine", "--export-sweep as well")
 
 
 def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The overrides, and the values of one configuration: keys without a dot that are no key of a study."""
+    """Return the overrides of the study and the hyperparameters of one configuration, by name.
+
+    A key is a hyperparameter if it has no dot and is no key of a study file.
+
+    Raises:
+        UserError: a hyperparameter is given twice, with different values.
+    """
     overrides, parameters = list[str](), dict[str, str]()
     for argument in arguments:
         key, _, value = (part.strip() for part in argument.partition("="))
@@ -157,7 +171,7 @@ def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], fol
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
     make_scheduler: SchedulerFactory | None = None
     if engine == "optuna":
-        from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler as make_scheduler  # it loads optuna
+        from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler as make_scheduler  # imports optuna
     source = StudyReference(name or "quick", overrides)
     for path in export_sweeps(study, source, Path(folder).expanduser(), make_scheduler):
         print_escaped(path)
@@ -171,9 +185,9 @@ def _export_trec(results: Path, folder: Path) -> None:
 
     if not (results / "plan.json").is_file():
         raise UserError("--trec", f"no results in {results}", "a study that has been run")
-    written = export_trec(read_records(results), folder)
-    runs = sum(path.suffix == ".run" for path in written)
-    print_escaped(f"{runs} rankings and {len(written) - runs} files of relevance in {folder}")
+    paths = export_trec(read_records(results), folder)
+    n_rankings = sum(path.suffix == ".run" for path in paths)
+    print_escaped(f"wrote {n_rankings} rankings and {len(paths) - n_rankings} files of qrels to {folder}")
 
 
 def _print_available() -> None:
@@ -192,22 +206,25 @@ def _print_available() -> None:
     print_section("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
     print_section("negative samplers", ((name, "") for name in SAMPLERS))
     for name in STUDY_TYPES:
-        found = get_study_type(name).variants.items()
-        rows = ((own, f"distribution {cell.distribution}, schedule {cell.schedule}") for own, cell in found)
+        variants = get_study_type(name).variants.items()
+        rows = ((label, f"distribution {item.distribution}, schedule {item.schedule}") for label, item in variants)
         print_section(f"trainable {name}: variants", rows)
     print_section("curricula: pacing functions", ((name, "") for name in PACING))
     print_section("curricula: scores", ((name, score.definition) for name, score in DIFFICULTY_SCORES.items()))
 
 
 def _format_error(error: Exception, folder: Path | None) -> str:
-    """One line: what happened, what is safe, how to go on. The rest goes to a file, if there is room for one."""
+    """Return one line: the cause, the number of finished runs and the remedy.
+
+    It also writes the full traceback to error.log in the study's folder, if the folder exists and the disk is not full.
+    """
     if is_disk_full(error):
         code = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
         remedy = "make it writable" if code == errno.EROFS else "free some space"
         reason = f"{os.strerror(code).lower()}{_format_location(error)}"
-        return f"{reason}; {_describe_saved_runs(folder)}; {remedy} and run the same command"
+        return f"{reason}; {_describe_saved_runs(folder)}; {remedy} and rerun the same command"
     if isinstance(error, PermissionError):
-        remedy = "make it readable and writable, and run the same command"
+        remedy = "make it readable and writable, and rerun the same command"
         return f"no permission{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy}"
     if isinstance(error, IncompleteError):
         return f"{error}; {_describe_saved_runs(folder)}; {error.remedy}"
@@ -216,9 +233,9 @@ def _format_error(error: Exception, folder: Path | None) -> str:
         return line
     try:
         (folder / "error.log").write_text("".join(format_redacted_traceback(error)), encoding="utf-8")
-    except OSError as other:
-        return f"{line}; no error.log: {os.strerror(other.errno or 0).lower()}"
-    return f"{line}; the whole story is in {folder / 'error.log'}"
+    except OSError as write_error:
+        return f"{line}; no error.log: {os.strerror(write_error.errno or 0).lower()}"
+    return f"{line}; full traceback: {folder / 'error.log'}"
 
 
 def _format_cause(error: Exception) -> str:
@@ -227,13 +244,16 @@ def _format_cause(error: Exception) -> str:
 
 
 def _format_resume_hint(error: Exception) -> str:
-    """Promised only where it is known to be one."""
+    """Return the advice to resume, or an empty string where rerunning the command may not help.
+
+    A damaged file of the cache is removed here, so that the next run creates it again.
+    """
     if isinstance(error, DamagedError):
         error.remove()
-        return "; the same command makes that anew and goes on from there"
+        return "; rerun the same command to create it again and resume"
     if isinstance(error, OSError):
-        return "; with that mended, the same command goes on from there"
-    return "; the same command goes on from there" if isinstance(error, MachineError) else ""
+        return "; fix this and rerun the same command to resume"
+    return "; rerun the same command to resume" if isinstance(error, MachineError) else ""
 
 
 def _format_location(error: Exception) -> str:
@@ -243,9 +263,9 @@ def _format_location(error: Exception) -> str:
 
 def _describe_saved_runs(folder: Path | None) -> str:
     if folder is None:
-        return "nothing was started"
-    done = sum(map(_is_finished, folder.glob("runs/*/record.json")))
-    return f"{done} finished runs are safe in {folder}"
+        return "no run was started"
+    n_finished = sum(map(_is_finished, folder.glob("runs/*/record.json")))
+    return f"{n_finished} finished run{'s' * (n_finished != 1)} kept in {folder}"
 
 
 def _is_finished(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Old place of the scheduler of exported sweeps, whose files import `scheduled` from here."""
+"""Old location of the functions that exported sweeps import: their files use `scheduled` from here."""
 
 from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions as scheduled
 

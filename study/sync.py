@@ -1,7 +1,9 @@
-"""Brings what a study found to a W&B server: python -m study.sync FOLDER [--project NAME] [--entity NAME].
+"""Command line that uploads the records of a study to a W&B server.
 
-It is made from the records, whether W&B's files were written offline, W&B was away, or it was disabled. A server that
-has a part of it gets the rest; once more, and nothing is sent.
+    python -m study.sync FOLDER [--project NAME] [--entity NAME]
+
+The uploads are made from the run records. It does not matter whether W&B's files were written offline, W&B was
+unavailable, or tracking was disabled. The command sends only what the server does not have yet.
 """
 
 from trainables.utils import interruption
@@ -24,11 +26,16 @@ from trainables.utils.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit status: 0 done, 2 bad input, 1 W&B does not take it."""
-    parser = Parser(prog="python -m study.sync", description="Brings a study to a W&B server.")
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 W&B does not accept it."""
+    parser = Parser(
+        prog="python -m study.sync",
+        description="Upload the records of a study to a W&B server. Rerun the same command to resume.",
+    )
     parser.add_argument("folder", type=Path, help="the study's folder, e.g. results/quick")
-    parser.add_argument("--project", help="of W&B (default: the study's own)")
-    parser.add_argument("--entity", help="user or team whose project it is (default: the study's own, else the key's)")
+    parser.add_argument("--project", help="W&B project (default: the study's own)")
+    parser.add_argument(
+        "--entity", help="user or team that owns the project (default: the study's own, else that of the API key)"
+    )
     arguments = parser.parse_args(argv)
     try:
         return sync_study(arguments.folder.absolute(), arguments.project, arguments.entity)
@@ -37,19 +44,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except OSError as error:  # a full disk, or one that must not be written to
         reason = os.strerror(error.errno or 0).lower()
-        print_error("study.sync", f"{reason}; the same command goes on")
+        print_error("study.sync", f"{reason}; rerun the same command to resume")
         return 1
 
 
 def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
-    """Sends what the server lacks; returns the exit status.
+    """Upload everything that the server does not have yet and return the exit status.
+
+    Args:
+        folder: absolute folder of the study.
+        project: W&B project. If None, the study's own.
+        entity: user or team that owns the project. If None, the study's own or WANDB_ENTITY.
 
     Raises:
-        UserError: the folder holds no study.
+        UserError: the folder contains no study.
     """
     if not (folder / "plan.json").is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
-    ledger, (own_project, own_entity) = RunStore(folder), read_project(folder)
+    run_store, (own_project, own_entity) = RunStore(folder), read_project(folder)
     tracking = Tracking(
         mode="online",
         project=project or own_project,
@@ -57,17 +69,20 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         folder=folder,
         own=project is None and entity is None,
     )
-    runs = ledger.list_run_ids()
-    with closing(WandbLogger(tracking, print_line)) as scribe:
-        for which in DOCUMENTS:
-            scribe.log_document(which)
-        backfill_evaluations(scribe, ledger, runs)
-        done = scribe.flush()
-    if not done:
-        print_error("study.sync", f"W&B lacks {scribe.pending_text}; the same command goes on")
+    run_ids = run_store.list_run_ids()
+    with closing(WandbLogger(tracking, print_line)) as wandb_logger:
+        for document in DOCUMENTS:
+            wandb_logger.log_document(document)
+        backfill_evaluations(wandb_logger, run_store, run_ids)
+        is_complete = wandb_logger.flush()
+    if not is_complete:
+        print_error(
+            "study.sync", f"{wandb_logger.pending_text} not yet uploaded to W&B; rerun the same command to resume"
+        )
         return 1
     print_line(
-        f"{len(runs)} runs of {folder} are in project {tracking.project}, {scribe.n_written} evaluations of them new"
+        f"project {tracking.project} has {len(run_ids)} runs of {folder}; "
+        f"{wandb_logger.n_written} evaluations uploaded now"
     )
     return 0
 

@@ -1,6 +1,6 @@
-"""The way into a running Ray cluster: which one, what is wrong where there is no way in, what the study takes along.
+"""Connects to a running Ray cluster: finds its address, checks it, and sends this project's packages.
 
-Loads ray only to join.
+Ray is imported only when a connection is made.
 """
 
 import importlib
@@ -23,24 +23,27 @@ from trainables.utils import interruption
 from trainables.utils.errors import UserError
 
 _PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis")
-"""What a trial imports of this project."""
+"""Packages of this project that trials import."""
 _CONNECT_TIMEOUT_S = 10.0
-"""Seconds for the cluster's port to answer."""
+"""Seconds that the cluster's port has to answer."""
 _POLL_INTERVAL_S = 5.0
-"""Seconds between two looks at the cluster's port."""
+"""Seconds between two checks of the cluster's port."""
 _HEAD_TIMEOUT_S = 35.0
 """Seconds without an answer after which the head node is lost. Ray itself aborts after 60, with a fatal error."""
 _ENDPOINT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 
 
 def get_cluster_address(study: Study) -> str | None:
-    """Address of the Ray cluster that the study runs on, `auto` or HOST:PORT; None: Ray is started on this machine.
+    """Return the address of the study's Ray cluster, or None if Ray is started on this machine.
 
-    RAY_ADDRESS in the environment counts where the study says nothing or `auto`, as it does for Ray itself; a job of
-    the cluster has it.
+    RAY_ADDRESS in the environment applies if the study gives no address or `auto`, as in Ray itself. Jobs of a cluster
+    have this variable.
+
+    Returns:
+        `auto`, HOST:PORT or None.
 
     Raises:
-        UserError: it is something else, such as the URL of a dashboard.
+        UserError: the address has another form, for example the URL of a dashboard.
     """
     source, value = "resources.address", study.resources.address
     if value in (None, "auto") and (variable := os.environ.get("RAY_ADDRESS")):
@@ -54,8 +57,11 @@ def get_cluster_address(study: Study) -> str | None:
 
 @contextmanager
 def configure_ray_start() -> Iterator[None]:
-    """Around Ray's start, here or into a cluster: no tables or logs of its own, no usage report, no metric from
-    unfinished trials, no answer to signals."""
+    """Configure Ray for the block that starts it or connects to a cluster.
+
+    Ray prints no tables, writes no logs of its own, reports no usage, requires no metric from unfinished trials and
+    does not handle signals.
+    """
     os.environ |= {
         "RAY_AIR_NEW_OUTPUT": "0",
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -69,12 +75,17 @@ def configure_ray_start() -> Iterator[None]:
 
 
 def connect_to_cluster(study: Study, cluster: str) -> None:
-    """Connects this process to the cluster at an address.
+    """Connect this process to the cluster at an address.
 
-    Workers find this project's packages: a job brings its working directory, any other command sends the packages.
+    The workers need this project's packages. A job brings them in its working directory; any other command sends them.
+
+    Args:
+        study: the study that will run there.
+        cluster: `auto` or HOST:PORT.
 
     Raises:
-        UserError: nothing answers there, or not to this command; or the study's folders would go with the job.
+        UserError: nothing answers there, the cluster refuses this command, or the study's folders are inside the job's
+        temporary working directory.
     """
     job = _read_job_environment()
     if "working_dir" in job:
@@ -94,7 +105,7 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
                 job_config=ray.job_config.JobConfig(metadata=_build_job_metadata(study)),
             )
         except ray.exceptions.AuthenticationError:
-            found = "the cluster asks for a token, and there is none"
+            found = "the cluster requires a token, but none is set"
             raise UserError(_format_cluster(cluster), found, _TOKEN_HINT) from None
         except (ConnectionError, RuntimeError) as error:
             if "could not find any running" in str(error).lower():
@@ -109,22 +120,32 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
 
 
 def _exit_on_lost_head(head_address: str, is_connected: Callable[[], bool], folder: Path) -> None:
-    """Ends the command when the head node is lost, since nothing that Ray is asked returns then."""
+    """End the command when the head node is lost, because calls to Ray never return then.
+
+    Args:
+        head_address: HOST:PORT of the head node.
+        is_connected: returns False once this process has left the cluster.
+        folder: the study's folder, for the message.
+    """
     last_answer_time = time.monotonic()
     while is_connected():
         time.sleep(_POLL_INTERVAL_S)
         if _get_connection_error(head_address, timeout=_POLL_INTERVAL_S) is None:
             last_answer_time = time.monotonic()
         elif is_connected() and time.monotonic() - last_answer_time > _HEAD_TIMEOUT_S:
-            safe = f"finished runs are safe in {folder}"
-            goes_on = "the same command goes on from there, once there is a cluster"
-            interruption.abort_command(f"the head node of cluster {head_address} is lost; {safe}; {goes_on}")
+            interruption.abort_command(
+                f"lost the head node of cluster {head_address}; finished runs kept in {folder}; "
+                "rerun the same command to resume, once there is a cluster"
+            )
 
 
 def _build_job_metadata(study: Study) -> dict[str, str]:
-    """What Ray's dashboard shows of the job: the study, and where W&B shows it, as `analysis.report` takes it."""
-    place = "/".join(filter(None, (study.tracking.entity, study.project)))
-    wandb_entry = {"wandb": f"wandb:{place}"} if study.tracking.mode == "online" else {}
+    """Return what Ray's dashboard shows for the job: the study and, if it is online, its W&B project.
+
+    The project has the form that `analysis.report` accepts.
+    """
+    project = "/".join(filter(None, (study.tracking.entity, study.project)))
+    wandb_entry = {"wandb": f"wandb:{project}"} if study.tracking.mode == "online" else {}
     return {"job_name": f"study {study.name}", **wandb_entry}
 
 
@@ -136,39 +157,47 @@ def _format_cluster(cluster: str) -> str:
 
 
 def _read_job_environment() -> dict[str, Any]:
-    """The runtime environment of the Ray job that this command is the driver of; empty outside jobs."""
-    found = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") or "{}").get("runtime_env") or {}
-    return {name: value for name, value in found.items() if value}
+    """Return the runtime environment of the Ray job that this command drives. It is empty outside jobs."""
+    runtime_env = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") or "{}").get("runtime_env") or {}
+    return {name: value for name, value in runtime_env.items() if value}
 
 
 def _reject_job_relative_paths(study: Study) -> None:
-    """A job's working directory is a copy on each node, removed after the job."""
-    here = Path.cwd()
+    """Refuse folders in a job's working directory: it is a copy on each node, removed after the job.
+
+    Raises:
+        UserError: a folder of the study is inside it.
+    """
+    working_folder = Path.cwd()
     for key, folder in (
         ("output.folder", study.folder),
         ("cache.folder", study.cache),
         ("cache.stages", study.checkpoints_url),
     ):
-        if "://" not in str(folder) and Path(folder).is_relative_to(here):
-            found = f"{Path(folder).relative_to(here)} in the job's temporary folder"
+        if "://" not in str(folder) and Path(folder).is_relative_to(working_folder):
+            found = f"{Path(folder).relative_to(working_folder)} in the job's temporary folder"
             raise UserError(key, found, "an absolute path on a disk that all nodes share")
 
 
 def _find_packages() -> list[str]:
-    """Folders of this project's packages."""
+    """Return the folders of this project's packages."""
     modules = (importlib.import_module(name) for name in _PACKAGE_NAMES)
     return [str(Path(str(module.__file__)).parent) for module in modules]
 
 
 def _check_port(cluster: str) -> None:
-    """A closed or wrong port is known at once, where Ray tries for a quarter of an hour."""
+    """Check the cluster's port before Ray does: Ray would try for a quarter of an hour.
+
+    Raises:
+        UserError: the port does not answer.
+    """
     if cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S):
         expected = "HOST:PORT as ray start --head printed it, reachable from here"
         raise UserError(_format_cluster(cluster), f"does not answer ({cause})", expected)
 
 
 def _get_connection_error(cluster: str, timeout: float) -> str | None:
-    """Why nothing answers at HOST:PORT; None where something does."""
+    """Return the reason why nothing answers at HOST:PORT, or None if something does."""
     host, _, port = cluster.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=timeout).close()
@@ -179,7 +208,7 @@ def _get_connection_error(cluster: str, timeout: float) -> str | None:
 
 @contextmanager
 def _fail_fast() -> Iterator[None]:
-    """Ray waits 40 seconds for an answer, and would do so twenty times."""
+    """Let Ray wait one second for an answer: by default it waits 40 seconds, twenty times."""
     name = "RAY_gcs_server_port_wait_time_s"
     previous = os.environ.get(name)
     os.environ[name] = previous or "1"
@@ -192,11 +221,11 @@ def _fail_fast() -> Iterator[None]:
 
 @contextmanager
 def _suppress_stderr() -> Iterator[None]:
-    """Ray's libraries write of every attempt to the standard error, past Python."""
+    """Suppress standard error for the block: Ray's libraries report every attempt there, bypassing Python."""
     sys.stderr.flush()
     saved_stderr = os.dup(2)
-    with tempfile.TemporaryFile() as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 2)
         try:
             yield
         finally:

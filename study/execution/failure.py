@@ -1,4 +1,4 @@
-"""How a trial of Tune's that failed came to its end: by an exception, by itself, or at somebody's hands."""
+"""Classifies the failure of a Tune trial: an exception, a crash, a timeout, or a fault of the machine."""
 
 import pickle
 from pathlib import Path
@@ -12,28 +12,29 @@ from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.limits import StepLimits
 
 _BUS_ERROR = "Bus error"
-"""The crash of whoever reads a mapped file that was cut short meanwhile."""
+"""Crash of a process that reads a memory-mapped file while another process truncates it."""
 
 
 class TrialFailure(NamedTuple):
-    """Of one try of an errand."""
+    """Failure of one attempt of a trial."""
 
     cause: str
+    """One line, without secrets."""
     is_retryable: bool
-    """Whether another try may end better."""
+    """True if another attempt may succeed."""
     is_machine_fault: bool = False
-    """Whether it was the machine's fault, which says nothing about the configuration."""
+    """True if the machine caused the failure, so that it says nothing about the configuration."""
     error: Exception | None = None
-    """What was raised in the trial's process, if it lived to tell; Ray's account of it is among its notes."""
+    """Exception of the trial's process, if there was one. Ray's error text is among its notes."""
 
 
 def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> TrialFailure:
-    """The end of a trial that failed.
+    """Return the cause of a failed trial, and remove its crash report.
 
     Args:
-        trial: as Tune has it.
-        limits: that it had.
-        silent: seconds since it began, or since its last step ended.
+        trial: the trial, as Tune has it.
+        limits: limits that applied to its steps.
+        step_seconds: seconds since the trial started or its last step ended.
     """
     path = limits.crash_report
     crash_text = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
@@ -42,7 +43,9 @@ def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> T
     error = _load_exception(trial)
     if error is not None:
         error.add_note(_read_ray_error(trial))
-        is_deterministic = isinstance(error, FloatingPointError)  # the same seed gives the same numbers
+        is_deterministic = isinstance(
+            error, FloatingPointError
+        )  # the same seed gives the same numbers, so a retry would fail too
         return TrialFailure(
             summarize_error(error, limits),
             is_retryable=not is_deterministic,
@@ -63,16 +66,16 @@ def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> T
 
 
 def _load_exception(trial: Trial) -> Exception | None:
-    """What was raised in the trial's process, if it lived to tell."""
+    """Return the exception of the trial's process, or None if the process ended without one."""
     error_file = trial.pickled_error_file
     if error_file is None or not Path(error_file).is_file():
         return None
     error = pickle.loads(Path(error_file).read_bytes())
-    found = error.cause if isinstance(error, RayTaskError) else None
-    return found if isinstance(found, Exception) else None
+    cause = error.cause if isinstance(error, RayTaskError) else None
+    return cause if isinstance(cause, Exception) else None
 
 
 def _read_ray_error(trial: Trial) -> str:
-    """Ray's words."""
+    """Return Ray's error text, or an empty string."""
     error_file = trial.error_file
     return Path(error_file).read_text(encoding="utf-8") if error_file is not None and Path(error_file).is_file() else ""

@@ -1,8 +1,7 @@
-"""Watches the nodes of a cluster while a study runs: says what a lost node took with it and that it went on elsewhere.
+"""Monitors the nodes of a cluster during a study and reports lost, resumed and joined ones.
 
-A run whose node is lost has not failed: it starts again on another node, from its last state in the storage of stages.
-A lost node that answers again counts again. Tune itself calls a node that vanished without notice a failure of its
-trials.
+A run on a lost node has not failed: it starts again on another node, from its last checkpoint. A lost node that answers
+again is used again. Tune itself would report a node that vanished without notice as a failure of its trials.
 """
 
 import json
@@ -22,22 +21,23 @@ from study.records.run_name import format_run_name
 _POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the cluster."""
 _CONNECT_TIMEOUT_S = 3.0
-"""Seconds in which a living node answers, as a rule."""
+"""Seconds within which a working node normally answers."""
 _CONNECT_ATTEMPTS = 3
-"""Knocks in a row without an answer after which a node is lost: 10 to 19 seconds, as the cluster itself takes."""
+"""Failed attempts in a row after which a node is lost: 10 to 19 seconds, as in the cluster itself."""
 _RETRY_INTERVAL_S = 5.0
-"""Seconds between two of them."""
+"""Seconds between two attempts."""
 _RECHECK_INTERVAL_S = 10.0
-"""Seconds after which a lost node that the cluster still lists is knocked at again."""
+"""Seconds after which a lost node that the cluster still lists is checked again."""
 
 
 class NodeMonitor(Callback):
-    """Tune calls it around every trial.
+    """Tune callback that detects lost nodes and adapts the number of concurrent trials.
 
     Args:
-        wanted: what a trial takes, by resource.
-        say: prints a line.
-        resize: told how many trials the cluster holds, whenever nodes have joined or were lost.
+        trial_resources: resources of one trial, by Ray's name.
+        log: called with each line of progress.
+        on_resize: called with the number of trials that the cluster can run at once, when nodes have joined or were
+            lost.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class NodeMonitor(Callback):
     ) -> None:
         self._trial_resources, self._log, self._on_resize = trial_resources, log, on_resize
         self._known_nodes = {node["NodeID"]: node for node in nodes.find_eligible_nodes(trial_resources)}
-        self._lost_nodes: dict[str, float] = {}  # lost node -> when it was last knocked at
-        self._unreported_losses: dict[str, list[str]] = {}  # lost node -> its runs
-        self._trial_nodes: dict[str, ray.ObjectRef[str]] = {}  # trial -> the node that it runs on
-        self._displaced_runs: set[str] = set()  # names of runs whose node was lost, until they end
-        self._resumed_runs: list[str] = []  # those that go on; said once it is said that their node was lost
+        self._lost_nodes: dict[str, float] = {}  # lost node -> time of its last check
+        self._unreported_losses: dict[str, list[str]] = {}  # lost node -> names of its runs
+        self._trial_nodes: dict[str, ray.ObjectRef[str]] = {}  # trial -> id of its node
+        self._displaced_runs: set[str] = set()  # names of unfinished runs that lost their node
+        self._resumed_runs: list[str] = []  # names; reported after the loss of their node
         self._last_poll = 0.0
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Looks at the cluster."""
+        """Check the cluster, at most once a second, and report what changed."""
         if time.monotonic() - self._last_poll < _POLL_INTERVAL_S:
             return
         self._last_poll = time.monotonic()
@@ -68,13 +68,13 @@ class NodeMonitor(Callback):
             self._log_losses(len(living) - joined)
             self._log_resumed()
         if joined:
-            self._log(f"{_format_count(joined, 'node')} joined, {len(living)} in all")
+            self._log(f"{_format_count(joined, 'node')} joined ({len(living)} in total)")
         if living.keys() != self._known_nodes.keys():
             self._known_nodes = living
             self._on_resize(nodes.compute_capacity(self._trial_resources, living.values()))
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """Asks the trial's process where it is; it answers before it begins to train."""
+        """Ask the trial's process for its node. It answers before it starts to train."""
         actor = trial.temporary_state.ray_actor
         assert actor is not None
         self._trial_nodes[trial.trial_id] = actor.__ray_call__.remote(_get_node_id)
@@ -84,7 +84,10 @@ class NodeMonitor(Callback):
                 self._log_resumed()
 
     def is_node_lost(self, trial: Trial) -> bool:
-        """Whether the node of a trial whose process ended was lost; what else was on it is told with it."""
+        """Return whether a trial ended because its node is lost.
+
+        The loss is reported a moment later, together with the other runs on that node.
+        """
         node = self._find_node(trial)
         if node is None or _is_reachable(
             self._known_nodes.get(node), 1 if node in self._lost_nodes else _CONNECT_ATTEMPTS
@@ -92,19 +95,19 @@ class NodeMonitor(Callback):
             return False
         self._displaced_runs.add(_get_run_name(trial))
         self._mark_lost(node).append(_get_run_name(trial))
-        self._last_poll = time.monotonic()  # what else was on the node is known in a moment
+        self._last_poll = time.monotonic()  # wait for the other runs on this node before reporting
         return True
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """A run that lost its node has ended all the same."""
+        """Report a run that finished although it lost a node."""
         self._trial_nodes.pop(trial.trial_id, None)
         if _get_run_name(trial) in self._displaced_runs:
             self._displaced_runs.remove(_get_run_name(trial))
             self._log_resumed()
-            self._log(f"{_get_run_name(trial)} recovered: it ended although its node was lost")
+            self._log(f"{_get_run_name(trial)}: finished on another node after node loss")
 
     def _find_node(self, trial: Trial) -> str | None:
-        """None where its process ended before it could say."""
+        """Return the id of the trial's node, or None if the process ended before it answered."""
         answer = self._trial_nodes.pop(trial.trial_id, None)
         try:
             return None if answer is None else ray.get(answer, timeout=_CONNECT_TIMEOUT_S)
@@ -123,23 +126,23 @@ class NodeMonitor(Callback):
 
     def _log_losses(self, n_left: int) -> None:
         runs = [name for names in self._unreported_losses.values() for name in names]
-        on_it = f"on it: {'; '.join(runs)}; to go on elsewhere from the last state" if runs else "no run was on it"
-        self._log(f"{_format_count(len(self._unreported_losses), 'node')} lost, {n_left} left; {on_it}")
+        effect = f"rescheduling from last checkpoint: {'; '.join(runs)}" if runs else "no run was affected"
+        self._log(f"lost {_format_count(len(self._unreported_losses), 'node')} ({n_left} left); {effect}")
         self._unreported_losses = {}
 
     def _log_resumed(self) -> None:
         for name in self._resumed_runs:
-            self._log(f"{name} goes on, on another node")
+            self._log(f"{name}: resumed on another node")
         self._resumed_runs = []
 
 
 def _get_node_id(_: object) -> str:
-    found: str = ray.get_runtime_context().get_node_id()
-    return found
+    node_id: str = ray.get_runtime_context().get_node_id()
+    return node_id
 
 
 def _is_reachable(node: nodes.Node | None, attempts: int) -> bool:
-    """Whether a node is there: one of so many knocks is answered."""
+    """Return whether a node answers at least one of so many connection attempts."""
     for count in range(attempts if node else 0):
         time.sleep(_RETRY_INTERVAL_S if count else 0)
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""The nodes of a Ray cluster, as a study sees them: which hold a trial, how many at once, and whether their bits agree.
+"""Nodes of a Ray cluster: which can run trials, how many, and whether their environments agree.
 
-A run's bits depend on the device, the instruction set and the versions of where it runs. So the nodes are asked, not
-the driver's machine, which needs neither a GPU nor a core for trials.
+The bits of a run depend on the device, the instruction set and the library versions of its node. So the nodes are
+probed and not the driver's machine, which needs neither a GPU nor a free core.
 """
 
 import time
@@ -16,7 +16,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from study.config.loader import Study
-from study.utils import error_text as causes
+from study.utils import error_text
 from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.utils.errors import UserError
@@ -26,68 +26,80 @@ Node = Mapping[str, Any]
 """An entry of ray.nodes()."""
 
 _AUTOSCALER_TIMEOUT_S = 900.0
-"""Seconds that a cluster without a node that holds a trial has to grow one."""
+"""Seconds that a cluster has to add a node if none of its nodes can run a trial."""
 _PROBE_TIMEOUT_S = 300.0
-"""Seconds that a node has to answer; its first task imports torch."""
+"""Seconds that a node has to answer. Its first task imports torch."""
 _ROUNDING = 1e-6
-"""Ray counts resources in units of 0.0001."""
+"""Tolerance for rounding: Ray counts resources in units of 0.0001."""
 
 
 class NodeInfo(NamedTuple):
-    """What a node answers."""
+    """Answer of a probed node."""
 
     environment: Environment
     training: BaseTrainingSettings
     unseen_folders: list[str]
+    """Keys of the folders and files that the node cannot see."""
 
 
 def get_trial_resources(study: Study) -> dict[str, float]:
-    """What a trial takes, by the names that Ray gives to resources."""
+    """Return the resources of one trial, by Ray's names. Resources with amount 0 are left out."""
     resources = study.resources
-    wanted = {"CPU": float(study.training.threads), "GPU": resources.gpu, **resources.custom}
-    return {name: amount for name, amount in wanted.items() if amount}
+    amounts = {"CPU": float(study.training.threads), "GPU": resources.gpu, **resources.custom}
+    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def get_task_options(study: Study) -> dict[str, Any]:
-    """The same as options of a Ray task."""
+    """Return the resources of one trial as options of a Ray task."""
     return {"num_cpus": study.training.threads, "num_gpus": study.resources.gpu, "resources": study.resources.custom}
 
 
 def count_trials_per_node(node: Node, trial_resources: Mapping[str, float]) -> int:
-    """How many trials fit on a node."""
-    offered = node["Resources"]
-    return min(int(offered.get(name, 0.0) / amount + _ROUNDING) for name, amount in trial_resources.items())
+    """Return how many trials fit on a node."""
+    available = node["Resources"]
+    return min(int(available.get(name, 0.0) / amount + _ROUNDING) for name, amount in trial_resources.items())
 
 
 def find_eligible_nodes(trial_resources: Mapping[str, float]) -> list[Node]:
-    """The living nodes that hold at least one trial."""
+    """Return the nodes that are alive and can run at least one trial."""
     nodes: list[Node] = ray.nodes()  # type: ignore[no-untyped-call]
     register_hosts(nodes)
     return [node for node in nodes if node["Alive"] and count_trials_per_node(node, trial_resources)]
 
 
 def register_hosts(nodes: Iterable[Node]) -> None:
-    """Notes what nodes are called, so that nothing that is published names them."""
-    facts = ("NodeName", "NodeManagerHostname", "NodeManagerAddress")
-    causes.HOSTS.update(str(node[name]) for node in nodes for name in facts if node.get(name))
+    """Register the names and addresses of nodes, so that `redact` removes them from published texts."""
+    keys = ("NodeName", "NodeManagerHostname", "NodeManagerAddress")
+    error_text.HOSTS.update(str(node[key]) for node in nodes for key in keys if node.get(key))
 
 
 def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]) -> int:
-    """Trials at once, at least one: each node's own number added up, for no trial is spread over two nodes."""
+    """Return how many trials can run at once, at least one.
+
+    A trial never spans two nodes, so this is the sum over the nodes.
+
+    Example:
+        >>> nodes = [{"Resources": {"CPU": 4.0}}, {"Resources": {"CPU": 3.0}}]
+        >>> compute_capacity({"CPU": 2.0}, nodes)
+        3
+    """
     return max(1, sum(count_trials_per_node(node, trial_resources) for node in nodes))
 
 
 def get_cluster_concurrency(study: Study) -> int:
-    """Trials at once on the cluster: as many as its nodes hold, unless the study names a number."""
+    """Return how many trials run at once: the study's number, or what the cluster's nodes can hold."""
     trial_resources = get_trial_resources(study)
     return study.resources.concurrent or compute_capacity(trial_resources, find_eligible_nodes(trial_resources))
 
 
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-    """Calls a function on the cluster with each of the arguments, each call with what a trial takes.
+    """Call a function on the cluster once for each tuple of arguments, with the resources of a trial.
+
+    Returns:
+        The results, in the order of the arguments.
 
     Raises:
-        Exception: what the function raised.
+        Exception: the exception that the function raised.
     """
     task = ray.remote(function).options(**get_task_options(study))
     try:
@@ -98,16 +110,16 @@ def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Seq
 
 
 def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[str], None]) -> NodeInfo:
-    """What all nodes that hold a trial have in common: their environment, and the training settings that it resolves.
+    """Return the environment and resolved training settings that all eligible nodes have in common.
 
     Args:
-        study: what was asked for.
-        model: the model's folder.
-        device: what trials run on.
-        say: told when there is something to wait for.
+        study: the study as the command line describes it.
+        model: folder of the model.
+        device: device of the trials.
+        log: called with a line if a node must be waited for.
 
     Raises:
-        UserError: no node holds a trial, their environments differ, or a folder is not seen by all.
+        UserError: no node can run a trial, their environments differ, or not all of them see a folder.
     """
     trial_resources = get_trial_resources(study)
     nodes = find_eligible_nodes(trial_resources) or _wait_for_autoscaler(study, trial_resources, log)
@@ -118,16 +130,19 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
         ]
         done, pending = ray.wait(answers, num_returns=len(answers), timeout=_PROBE_TIMEOUT_S)
         if pending:
-            found = f"{len(pending)} of the {len(nodes)} nodes that hold a trial did not answer"
-            raise UserError("resources", found, "nodes that are free for the study")
+            found = f"{len(pending)} of the {len(nodes)} nodes that can run a trial did not answer"
+            raise UserError("resources", found, "nodes that are available to the study")
         node_infos = [_get_node_info(answer) for answer in done]
     _reject_unshared_folders(node_infos)
-    _reject_heterogeneous([kind.environment for kind in node_infos])
+    _reject_heterogeneous([info.environment for info in node_infos])
     return node_infos[0]
 
 
 def _pin_to_node(node: Node, study: Study) -> dict[str, Any]:
-    """A GPU is seen only by who takes a share of it; cores need not be free to look at them."""
+    """Return task options that pin a probe to a node.
+
+    A task sees a GPU only if it requests a share of it. Cores need not be free for a probe.
+    """
     strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
     return {"num_cpus": 0, "num_gpus": study.resources.gpu, "scheduling_strategy": strategy}
 
@@ -146,10 +161,14 @@ def _get_node_info(answer: "ray.ObjectRef[NodeInfo]") -> NodeInfo:
 
 
 def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log: Callable[[str], None]) -> list[Node]:
-    """Asks an autoscaler for a node, by a task that needs one."""
+    """Request a node from an autoscaler with a task that needs one, and wait for it.
+
+    Raises:
+        UserError: no suitable node joined in time.
+    """
     description = ", ".join(f"{name} {amount:g}" for name, amount in trial_resources.items())
     log(
-        f"no node of the cluster holds a trial ({description}); "
+        f"no node of the cluster can run a trial ({description}); "
         f"waiting {_AUTOSCALER_TIMEOUT_S / 60:.0f} minutes for one to join"
     )
     _request_resources.options(**get_task_options(study)).remote()
@@ -163,30 +182,30 @@ def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log
 
 @ray.remote
 def _request_resources() -> None:
-    """Only its resources matter."""
+    """Do nothing: only the task's resources matter."""
 
 
 @contextmanager
 def _create_probe_files(study: Study) -> Iterator[dict[str, str]]:
-    """A fresh file in each folder that trials read or write, by the folder's key."""
+    """Create a file in each folder that trials read or write, for the block. Yields paths by key."""
     folders = {"cache.folder": study.cache}
     if study.output.records is None:
         folders["output.folder"] = study.folder
     probe_files = {key: folder / f".seen-{uuid4().hex}" for key, folder in folders.items()}
     try:
-        for mark in probe_files.values():
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.touch()
-        yield {key: str(mark) for key, mark in probe_files.items()}
+        for file in probe_files.values():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        yield {key: str(file) for key, file in probe_files.items()}
     finally:
-        for mark in probe_files.values():
-            mark.unlink(missing_ok=True)
+        for file in probe_files.values():
+            file.unlink(missing_ok=True)
 
 
 def _reject_unshared_folders(node_infos: list[NodeInfo]) -> None:
-    counts = Counter(key for kind in node_infos for key in kind.unseen_folders)
+    counts = Counter(key for info in node_infos for key in info.unseen_folders)
     for key, count in sorted(counts.items()):
-        found = f"{count} of the {len(node_infos)} nodes that hold a trial do not see it"
+        found = f"{count} of the {len(node_infos)} nodes that can run a trial do not see it"
         raise UserError(key, found, "a folder on a disk that all nodes share, or the same on each of them")
 
 
@@ -201,6 +220,7 @@ def _reject_heterogeneous(environments: list[Environment]) -> None:
         for environment, count in counts.most_common()
     )
     expected = (
-        "one kind: a resource that only its nodes were started with, e.g. {amx = 0.01} for --resources '{\"amx\": 1}'"
+        "nodes of one kind: name a resource that only these were started with, "
+        "e.g. {amx = 0.01} for --resources '{\"amx\": 1}'"
     )
-    raise UserError("resources.custom", f"nodes that hold a trial differ: {'; '.join(kinds)}", expected)
+    raise UserError("resources.custom", f"nodes that can run a trial differ: {'; '.join(kinds)}", expected)

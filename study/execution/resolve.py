@@ -1,4 +1,4 @@
-"""What a study's names stand for: data, model files, the processors that its trials run on, and how long they train."""
+"""Resolves what a study refers to: data, model files, the environment of its trials, training length."""
 
 import os
 from collections.abc import Callable
@@ -9,19 +9,22 @@ from study.config.training_length import describe_length, resolve_length
 from study.execution.slots import resolve_environment
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
 from trainables.specs.plugin import PreparedData
 
 
 def resolve_study(study: Study, log: Callable[[str], None]) -> tuple[Study, ResolvedInputs, PreparedData]:
-    """The study with its training settings resolved, what its names stand for, and its data, prepared if need be.
+    """Resolve the settings of a study and prepare its data if necessary.
+
+    Returns:
+        The study with resolved training settings, its resolved inputs, and its prepared data.
 
     Raises:
         UserError: the task, the model or the word vectors are not what the study says, or its training is too short.
     """
-    path = weights.resolve_model_path(study.model.name)
-    weights.check_model_settings(path, study.model)
-    digest = weights.hash_model_files(path)
+    path = resolve_model_path(study.model.name)
+    check_model_settings(path, study.model)
+    digest = hash_model_files(path)
     environment, training = resolve_environment(study, path, log)
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
@@ -37,10 +40,13 @@ def resolve_study(study: Study, log: Callable[[str], None]) -> tuple[Study, Reso
 
 
 def _find_word_vectors(study: Study) -> Path | None:
-    """The file of word vectors, where a score of the study reads one; it is read once, before anything is spent."""
-    named, scores = study.curriculum.vectors, study.curriculum.score if study.curriculum.variants else ()
-    if not named or "sigma_SM" not in scores:
+    """Return the file of word vectors if a difficulty score of the study needs one, else None.
+
+    The file is read once here, so that errors show up before any work is done.
+    """
+    name, scores = study.curriculum.vectors, study.curriculum.score if study.curriculum.variants else ()
+    if not name or "sigma_SM" not in scores:
         return None
-    path = Path(os.path.expanduser(named)).absolute()
+    path = Path(os.path.expanduser(name)).absolute()
     load_vectors_from_file(path)(["the"])
     return path

@@ -1,4 +1,4 @@
-"""The bridge between a campaign and Ray Tune's loop: errands out, their ends back in."""
+"""Bridge between a scheduler and Ray Tune: starts trials and reports their ends."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from ray.tune.search import Searcher
 
 from study.execution.failure import TrialFailure, classify_failure
 from study.execution.trainable import make_failed_record
-from study.records import run_record as record
+from study.records import run_record
 from study.records.provenance import get_commit, get_versions
 from study.records.remote import download_result
 from study.records.run_name import format_run_name
@@ -27,38 +27,43 @@ from trainables.worker.crash_report import CRASH_REPORT_FILE
 from trainables.worker.limits import StepLimits
 
 MAX_ATTEMPTS = 3
-"""Of an errand that the machine's faults end."""
+"""Attempts of a trial that faults of the machine end."""
 _MAX_NODE_LOSSES = 10
-"""Nodes that an errand may lose without being tried for it: those of a cloud are taken away at any time, but one that
-loses ten has brought them down itself, as a run does that takes all of a node's memory."""
+"""Lost nodes that do not count as attempts of a trial.
+
+Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
+example by using all of their memory."""
 
 TrialEndCallback = Callable[[TrialRequest, "dict[str, Any] | None"], None]
+"""Called with a trial that ended and its run record, if there is one."""
 
 
 class _Attempt(NamedTuple):
-    """One trial of Tune's."""
+    """One Tune trial."""
 
     request: TrialRequest
     limits: StepLimits
-    previous_record: dict[str, Any] | None  # the record of an earlier try
+    previous_record: dict[str, Any] | None  # run record of an earlier attempt
     is_first: bool
-    machine_faults: int = 0  # tries that the machine ended
-    node_losses: int = 0  # nodes that were lost under it
+    machine_faults: int = 0  # attempts that faults of the machine ended
+    node_losses: int = 0  # nodes that were lost during an attempt
 
 
 class StudySearcher(Searcher):
-    """Hands a campaign's errands to Tune as they become possible, and tells it which have ended.
+    """Passes the trials of a scheduler to Tune when they can start, and reports back when they end.
 
-    An errand whose trial fails is tried once more, in another process, unless it would only fail again. One that fails
-    by the machine's fault is tried `TRIES` times in all and recorded as nothing; then the study stops, and the same
-    command goes on.
+    A trial that fails is attempted once more in another process, unless the failure would repeat. A trial that fails
+    because of the machine is attempted `MAX_ATTEMPTS` times in total. Then the study stops without a record of this
+    trial, and rerunning the same command resumes.
 
     Args:
-        campaign: decides what runs.
-        scribe: writes to W&B.
-        report: told of each errand that ended.
-        parts: told how many parts of the frozen layers' outputs are there, and of how many.
-        lost: whether the node of a trial that ended was lost: then it has not failed, up to `_LOSSES` times.
+        scheduler: decides which trials run.
+        wandb_logger: writes their runs to W&B.
+        on_trial_end: called for each trial that ended for good.
+        on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
+        is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
+            count
+        as a failure. If None, nodes are never lost.
     """
 
     def __init__(
@@ -83,10 +88,10 @@ class StudySearcher(Searcher):
         self._error: Exception | None = None
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]
-        """The next errand's configuration; None while it must wait; FINISHED at the end of the study.
+        """Return the config of the next trial, None if it must wait, or FINISHED at the end of the study.
 
         Raises:
-            Exception: what went wrong when an errand's end was noted; raised there, Tune would make a text of it.
+            Exception: an error from an earlier callback. Tune would turn it into text if it were raised there.
         """
         if self._error is not None:
             raise self._error
@@ -97,9 +102,9 @@ class StudySearcher(Searcher):
         if request is None:
             return None
         run_id, study = request.trial.specification.id, self._scheduler.study
-        crash_file = record.get_run_folder(self._tracking.folder, run_id) / CRASH_REPORT_FILE
+        crash_file = run_record.get_run_folder(self._tracking.folder, run_id) / CRASH_REPORT_FILE
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
-        previous_record = record.read_run_record(self._tracking.folder, run_id, request.split)
+        previous_record = run_record.read_run_record(self._tracking.folder, run_id, request.split)
         attempt = retry or _Attempt(request, limits, previous_record, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits, previous_record=previous_record)
         self._last_step_times[trial_id] = time.monotonic()
@@ -113,7 +118,7 @@ class StudySearcher(Searcher):
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """A step ended."""
+        """Pass on the progress of a step that ended."""
         self._last_step_times[trial_id] = time.monotonic()
         if "parts" in result:
             self._on_precompute(result["parts"], result["total"])
@@ -122,14 +127,14 @@ class StudySearcher(Searcher):
             self._wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """An errand ended well. Of one that failed Tune tells more a moment later: `Failures`."""
+        """Handle a successful end. Failed trials go to `handle_failure`, where Tune gives the reason."""
         if not error:
             with self._capture_errors():
                 failure = TrialFailure("the trial ended without a record", is_retryable=True, is_machine_fault=True)
                 self._handle_end(self._attempts.pop(trial_id), failure)
 
     def handle_failure(self, trial: Trial) -> None:
-        """A try failed: there is a record of it, of the trial's own or else written here, and another try or an end."""
+        """Handle a failed attempt: retry it, or record the failure and end the trial."""
         with self._capture_errors():
             attempt = self._attempts.pop(trial.trial_id)
             if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < _MAX_NODE_LOSSES:
@@ -141,7 +146,7 @@ class StudySearcher(Searcher):
     def _handle_end(self, attempt: _Attempt, failure: TrialFailure) -> None:
         request, folder = attempt.request, self._tracking.folder
         download_result(self._tracking.folder, self._tracking.records, request.trial.specification.id, request.split)
-        entry = record.read_run_record(folder, request.trial.specification.id, request.split)
+        entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
         if entry is None or entry["state"] != "finished":
             if failure.is_machine_fault and not self._is_caused_by_scorer(failure):
                 self._stop_or_retry(attempt, failure)
@@ -150,7 +155,7 @@ class StudySearcher(Searcher):
                 entry = make_failed_record(
                     request.trial, request.labels, failure.cause, {"versions": get_versions(), "commit": get_commit()}
                 )
-                record.write_run_record(folder, request.split, entry, None)
+                run_record.write_run_record(folder, request.split, entry, None)
             if attempt.is_first and failure.is_retryable:
                 self._retries.append(attempt._replace(is_first=False))
                 return
@@ -159,11 +164,11 @@ class StudySearcher(Searcher):
         self._on_trial_end(request, entry)
 
     def _stop_or_retry(self, attempt: _Attempt, failure: TrialFailure) -> None:
-        """Tries an errand that the machine ended once more.
+        """Retry a trial that the machine ended, or stop the study after too many attempts.
 
         Raises:
-            Exception: the machine has ended too many tries: what the trial raised where that names a file, else a
-                MachineError.
+            Exception: the trial's own error if it names a file.
+            MachineError: any other fault of the machine.
         """
         if attempt.machine_faults + 1 < MAX_ATTEMPTS:
             self._retries.append(attempt._replace(machine_faults=attempt.machine_faults + 1))
@@ -177,29 +182,30 @@ class StudySearcher(Searcher):
         ) from failure.error
 
     def _is_caused_by_scorer(self, failure: TrialFailure) -> bool:
-        """Whether there are no difficulties because the run that makes them failed by itself."""
+        """Return whether difficulty scores are missing because the scoring run itself failed."""
         return isinstance(failure.error, MissingDifficultyScoresError) and self._scheduler.scorer_failed
 
     @contextmanager
     def _capture_errors(self) -> Iterator[None]:
+        """Keep an exception of the block until the next call of `suggest` raises it."""
         try:
             yield
         except Exception as error:
             self._error = error
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing to save: a campaign is rebuilt from the study file and the records."""
+        """Save nothing: a scheduler is rebuilt from the study file and the run records."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing to restore."""
+        """Restore nothing."""
 
 
 class FailureCallback(Callback):
-    """Hands the searcher what Tune tells only its callbacks: the trial that failed, and with it the reason."""
+    """Passes failed trials to the searcher, because Tune gives the reason only to callbacks."""
 
     def __init__(self, searcher: StudySearcher) -> None:
         self._searcher = searcher
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        """Tune gives a trial up."""
+        """Pass on a trial that failed."""
         self._searcher.handle_failure(trial)

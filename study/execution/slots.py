@@ -1,11 +1,14 @@
-"""Where a study's trials run, and how many at once: on this machine as many as its cores and GPUs hold without sharing
-a core, on a cluster as many as its nodes hold."""
+"""Number of concurrent trials and their environment, on this machine or on a cluster.
+
+On this machine, as many trials run at once as its cores and GPUs can hold without sharing a core. On a cluster, it is
+the sum over its nodes.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from study.config.loader import Study
-from study.execution import connect as joining
+from study.execution.connect import connect_to_cluster, get_cluster_address
 from trainables.specs import environment
 from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
@@ -13,41 +16,47 @@ from trainables.utils.system import count_cores
 
 
 def connect_or_check(study: Study) -> None:
-    """Joins the study's cluster; without one, checks that this machine holds what is asked for.
+    """Connect to the study's cluster, or check that this machine has enough cores if there is none.
 
     Raises:
-        UserError: there is no way into the cluster, or more trials are asked for than the cores hold.
+        UserError: the cluster cannot be reached, or the study requests more trials than the cores can hold.
     """
-    cluster = joining.get_cluster_address(study)
+    cluster = get_cluster_address(study)
     if cluster is None:
         get_local_concurrency(study)
     else:
-        joining.connect_to_cluster(study, cluster)
+        connect_to_cluster(study, cluster)
 
 
 def resolve_environment(
     study: Study, model: Path, log: Callable[[str], None]
 ) -> tuple[Environment, BaseTrainingSettings]:
-    """Environment and training settings of trials where they will run.
+    """Return the environment and the training settings of trials on the machines where they will run.
+
+    Args:
+        study: the study as the command line describes it.
+        model: folder of the model.
+        log: called with a line if a node must be waited for.
 
     Raises:
-        UserError: there is no such place, or the nodes of a cluster differ.
+        UserError: no machine can run a trial, or the nodes of a cluster differ.
     """
     device: environment.DeviceType = "cuda" if study.resources.gpu else "cpu"
-    if joining.get_cluster_address(study) is None:
+    if get_cluster_address(study) is None:
         return environment.detect_environment(device), environment.resolve_precision(study.training, device)
-    from study.execution import nodes  # it loads ray
+    from study.execution.nodes import probe_nodes  # imports ray
 
-    node_info = nodes.probe_nodes(study, model, device, log)
+    node_info = probe_nodes(study, model, device, log)
     return node_info.environment, node_info.training
 
 
 def get_local_concurrency(study: Study) -> int:
-    """Trials at once, at least one.
+    """Return how many trials run at once on this machine, at least one.
 
     Raises:
-        UserError: the cores hold fewer threads or trials: threads that wait for each other's core are many times slower
-            than trials that wait for their turn.
+        UserError: the cores hold fewer threads or trials. Threads that share a core are many times slower than trials
+            that
+        wait for their turn.
     """
     capacity, gpu_share = check_cores(study), study.resources.gpu
     if gpu_share:
@@ -56,10 +65,10 @@ def get_local_concurrency(study: Study) -> int:
 
 
 def check_cores(study: Study) -> int:
-    """Trials at once that the cores of this machine hold, at least one.
+    """Return how many trials the cores of this machine can run at once, at least one.
 
     Raises:
-        UserError: a trial, or as many as are asked for, takes more cores than there are.
+        UserError: one trial, or the requested number of trials, needs more cores than the machine has.
     """
     threads, requested = study.training.threads, study.resources.concurrent
     if threads > count_cores():
@@ -69,8 +78,8 @@ def check_cores(study: Study) -> int:
         raise UserError("training.threads", threads, expected)
     capacity = count_cores() // threads
     if requested is not None and requested > capacity:
-        where = f"{count_cores()} cores of this machine with training.threads = {threads}"
-        raise UserError("resources.concurrent", requested, f"at most {capacity}, what the {where} hold")
+        cores = f"{count_cores()} cores of this machine with training.threads = {threads}"
+        raise UserError("resources.concurrent", requested, f"at most {capacity}, what the {cores} can run")
     return capacity
 
 

@@ -1,4 +1,4 @@
-"""A study's trial: a run, with a record at its end."""
+"""Tune trainable of a study: executes a run and writes its record."""
 
 import json
 from typing import Any
@@ -7,10 +7,10 @@ import pandas as pd
 import ray
 
 from study.execution.nodes import register_hosts
-from study.records import run_record as record
 from study.records.provenance import get_hardware, get_versions
 from study.records.remote import upload_result
 from study.records.run_name import format_run_name
+from study.records.run_record import Split
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable
@@ -20,11 +20,14 @@ from trainables.worker.actor import RunTrainable
 
 
 class StudyTrainable(RunTrainable):
-    """`config` holds, each as JSON, `job`, `limits`, the run's `labels` (study, variant ...), `tracking`,
-    `commit`, the driver's, and `shown`, where W&B shows the run, which Ray's log of the trial names."""
+    """Trial of a study.
+
+    `config` contains as JSON: `job`, `limits`, the run's `labels` (study, variant ...), `tracking` and the driver's
+    `commit`. `shown` is the W&B URL of the run, for Ray's log of the trial.
+    """
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Takes up a job."""
+        """Start with a new trial."""
         super().setup(config)
         self._labels: dict[str, Any] = json.loads(config["labels"])
         self._tracking = Tracking.model_validate_json(config["tracking"])
@@ -38,8 +41,10 @@ class StudyTrainable(RunTrainable):
             register_hosts(ray.nodes())  # type: ignore[no-untyped-call]
 
     def step(self) -> dict[str, Any]:
-        """As the worker's; where runs are shown while they train, with the rows that have come to the curve since the
-        last step, as JSON, and the place of the first of them."""
+        """Run one step, and report the new rows of the learning curve if runs are shown while they train.
+
+        `rows` contains them as JSON, `start` the index of the first one in the curve.
+        """
         result = super().step()
         if self._tracking.mode != "online" or self._run is None or "instances" not in result:
             return result
@@ -48,15 +53,15 @@ class StudyTrainable(RunTrainable):
         return {**result, "rows": json.dumps(rows[start:]), "start": start}
 
     def on_run_complete(self, outcome: TrialResult) -> None:
-        """Writes the record."""
+        """Write the run record."""
         specification = self.job.specification
-        runs = get_trainable(specification).training_backend
-        frame = runs.load_scored_pairs(self.job, outcome.split)
+        backend = get_trainable(specification).training_backend
+        frame = backend.load_scored_pairs(self.job, outcome.split)
         columns = {name: frame[name].to_numpy() for name in frame}
         scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
         name = f"{outcome.split}/{self.job.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
-        extra_metrics = runs.compute_extra_metrics(self.job, outcome.scores, frame)
+        extra_metrics = backend.compute_extra_metrics(self.job, outcome.scores, frame)
         summary |= {f"{outcome.split}/{name}": value for name, value in extra_metrics.items()}
         cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
         entry = _make_record(self.job, self._labels, "finished", summary | cost, self._provenance)
@@ -72,7 +77,7 @@ class StudyTrainable(RunTrainable):
             if training := specification.training:
                 best = outcome.best_evaluation
                 entry["summary"]["checkpoint_instances"] = best.instances if best else training.instances
-                if best:  # else the curve's last would pass for it
+                if best:  # otherwise the last value of the curve would be taken for it
                     entry["summary"][f"dev/{training.checkpoint}"] = best.value
             history = self._run.history if self._run else []
             entry |= {"history": history, "stages_reused": outcome.checkpoints_reused}
@@ -81,7 +86,10 @@ class StudyTrainable(RunTrainable):
         upload_result(self._tracking.folder, self._tracking.records, self._split, entry, scores)
 
     def on_run_error(self, error: Exception) -> None:
-        """Records the cause, so that the configuration is visibly incomplete; a fault of the machine is none of its."""
+        """Record a failure of the run, so that the configuration is visibly incomplete.
+
+        A fault of the machine is not recorded, since the run did not cause it.
+        """
         if is_machine_fault(error, self.limits):
             return
         entry = make_failed_record(self.job, self._labels, summarize_error(error, self.limits), self._provenance) | {
@@ -90,12 +98,12 @@ class StudyTrainable(RunTrainable):
         upload_result(self._tracking.folder, self._tracking.records, self._split, entry, None)
 
     @property
-    def _split(self) -> record.Split:
+    def _split(self) -> Split:
         return "dev" if self.job.action == "train" else "test"
 
     @property
     def _provenance(self) -> dict[str, Any]:
-        """What the run is made with; its Ray job, where it is one's, leads to Ray's logs of it."""
+        """Versions, hardware and commit of the run, and the id of its Ray job, by which Ray's logs are found."""
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
         return {"versions": get_versions(), "hardware": get_hardware(), "commit": self._commit, **job}
 
@@ -103,13 +111,13 @@ class StudyTrainable(RunTrainable):
 def make_failed_record(
     trial: TrialSpec, labels: dict[str, Any], cause: str, provenance: dict[str, Any]
 ) -> dict[str, Any]:
-    """The record of an errand that came to nothing.
+    """Return the record of a trial that failed.
 
     Args:
-        job: the errand.
-        labels: of its run.
-        cause: in one line.
-        made: what it was made with, as far as that is known: versions, hardware, commit, ray.
+        trial: the trial.
+        labels: labels of its run.
+        cause: one line.
+        provenance: what is known of versions, hardware, commit and ray.
     """
     return _make_record(trial, labels, "failed", {"state": "failed", "error": cause}, provenance)
 

@@ -1,4 +1,4 @@
-"""A campaign's errands as Ray Tune trials."""
+"""Runs the trials of a scheduler with Ray Tune."""
 
 import logging
 import os
@@ -26,15 +26,15 @@ from study.tracking import WandbLogger
 from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
-"""Data travels through files; Ray's own share of the memory can be small."""
+"""Size of Ray's object store. Data travels through files, so it can be small."""
 
 
 def start_ray(study: Study) -> int:
-    """Starts Ray, unless this process has joined a cluster; returns how many trials run at once."""
+    """Start Ray, unless this process is connected to a cluster, and return how many trials run at once."""
     if get_cluster_address(study) is not None:
         return nodes.get_cluster_concurrency(study)
     concurrent = get_local_concurrency(study)
-    # A token of this study's own: Ray would leave one in the home, where clusters that are started later find it.
+    # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with configure_ray_start():
         ray.init(
@@ -50,11 +50,11 @@ def start_ray(study: Study) -> int:
 
 
 class _KeepActorsAliveScheduler(FIFOScheduler):
-    """Keeps the processes of idle places, and forgets trials that have ended.
+    """Keeps idle actors alive and forgets trials that have ended.
 
-    Tune by itself ends all but one of the processes, and a new one loads libraries for 10 seconds or more: trials that
-    are shorter than that would from then on run one after the other, since Tune gives up a process that is starting as
-    soon as another one is free. It keeps all trials, and writes all of them down every few seconds.
+    By default Tune keeps only one idle actor, and starting a new one takes 10 seconds or more (imports). Tune stops an
+    actor that is starting as soon as another one is free, so short trials would run one after the other. Tune also
+    keeps every trial, and saves all of them every few seconds.
     """
 
     def __init__(self, n_actors: int) -> None:
@@ -62,7 +62,7 @@ class _KeepActorsAliveScheduler(FIFOScheduler):
         self._n_actors = n_actors
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Every trial asks for the same resources, so one group of the cache serves all."""
+        """Enlarge the cache of actors. All trials need the same resources, so one group is enough."""
         if self._n_actors:
             tune_controller._actor_cache.increase_max(trial.placement_group_factory, by=self._n_actors)
             self._n_actors = 0
@@ -70,7 +70,7 @@ class _KeepActorsAliveScheduler(FIFOScheduler):
 
 
 def _forget_ended(tune_controller: Any) -> None:
-    """A study's records are its results."""
+    """Remove ended trials from Tune's controller: the results of a study are its run records."""
     for trial in [trial for trial in tune_controller._trials if trial.is_finished()]:
         tune_controller._trials.remove(trial)
         tune_controller._trial_metadata.pop(trial.trial_id, None)
@@ -79,13 +79,13 @@ def _forget_ended(tune_controller: Any) -> None:
 
 
 class _SilentProgressCallback(TrialProgressCallback):
-    """Replaces a callback of Tune's that prints nothing here either but remembers every trial."""
+    """Replaces a Tune callback that prints nothing here either, but keeps every trial."""
 
     def log_result(self, *_: Any, **__: Any) -> None:
-        """Prints and keeps nothing."""
+        """Print and keep nothing."""
 
     def on_trial_complete(self, *_: Any, **__: Any) -> None:
-        """The same."""
+        """Print and keep nothing."""
 
 
 def run_tuner(
@@ -96,22 +96,25 @@ def run_tuner(
     on_precompute: Callable[[int, int], None],
     log: Callable[[str], None],
 ) -> None:
-    """Runs what is left of the campaign.
+    """Run the remaining trials of a scheduler.
 
     Args:
-        campaign: what has to run.
-        scribe: writes its runs to W&B.
-        concurrent: trials at once; on a cluster this follows its nodes, unless the study names a number.
-        report: told of each errand that ended.
-        parts: told how many parts of the frozen layers' outputs are there, and of how many.
-        say: told of nodes that were lost or have joined.
+        scheduler: decides which trials run.
+        wandb_logger: writes their runs to W&B.
+        concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
+        on_trial_end: called for each trial that ended.
+        on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
+        log: called with a line when nodes are lost or have joined.
+
+    Raises:
+        KeyboardInterrupt: Tune returned before the scheduler was finished, for example after SIGUSR1.
     """
     if scheduler.is_finished:
         return
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a failure is in its record, and reported in one line
-    ray._private.worker._worker_logs_enabled = False  # the same, said once more with the addresses of this machine
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are recorded and reported in one line
+    ray._private.worker._worker_logs_enabled = False  # repeats failures with addresses of this machine
     study = scheduler.study
-    scratch = make_temporary_path(scheduler.folder / "tune")  # others may be at work on the same study
+    scratch = make_temporary_path(scheduler.folder / "tune")  # other processes may work on the same study
 
     def resize(capacity: int) -> None:
         if study.resources.concurrent is None:
@@ -134,11 +137,11 @@ def run_tuner(
             name="trials",
             storage_path=str(scratch),
             verbose=0,
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # the storage of stages has the states
-            failure_config=tune.FailureConfig(max_failures=0),  # the searcher tries again, and knows when that is vain
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # the checkpoint storage has them
+            failure_config=tune.FailureConfig(max_failures=0),  # the searcher retries, where that may help
             callbacks=[_SilentProgressCallback(), FailureCallback(searcher), *([monitor] if monitor else [])],
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
-    if not scheduler.is_finished:  # Tune takes SIGUSR1 for itself and returns
+    if not scheduler.is_finished:  # Tune handles SIGUSR1 itself and returns
         raise KeyboardInterrupt

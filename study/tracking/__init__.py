@@ -1,7 +1,8 @@
-"""Weights & Biases: one W&B run a specification, under the same id, made from the records.
+"""Weights & Biases: one W&B run for each specification, with the same id, made from the run records.
 
-One process writes all of it, the scribe, a child of whoever drives the study: trials wait for nothing, and a run has
-one writer. The record is the truth; what W&B lacks is made from it, in this or in a later start, or by `study.sync`.
+A background process of the driver does all W&B writes. So trials never wait for W&B, and each run has exactly one
+writer. Run records are the source of truth: what is missing in W&B is created again from them, later in the same start,
+in a later one, or by `python -m study.sync`.
 """
 
 from study.tracking.client import WandbLogger

@@ -1,23 +1,23 @@
-"""What W&B lacks of a study: after a kill, while W&B was away, or because nobody has brought it there yet."""
+"""Uploads recorded evaluations that W&B does not have: after a kill, or while W&B was unavailable."""
 
 from collections.abc import Iterable
 
-from study.records import run_record as record
+from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
 from study.tracking.client import WandbLogger
 from study.tracking.sync_state import is_evaluation_synced
 
 
 def backfill_evaluations(wandb_logger: WandbLogger, run_store: RunStore, run_ids: Iterable[str]) -> None:
-    """Orders what is recorded of these runs, and neither noted nor ordered.
+    """Request the upload of all recorded evaluations that are neither synced nor already requested.
 
     Args:
-        scribe: writes it.
-        ledger: of the records.
-        runs: their ids.
+        wandb_logger: writes them.
+        run_store: the run records of the study.
+        run_ids: ids of the runs to look at.
     """
     for run_id in run_ids:
-        for split in record.SPLITS:
+        for split in SPLITS:
             state = run_store.get_state(run_id, split)
             if (
                 state

@@ -1,4 +1,4 @@
-"""The scribe as the driver of a study sees it: told what there is to write, never waited for until the end."""
+"""Driver's side of the background process that writes to W&B: sends requests, waits only at the end."""
 
 import errno
 import json
@@ -13,88 +13,90 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from study.records import run_record as record
+from study.records.run_record import Split
 from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
 from study.tracking.settings import Tracking
 
 _ROOT = Path(__file__).resolve().parents[2]
 _FLUSH_TIMEOUT_S = 120.0
-"""Seconds without anything written, at the end of a study, until W&B is given up."""
+"""Seconds without progress at the end of a study after which W&B is given up."""
 _RETRY_INTERVAL_S = 60.0
-"""Seconds after a failure in which W&B is left alone while the study goes on."""
+"""Seconds after a failure in which the study does not try W&B again."""
 _MAX_ATTEMPTS = 2
-"""Processes in a row that fail before they have written anything."""
+"""Processes in a row that may fail before they have written anything."""
 
 
 class WandbLogger:
-    """Writes to W&B in a process of its own. What it has not written by the end, a later start writes.
+    """Writes to W&B in a background process. A later start writes what is missing at the end.
 
     Args:
-        tracking: where to; of a mode "disabled" nothing is written.
-        say: told of what goes wrong.
+        tracking: destination. In mode "disabled" nothing is written.
+        log: called with a line when something goes wrong.
     """
 
     def __init__(self, tracking: Tracking, log: Callable[[str], None]) -> None:
         self.tracking, self._log = tracking, log
         self.pending: dict[tuple[str, str | None], dict[str, Any]] = {}
-        """Orders that are not known to be done; of several for the same, the last."""
+        """Requests that are not known to be done, by run and split. A newer request replaces an older one."""
         self.n_written = 0
-        """Evaluations that are known to be done."""
+        """Number of evaluations that are known to be written."""
         self.project_url: str | None = None
-        """Where a server shows the project, once it has."""
+        """URL of the project on the server, once it is known."""
         self.failure_reason = ""
-        """Of the last failure."""
+        """Reason of the last failure."""
         self._is_disk_full, self._timeout_reason = False, ""
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.RLock()
         self._n_failures, self._retry_time, self._last_reply_time, self._n_requests = 0, 0.0, time.monotonic(), 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Tune copies whatever knows of a study to its disk; a copy writes nothing."""
+        """Return a copy that writes nothing: Tune saves everything that refers to a study on disk."""
         return WandbLogger, (self.tracking.model_copy(update={"mode": "disabled"}), print)
 
     @property
     def pending_text(self) -> str:
-        """What was ordered and is not known to be done, in words."""
+        """Requests that are not known to be done, in words."""
         count = sum(split is not None for _, split in self.pending)
         return f"{count} evaluation{'s' * (count > 1)}" if count else " and ".join(name for name, _ in self.pending)
 
     @property
     def is_online(self) -> bool:
-        """Whether runs are shown while they train."""
+        """True if runs are shown while they train."""
         return self.tracking.mode == "online"
 
     def get_run_url(self, run_id: str) -> str | None:
-        """Where a server shows a run; None while that is not known."""
+        """Return the URL of a run on the server, or None while it is not known."""
         return f"{self.project_url}/runs/{run_id}" if self.project_url else None
 
     def log_rows(self, labels: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], start: int) -> None:
-        """The next part of the curve of a run that trains; lost where W&B is away, since the record will have it.
+        """Send the next rows of the learning curve of a run that trains.
+
+        They are lost while W&B is unavailable, which is fine because the run record will contain them.
 
         Args:
-            labels: the run's.
-            rows: one a batch or evaluation.
-            start: place of the first of them in the curve.
+            labels: labels of the run.
+            rows: one for each batch or evaluation.
+            start: index of the first of them in the curve.
         """
         if self.is_online:
             self._submit(
                 {"do": "rows", "run": labels["specification_id"], "labels": labels, "rows": rows, "start": start}
             )
 
-    def log_evaluation(self, run_id: str, split: record.Split) -> None:
-        """An evaluation is recorded in the study's folder."""
+    def log_evaluation(self, run_id: str, split: Split) -> None:
+        """Request the upload of an evaluation that is recorded in the study's folder."""
         self._submit({"do": "evaluation", "run": run_id, "split": split})
 
     def log_document(self, document: Document) -> None:
-        """The plan, the log of the searches, the queries or the findings of the report are there, or are there anew."""
+        """Request the upload of a new or changed document: plan, searches, queries or findings."""
         self._submit({"do": "document", "run": document})
 
     def flush(self) -> bool:
-        """Waits until all is written, as long as W&B takes it; whether it is.
+        """Wait until everything is written, as long as W&B makes progress, and return whether it is.
 
         Raises:
-            OSError: the disk is full, or must not be written to.
+            OSError: the disk is full or read-only.
         """
         start_time = time.monotonic()
         while self.pending:
@@ -116,7 +118,7 @@ class WandbLogger:
         return True
 
     def close(self) -> None:
-        """Ends the process; what it still has to write is left."""
+        """End the process. Requests that are still pending are not written."""
         process = self._process
         if process is None:
             return
@@ -144,7 +146,7 @@ class WandbLogger:
                     self._send_request(request)
 
     def _start_process(self) -> None:
-        """Starts the process, with all that is missing as its first orders."""
+        """Start the process and send it all pending requests."""
         with self._lock:
             environment = remove_sweep_variables(os.environ)
             paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
@@ -170,7 +172,7 @@ class WandbLogger:
 
     def _write_line(self, process: "subprocess.Popen[str]", line: str) -> None:
         assert process.stdin is not None
-        with suppress(OSError):  # it has just ended; whoever listens to it knows more
+        with suppress(OSError):  # the process has just ended; `_read_replies` reports why
             process.stdin.write(line + "\n")
             process.stdin.flush()
 
@@ -183,7 +185,7 @@ class WandbLogger:
                 failure = reply if "failed" in reply else None
                 if failure is None:
                     self._mark_done(reply)
-        finally:  # else whoever settles would wait for ever for a process that nobody listens to
+        finally:  # otherwise `flush` would wait forever for a process whose replies nobody reads
             process.wait()
             with self._lock:
                 self._process = None
@@ -207,20 +209,20 @@ class WandbLogger:
         self._n_failures += 1
         self._retry_time = time.monotonic() + _RETRY_INTERVAL_S
         if reason != self.failure_reason:
-            self._log_message(f"W&B cannot be written now ({reason})")
+            self._log_message(f"cannot write to W&B at the moment ({reason})")
         self.failure_reason = reason
 
     def _log_message(self, line: str) -> None:
-        """In the thread that listens."""
-        with suppress(BrokenPipeError):  # nobody reads on, as the driver's next line will tell itself
+        """Log a line from the thread that reads the replies."""
+        with suppress(BrokenPipeError):  # the reader closed the pipe; the driver notices this at its next line
             self._log(line)
 
     def _kill_process(self, process: "subprocess.Popen[str]") -> None:
-        """With the service that it started."""
+        """Kill the process and the W&B service that it started."""
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def _describe_exit(status: int) -> str:
-    return f"its process was ended by signal {-status}" if status < 0 else f"its process ended with status {status}"
+    return f"its process was killed by signal {-status}" if status < 0 else f"its process exited with status {status}"

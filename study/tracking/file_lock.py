@@ -1,4 +1,4 @@
-"""One writer a W&B run, among all processes that drive the study or bring it to a server."""
+"""Lock that gives each W&B run one writer, among all processes that drive or sync a study."""
 
 import errno
 import fcntl
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import IO
 
 _UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)
-"""A file system without locks: then there is one driver, as there should be."""
+"""Errors of file systems without locks. There, only one driver may run at a time."""
 
 
 class FileLock:
-    """Held from its making to `release`, or to the end of the process, however it ends.
+    """Lock that is held from its creation to `release`, or to the end of the process.
 
     Args:
-        path: of a file that exists while somebody holds or wants the lock.
-        wait: until nobody else holds it.
+        path: file that exists while a process holds the lock or waits for it.
+        wait: True to wait until no other process holds it.
 
     Raises:
-        BlockingIOError: somebody holds it, and is not waited for.
+        BlockingIOError: another process holds the lock, and `wait` is False.
     """
 
     def __init__(self, path: Path, wait: bool = True) -> None:
@@ -27,7 +27,7 @@ class FileLock:
         self._path, self._file = path, _open_and_lock(path, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """Lets the next one."""
+        """Release the lock."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
@@ -45,4 +45,4 @@ def _open_and_lock(path: Path, flags: int) -> IO[str]:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
-        file.close()  # whoever held it has removed this file; another one is locked by now
+        file.close()  # the previous holder has removed this file; try again with a new one

@@ -1,4 +1,4 @@
-"""Where a study's runs are shown."""
+"""Settings that say where the runs of a study are shown."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -17,19 +17,19 @@ PRIVATE_SETTINGS: dict[str, Any] = {
     "x_disable_stats": True,
     "x_save_requirements": False,
 }
-"""Settings of every session of W&B's client: nothing that says who runs the study, or where."""
+"""Settings of every session of the W&B client: nothing shows who runs the study, or where."""
 
 
 class Tracking(Settings):
-    """Where runs are mirrored to."""
+    """Destination of the runs in W&B."""
 
     mode: TrackingMode
     project: str
     entity: str | None = None
-    """User or team that owns the project; none: the key's own."""
+    """User or team that owns the project. If None, the default of the API key."""
     own: bool = True
-    """Whether the project is the one that the study itself names."""
+    """True if the project is the one that the study itself names."""
     folder: Path
-    """The study's folder; W&B's files go to its wandb/."""
+    """Folder of the study. W&B's files are in its subfolder wandb/."""
     records: str | None = None
-    """URL where trials put their records, since not every node sees the folder."""
+    """URL to which trials write their records, because not every node sees the folder."""

@@ -1,6 +1,7 @@
-"""A session of the W&B client. The process's working folder is the study's folder.
+"""Session of the W&B client. The working directory of the process is the study's folder.
 
-Every path that the client writes down is relative to it, and what says who runs the study, or where, is switched off.
+Every path that the client writes is relative to it. Everything that shows who runs the study, or where, is switched
+off.
 """
 
 import os
@@ -17,15 +18,15 @@ from study.tracking.settings import PRIVATE_SETTINGS, Tracking
 from trainables.utils.files import write_json
 
 _CONFIRM_TIMEOUT_S = 30.0
-"""Seconds for the server to have taken in what it was sent."""
+"""Seconds that the server has to process what it received."""
 _init_lock = threading.Lock()
 """The client cannot open several runs at once."""
 _INIT_TIMEOUT_S = 20.0
-"""Seconds for the server to answer when a run is opened."""
+"""Seconds that the server has to answer when a run is opened."""
 
 
 def prepare_client(tracking: Tracking) -> None:
-    """Whatever the client stages or caches goes into the study's wandb folder, and it asks and prints nothing."""
+    """Make the client write all files to the study's wandb folder, print nothing and ask nothing."""
     offline_files.WANDB_FOLDER.mkdir(exist_ok=True)
     for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
         os.environ[variable] = str(offline_files.WANDB_FOLDER / ".data")
@@ -35,10 +36,14 @@ def prepare_client(tracking: Tracking) -> None:
 
 
 class WandbRun:
-    """A W&B run, open; of one that the server knows it goes on where the server's part ends.
+    """Open W&B run. A run that the server already has is continued after the server's last row.
+
+    Args:
+        tracking: destination.
+        payload: content of the run. Its rows and files are sent by `finish`.
 
     Raises:
-        wandb.errors.Error: the server cannot be reached, or refuses.
+        wandb.errors.Error: the server cannot be reached, or refuses the run.
     """
 
     def __init__(self, tracking: Tracking, payload: RunPayload) -> None:
@@ -60,7 +65,7 @@ class WandbRun:
             )
         offline_files.make_links_relative(self._folder)
         self.n_logged = self._run.starting_step
-        """Rows that W&B has."""
+        """Number of rows that W&B has."""
         self._run.define_metric("instances")
         self._run.define_metric("*", step_metric="instances")
 
@@ -70,15 +75,15 @@ class WandbRun:
 
     @property
     def url(self) -> str | None:
-        """Where a server shows the run."""
+        """URL of the run on the server. None offline."""
         return self._run.url if self._online else None
 
     def log_rows(self, rows: list[dict[str, Any]], start: int = 0) -> None:
-        """Sends those rows that W&B lacks; none where others before them are missing.
+        """Send the rows that W&B does not have. Nothing is sent if earlier rows are missing.
 
         Args:
-            rows: of the run's curve.
-            start: place of the first of them in the curve.
+            rows: rows of the learning curve.
+            start: index of the first of them in the curve.
         """
         if start > self.n_logged:
             return
@@ -87,19 +92,24 @@ class WandbRun:
             self.n_logged += 1
 
     def finish(self, payload: RunPayload) -> None:
-        """Sends the rest, and ends the session when W&B has everything."""
+        """Send the rest, and end the session when W&B has everything.
+
+        Raises:
+            RuntimeError: the server did not store all rows.
+            TimeoutError: the offline files were not written in time.
+        """
         run, file = self._run, Path(self._run.settings.sync_file)
         run.config.update(payload.config, allow_val_change=True)  # type: ignore[no-untyped-call]
         self.log_rows(payload.rows)
         for name, path in payload.files.items():
-            kind = name.partition("-")[0]  # scores or queries
+            kind = name.partition("-")[0]  # "scores" or "queries"
             artifact = wandb.Artifact(name, type=kind)
             artifact_path = path if self._online else offline_files.link_artifact_file(path, f"{name}.parquet")
             artifact.add_file(str(artifact_path), name=f"{kind}.parquet", skip_cache=True, policy="immutable")
             logged = run.log_artifact(artifact)
             if self._online:
-                logged.wait()  # else what a server refuses is refused in silence
-        stale = {"error"} & set(dict(run.summary)) - payload.summary.keys()  # of an attempt that was made good
+                logged.wait()  # otherwise a refusal by the server would go unnoticed
+        stale = {"error"} & set(dict(run.summary)) - payload.summary.keys()  # left by an earlier failed attempt
         for name in stale:
             del run.summary[name]  # type: ignore[no-untyped-call]
         run.summary.update(payload.summary)
@@ -111,16 +121,16 @@ class WandbRun:
             offline_files.wait_until_written(file)
 
     def _wait_for_server(self, payload: RunPayload) -> None:
-        """Asks the server, since the client ends a session as if all were well where rows were refused."""
+        """Wait until the server has everything: the client reports success even if rows were refused."""
         deadline, run = time.monotonic() + _CONFIRM_TIMEOUT_S, self._run
         expected = self.n_logged - 1, "failed" if payload.is_failed else "finished"
-        while (found := _fetch_step_and_state(f"{run.entity}/{run.project}/{run.id}")) != expected:
+        while (actual := _fetch_step_and_state(f"{run.entity}/{run.project}/{run.id}")) != expected:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"run {run.id}: last step and state on the server are {found}, not {expected}")
+                raise RuntimeError(f"run {run.id}: last step and state on the server are {actual}, not {expected}")
             time.sleep(0.5)
 
 
 def _fetch_step_and_state(path: str) -> tuple[int, str]:
-    """Last step and state of a run on the server."""
+    """Return the last step and the state of a run on the server."""
     run = wandb.Api().run(path)
     return run.lastHistoryStep, run.state

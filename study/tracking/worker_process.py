@@ -1,9 +1,9 @@
-"""The scribe's process: orders come in over standard input, what is done goes out over standard output.
+"""Background process that writes to W&B: reads requests from standard input, prints replies.
 
     python -m study.tracking.worker_process
 
-The first line is the tracking, every other one an order, each as JSON. It ends with its input, or at the first thing
-that goes wrong: the client's service cannot go on with a run after a failure, a new process can.
+The first line is the tracking, every other line a request, all as JSON. The process ends with its input or at the first
+error: the client's service cannot continue a run after a failure, but a new process can.
 """
 
 import json
@@ -24,22 +24,22 @@ from study.tracking.writer import RunWriter
 from study.utils.error_text import format_redacted_traceback, is_disk_full, redact, summarize_server_error
 
 _N_WRITERS = {"offline": 1, "online": 4}
-"""Online most of the time is waiting for the server."""
+"""Threads by mode. Online, most of the time is spent waiting for the server."""
 _SHUTDOWN_TIMEOUT_S = 120.0
-"""Seconds for what is left when the input has ended."""
+"""Seconds for the remaining requests after the input has ended."""
 _LOCK_RETRY_S = 0.05
-"""Seconds until it is tried again to write a run that another process writes."""
+"""Seconds until another attempt to write a run that another process is writing."""
 _LOG_FILE = Path("wandb", "scribe.log")
 _SERVER_URL = re.compile(r"https?://[^\s\"']+")
 
 
 def main() -> NoReturn:
-    """Writes until the input ends."""
+    """Write until the input ends."""
     try:
         _serve_requests()
     except Exception as error:
         _report_and_exit(error)
-    os._exit(0)  # the client would say of open runs that they are finished
+    os._exit(0)  # a normal exit would mark open runs as finished
 
 
 def _serve_requests() -> None:
@@ -53,12 +53,12 @@ def _serve_requests() -> None:
         writer.requests.put(None)
     for writer in writers:
         writer.join(_SHUTDOWN_TIMEOUT_S)
-    if any(writer.is_alive() for writer in writers):  # W&B is away, and nobody waits for this process any more
+    if any(writer.is_alive() for writer in writers):  # W&B is unavailable, and no process waits for this one
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 class _WriterThread(threading.Thread):
-    """Writes the orders of some runs, in their order but for those that another process is writing."""
+    """Executes the requests of some runs in their order, except for runs that another process is writing."""
 
     def __init__(self, tracking: Tracking) -> None:
         super().__init__(daemon=True)
@@ -67,12 +67,12 @@ class _WriterThread(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Until the input ends."""
+        """Execute requests until the input ends."""
         try:
             while (request := self.requests.get()) is not None:
                 if request["do"] != "evaluation" or self._writer.try_lock_run(request["run"]):
                     self._handle_request(request)
-                else:  # two processes that wait for each other's runs would wait for ever
+                else:  # waiting here could deadlock two processes that wait for each other's runs
                     self.requests.put(request)
                     time.sleep(_LOCK_RETRY_S)
             self._writer.close()
@@ -91,9 +91,9 @@ class _WriterThread(threading.Thread):
 
 
 def _report_and_exit(error: BaseException) -> NoReturn:
-    """Says why, and ends the process with whatever else it does."""
+    """Report the reason and end the process, including its other threads."""
     reason = redact(_SERVER_URL.sub("the server", summarize_server_error(error)))
-    with suppress(OSError):  # a full disk, which the reason names
+    with suppress(OSError):  # the disk is full; the reason says so
         _LOG_FILE.write_text(_SERVER_URL.sub("the server", "".join(format_redacted_traceback(error))), encoding="utf-8")
     _send_reply({"failed": reason[:300], "full": is_disk_full(error)})
     os._exit(3)

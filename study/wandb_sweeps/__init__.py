@@ -1,1 +1,1 @@
-"""Exports W&B sweeps and runs their configurations."""
+"""W&B sweeps of a study: exports them and runs their configurations."""

@@ -1,7 +1,7 @@
-"""The run of its own that a sweep's agent gives to a configuration: what the sweep's charts and its search look at.
+"""The W&B run that a sweep's agent assigns to a configuration: the sweep's charts and search read it.
 
-The seeds' runs are runs of the study under their own ids; this one holds the sweep's parameters, the seeds' ids and
-the mean of what they found.
+The runs of the seeds are runs of the study and have their own ids. This run contains the sweep's parameters, the ids of
+the seeds' runs and the mean of their results.
 """
 
 import json
@@ -15,23 +15,27 @@ from study.tracking.settings import PRIVATE_SETTINGS
 from study.utils.error_text import redact, summarize_server_error
 
 _TIMEOUT_S = 30.0
-"""Seconds for the server to answer, at the start and at the end."""
+"""Seconds that the server has to answer, at the start and at the end."""
 
 
 class AgentRun:
-    """The run, or nothing where there is no sweep; closed by `parent`."""
+    """The W&B run of a sweep's agent, opened by `open_agent_run`. Without a run, its methods do nothing.
+
+    Args:
+        run: the run of the W&B client. If None, nothing is written.
+    """
 
     def __init__(self, run: Any = None) -> None:
         self._run = run
 
     def describe(self, name: str, config: Mapping[str, Any]) -> None:
-        """What the configuration is called, and what its config holds beside the sweep's parameters."""
+        """Set the name of the run, and add settings to the sweep's parameters in its config."""
         if self._run is not None:
             self._run.name = name
             self._run.config.update(dict(config))
 
     def log_result(self, values: Mapping[str, float]) -> None:
-        """Its summary. It is logged as well, since the search of a sweep reads what was logged."""
+        """Log the result. The search of a sweep reads logged values, not only the summary."""
         if self._run is not None:
             self._run.log(dict(values))
 
@@ -40,13 +44,16 @@ class AgentRun:
 def open_agent_run(
     context: SweepContext | None, mode: str, parameters: Mapping[str, str], log: Callable[[str], None]
 ) -> Iterator[AgentRun]:
-    """Opens the run for the block, and marks it as failed, with the cause, where the block fails.
+    """Open the run for the block. If the block fails, mark the run as failed, with the cause.
 
     Args:
-        where: the place in a sweep; without one, nothing is written.
+        context: place in a sweep. If None, nothing is written.
         mode: online, offline or disabled.
-        parameters: as the sweep gave them.
-        say: told where the server does not answer: the configuration runs nevertheless.
+        parameters: the sweep's parameters, as text.
+        log: called with a line if the server does not answer. The configuration runs in any case.
+
+    Yields:
+        The run.
     """
     run = _init_run(context, mode, parameters, log) if context and mode != "disabled" else None
     try:
@@ -64,7 +71,7 @@ def open_agent_run(
 
 
 def _init_run(context: SweepContext, mode: str, parameters: Mapping[str, str], log: Callable[[str], None]) -> Any:
-    # Runs of the study that this process may write beside it are runs of their own.
+    # WANDB_REINIT: this process may also write runs of the study, which must be separate runs.
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "WANDB_REINIT": "create_new"}
     import wandb
 
@@ -84,12 +91,12 @@ def _init_run(context: SweepContext, mode: str, parameters: Mapping[str, str], l
         )
     except wandb.errors.Error as error:
         cause = redact(summarize_server_error(error))
-        log(f"the sweep's own run cannot be opened ({cause}); the configuration runs without")
+        log(f"cannot open the W&B run of the sweep ({cause}); the configuration runs without it")
         return None
 
 
 def _parse_value(text: str) -> Any:
-    """As the sweep has it: numbers are none of text."""
+    """Return the value of a parameter: numbers and other JSON are parsed, anything else stays text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""W&B sweeps of a study: a YAML file for each searched variant, made from the search space that the study itself has.
+"""Exports a study as W&B sweeps: one YAML file for each searched variant, from its search space.
 
-python -m study.run quick --export-sweep study/sweeps        # what is shipped there
-wandb sweep study/sweeps/t-ls.yaml                           # then `wandb agent` with what it prints
+python -m study.run quick --export-sweep study/sweeps        # creates the shipped files
+wandb sweep study/sweeps/t-ls.yaml                           # then run the `wandb agent` command that it prints
 """
 
 import re
@@ -18,42 +18,53 @@ from trainables.smoothing.schedules import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
 
 METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
-"""The study's sampler -> what W&B's server has that is most like it."""
+"""Sampler of the study -> the most similar method of the W&B server."""
 
 
 _MACHINE_SPECIFIC = re.compile(r"(^|[=\s'\"\[{,])(file:/*)?(/|~\w)|^resources\.address\s*=(?!\s*\W?auto\W?$)")
-"""An argument with an absolute path, the home of a named user, or an address."""
+"""Matches an argument with an absolute path, the home of a named user, or an address."""
 
 
 class StudyReference(NamedTuple):
-    """The study as the command line named it."""
+    """The study as it is named on the command line.
+
+    Example:
+        >>> source = StudyReference("quick", ["cache.folder=/data/cache", "seeds=[0]"])
+        >>> source.arguments
+        ['quick', 'cache.folder=${STUDY_CACHE_FOLDER}', 'seeds=[0]']
+        >>> source.variables
+        {'STUDY_CACHE_FOLDER': '/data/cache'}
+    """
 
     name: str
     overrides: Sequence[str]
 
     @property
     def arguments(self) -> list[str]:
-        """What names it on any machine, since W&B's server will show it: paths are relative to the folder in which the
-        study is run or to ~, and what else belongs to this machine comes from variables of the environment."""
+        """Arguments that name the study on any machine, because the W&B server shows them.
+
+        Paths are relative to ~ or to the folder in which the study is run. Anything else that is specific to this
+        machine is read from environment variables.
+        """
         variables = self.variables
-        named = [f"${{{_STUDY_FILE}}}" if _STUDY_FILE in variables else _make_portable(self.name)]
+        arguments = [f"${{{_STUDY_FILE}}}" if _STUDY_FILE in variables else _make_portable(self.name)]
         for override in self.overrides:
             key = override.partition("=")[0].strip()
-            known = _format_variable_name(key) in variables
-            named.append(f"{key}=${{{_format_variable_name(key)}}}" if known else _make_portable(override))
-        return named
+            is_variable = _format_variable_name(key) in variables
+            arguments.append(f"{key}=${{{_format_variable_name(key)}}}" if is_variable else _make_portable(override))
+        return arguments
 
     @property
     def variables(self) -> dict[str, str]:
-        """Those variables, with their values here."""
-        found = {}
+        """These environment variables, with their values on this machine."""
+        variables = {}
         if _MACHINE_SPECIFIC.search(_make_portable(self.name)):
-            found[_STUDY_FILE] = self.name
+            variables[_STUDY_FILE] = self.name
         for override in self.overrides:
             key, _, value = (part.strip() for part in override.partition("="))
             if _MACHINE_SPECIFIC.search(_make_portable(override)):
-                found[_format_variable_name(key)] = value
-        return found
+                variables[_format_variable_name(key)] = value
+        return variables
 
 
 _STUDY_FILE = "STUDY_FILE"
@@ -64,7 +75,7 @@ def _format_variable_name(key: str) -> str:
 
 
 def _make_portable(argument: str) -> str:
-    """With what lies below the working folder and the home named relative to these."""
+    """Return the argument with paths relative to the working directory or the home folder."""
     for folder, name in ((Path.cwd(), "."), (Path.home(), "~")):
         if folder != Path(folder.anchor):
             argument = re.sub(rf"(?<![\w.~-]){re.escape(str(folder))}(?=/|$|['\"])", name, argument)
@@ -72,20 +83,20 @@ def _make_portable(argument: str) -> str:
 
 
 class SweepScheduler(NamedTuple):
-    """Who proposes configurations where W&B's server does not."""
+    """Settings and code of a program that proposes configurations instead of the W&B server."""
 
     settings: dict[str, Any]
-    """Of the sweep, beside its method, which is `custom`."""
+    """Settings of the sweep, in addition to its method, which is `custom`."""
     code: tuple[Path, str]
-    """The Python file that they name, and what is in it."""
+    """Path and content of the Python file that the settings name."""
 
 
 SchedulerFactory = Callable[[StudyReference, str, Path], SweepScheduler]
-"""(source, variant, folder for files) -> who proposes its configurations."""
+"""Function (study, variant, folder for files) -> scheduler that proposes the variant's configurations."""
 
 
 class _Sweep(NamedTuple):
-    """A sweep: of a variant, or of a branch of its space."""
+    """Sweep of a variant, or of one branch of its search space."""
 
     variant: str
     suffix: str | None
@@ -104,25 +115,25 @@ class _Sweep(NamedTuple):
 def export_sweeps(
     study: Study, source: StudyReference, folder: Path, make_scheduler: SchedulerFactory | None = None
 ) -> list[Path]:
-    """Writes the sweeps of a study, over those that are there; returns the YAML files.
+    """Write the sweeps of a study, replacing existing files, and return the paths of the YAML files.
 
     Args:
-        study: whose searches.
-        source: how commands name the study.
-        folder: made if need be.
-        engine: none: W&B's server proposes.
+        study: the study; its searches are exported.
+        source: the study as commands name it.
+        folder: folder of the files; created if necessary.
+        make_scheduler: makes the program that proposes configurations. If None, the W&B server proposes them.
 
     Raises:
-        UserError: the study has nothing to search, or the folder is none.
+        UserError: the study has nothing to search, or the folder cannot be written.
     """
     sweeps = [part for variant, runs in count_proposals(study).items() for part in _build_sweeps(study, variant, runs)]
     if not sweeps:
-        raise UserError("--export-sweep", "a study that searches nothing", "variants beside the baseline")
+        raise UserError("--export-sweep", "a study that searches nothing", "variants in addition to the baseline")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError):
         raise UserError("--export-sweep", repr(str(folder)), "a folder that can be written") from None
-    written = []
+    paths = []
     for part in sweeps:
         scheduler = make_scheduler(source, part.variant, folder) if make_scheduler else None
         path = folder / part.file_name
@@ -132,25 +143,28 @@ def export_sweeps(
         )
         if scheduler:
             scheduler.code[0].write_text(scheduler.code[1], encoding="utf-8")
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths
 
 
 def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
-    """W&B's grid runs every combination of all values. Where some schedules or pacing functions have settings that
-    others have not, combinations would be the same configuration, so that each branch gets a sweep of its own."""
-    found = list(enumerate_space(make_system_space(study, variant)))
-    groups = split_into_branches(found) if study.search.sampler == "grid" else [found]
+    """Yield the sweeps of a variant: one, or one for each branch of its grid.
+
+    W&B's grid runs every combination of all values. If some schedules or pacing functions lack settings that others
+    have, several combinations are the same configuration. So each branch has a sweep of its own.
+    """
+    points = list(enumerate_space(make_system_space(study, variant)))
+    groups = split_into_branches(points) if study.search.sampler == "grid" else [points]
     for branch in groups:
         suffix = _name_branch(branch) if len(groups) > 1 else None
         yield _Sweep(variant, suffix, branch, len(branch) if len(groups) > 1 else runs)
 
 
 def _name_branch(branch: Sequence[Params]) -> str:
-    """What tells a branch of a space from the others: the schedule, and whether the pacing has a delta."""
-    own = branch[0].values
-    steps = ["step" if own["pacing"] == "step" else "gradual"] if "pacing" in own else []
-    return " ".join([*([str(own["schedule"])] if "schedule" in own else []), *steps])
+    """Return what distinguishes a branch of the space: the schedule, and whether the pacing has a delta."""
+    values = branch[0].values
+    steps = ["step" if values["pacing"] == "step" else "gradual"] if "pacing" in values else []
+    return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *steps])
 
 
 def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler: SweepScheduler | None) -> str:
@@ -164,19 +178,19 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler:
         {"name": f"objective/{objective}", "goal": direction}
         for objective, direction in zip(get_objectives(study), get_directions(get_objectives(study)), strict=True)
     ]
-    alone = {"metric": {"name": "objective", "goal": goals[0]["goal"]}}
+    single_goal = {"metric": {"name": "objective", "goal": goals[0]["goal"]}}
     content = {
         "name": f"{study.name} {sweep.name}",
         "project": study.project,
         "program": "study/run.py",
         "method": "custom" if scheduler else METHODS[study.search.sampler],
-        **({"metrics": goals} if scheduler and len(goals) > 1 else alone),
+        **({"metrics": goals} if scheduler and len(goals) > 1 else single_goal),
         "run_cap": sweep.n_runs,
         **(scheduler.settings if scheduler else {}),
         "command": [*command, "--sweep", "${args_no_hyphens}"],
         "parameters": {
             "variant": {"value": sweep.variant},
-            **{key: {"values": found} for key, found in collect_values(sweep.points).items()},
+            **{key: {"values": values} for key, values in collect_values(sweep.points).items()},
         },
     }
     return str(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110))
@@ -198,21 +212,21 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep, schedul
         f"    wandb sweep {sweep.file_name}",
         f"    wandb agent ENTITY/{study.project}/ID",
         *(
-            [f"    wandb sweep-scheduler ENTITY/{study.project}/ID        # one, beside the agents"]
+            [f"    wandb sweep-scheduler ENTITY/{study.project}/ID        # one, in addition to the agents"]
             if scheduler
             else []
         ),
         *([f"Agents need {', '.join(source.variables)} in their environment."] if source.variables else []),
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
-    drawn = collect_values(sweep.points)
-    taken = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in drawn.get("schedule", [])}
-    if len(split_into_branches(sweep.points)) > 1 and not scheduler and taken:
-        settings = "; ".join(f"{name}: {', '.join(own) or 'none'}" for name, own in taken.items())
+    values = collect_values(sweep.points)
+    settings_by_schedule = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in values.get("schedule", [])}
+    if len(split_into_branches(sweep.points)) > 1 and not scheduler and settings_by_schedule:
+        settings = "; ".join(f"{name}: {', '.join(keys) or 'none'}" for name, keys in settings_by_schedule.items())
         lines += [
             "W&B draws a value for every hyperparameter. Those that the schedule does not take are ignored:",
             f"    {settings}",
         ]
-    if "step" in drawn.get("pacing", []) and "delta" in drawn and not scheduler:
+    if "step" in values.get("pacing", []) and "delta" in values and not scheduler:
         lines.append("The pacing function step takes no delta: W&B draws one, and it is ignored.")
     return "".join(f"# {line}\n" for line in lines)

@@ -1,7 +1,7 @@
-"""Optuna as the engine of a W&B sweep, in the process `wandb sweep-scheduler`: the study's own space and sampler.
+"""Optuna as the engine of a W&B sweep, in the process `wandb sweep-scheduler`.
 
-W&B's client asks a study of Optuna's for a trial, hands that to a function that says which values it stands for, and
-tells the study what became of it. Both are made here, from the study that the sweep was exported from.
+W&B's client asks an Optuna study for a trial, calls a function that returns the trial's values, and reports the result
+to the Optuna study. This module makes both from the study that the sweep was exported from: its space and its sampler.
 """
 
 import os
@@ -14,9 +14,9 @@ import optuna
 
 from search_spaces.samplers import SAMPLERS
 from search_spaces.space import Params, to_suggestions
-from study.config import trial_params as hyperparameters
 from study.config.loader import Study, load_study
 from study.config.spaces import count_proposals, make_system_space
+from study.config.trial_params import list_param_names, parse_trial_params
 from study.scheduling.objectives import get_directions, get_objectives
 from study.wandb_sweeps.export import StudyReference, SweepScheduler
 from trainables.utils.errors import UserError
@@ -24,24 +24,24 @@ from trainables.utils.errors import UserError
 SearchSpace = Callable[[optuna.Trial], dict[str, Any]]
 Optimizer = Callable[[Any], optuna.Study]
 _MAX_REPEATS = 3
-"""How often the sampler may repeat itself before an unseen configuration is taken instead."""
+"""Repeated proposals of the sampler after which an unseen configuration is taken instead."""
 
 
 def make_sweep_scheduler(source: StudyReference, variant: str, folder: Path) -> SweepScheduler:
-    """What a sweep says of its engine, and the file that it names.
+    """Return the engine of a sweep, and the Python file that it names.
 
     Raises:
-        UserError: the study runs its whole grid, for which nothing has to be proposed.
+        UserError: the study runs its whole grid, so nothing has to be proposed.
     """
     study = load_study(source.name, source.overrides)
     if study.search.sampler == "grid":
         raise UserError("--engine", "optuna, for the sampler grid", "another search.sampler, or no --engine")
     path = folder / f"{variant.lower().replace('-', '_')}_space.py"
-    named = ", ".join(map(repr, source.arguments))
+    arguments = ", ".join(map(repr, source.arguments))
     code = (
-        f'"""What `wandb sweep-scheduler` needs to know of {variant}: the space and the sampler of its study."""\n\n'
+        f'"""Search space and sampler of {variant} for `wandb sweep-scheduler`, from its study."""\n\n'
         "from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions\n\n"
-        f"search_space, optimizer = make_scheduler_functions({variant!r}, {named})\n"
+        f"search_space, optimizer = make_scheduler_functions({variant!r}, {arguments})\n"
     )
     settings = {
         "engine": "optuna",
@@ -53,12 +53,15 @@ def make_sweep_scheduler(source: StudyReference, variant: str, folder: Path) -> 
 
 
 def make_scheduler_functions(variant: str, name: str, *overrides: str) -> tuple[SearchSpace, Optimizer]:
-    """The two functions that a sweep's `scheduler` names.
+    """Return the two functions that the `scheduler` section of a sweep names.
 
     Args:
-        variant: whose sweep.
-        name: of the study.
-        overrides: of its settings.
+        variant: the variant of the sweep.
+        name: name or file of the study.
+        overrides: overrides of its settings, KEY=VALUE.
+
+    Returns:
+        `search_space`, which returns the values of an Optuna trial, and `optimizer`, which returns the Optuna study.
     """
     study = load_study(name, overrides)
     space = make_system_space(study, variant)
@@ -73,12 +76,13 @@ def make_scheduler_functions(variant: str, name: str, *overrides: str) -> tuple[
 
 
 class _SweepStudy(optuna.Study):
-    """Proposes each configuration once: the untuned ones first, as far as the grid has them, the rest as the study's
-    sampler does; no more than the study's search would.
+    """Optuna study that proposes each configuration once, and no more than the study's search would.
+
+    Default configurations come first if the grid has them. The study's sampler proposes the others.
 
     Args:
-        asked: whose sampler, objectives and grid.
-        variant: whose space.
+        study: its sampler, objectives and grid are used.
+        variant: the variant to search.
     """
 
     def __init__(self, study: Study, variant: str) -> None:
@@ -92,34 +96,32 @@ class _SweepStudy(optuna.Study):
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = SAMPLERS[study.search.sampler](study.search.seed, study.search.parallel)
         n_configurations = count_proposals(study)[variant]
-        # W&B's client asks the sampler, as Optuna's for grids answers, whether the sweep ends when its runs have ended.
+        # W&B's client asks the sampler, like Optuna's GridSampler, whether to end the sweep once its runs have ended.
         sampler.is_exhausted = lambda study: len(self._seen) >= n_configurations  # type: ignore[attr-defined]
         super().__init__(variant, storage, sampler=sampler)
 
     def enqueue_trial(
         self, params: dict[str, Any], user_attrs: dict[str, Any] | None = None, skip_if_exists: bool = False
     ) -> None:
-        """A run that exists, by its values; the next trial that is asked for is this one.
+        """Enqueue an existing run by its values: the next call of `ask` returns it.
 
         Raises:
             UserError: the study cannot have such a run.
-            ValueError: its grid has not.
+            ValueError: the values are not in its grid.
         """
-        values = {
-            name: str(value) for name, value in params.items() if name in hyperparameters.list_param_names(self._study)
-        }
-        self._enqueue_point(hyperparameters.parse_trial_params(self._study, values).params)
+        values = {name: str(value) for name, value in params.items() if name in list_param_names(self._study)}
+        self._enqueue_point(parse_trial_params(self._study, values).params)
         self._has_enqueued = True
 
     def ask(self, fixed_distributions: dict[str, Any] | None = None) -> optuna.Trial:
-        """The next configuration, or the one that was enqueued."""
-        untuned = [
+        """Return the next configuration, or the enqueued one."""
+        pending_defaults = [
             point
             for point in self._space.list_default_configurations()
             if point in self._points and point not in self._seen
         ]
-        if untuned and not self._has_enqueued:
-            self._enqueue_point(untuned[0])
+        if pending_defaults and not self._has_enqueued:
+            self._enqueue_point(pending_defaults[0])
         for _ in range(_MAX_REPEATS):
             trial = super().ask()
             point = self._space(trial)

@@ -1,8 +1,8 @@
-"""What is on a study's dashboard: sections of panels, from its settings alone.
+"""Sections and panels of a study's dashboard, built from its settings alone.
 
-A workspace has one run set, so panels tell runs apart by what those log: curves and scores are the training runs',
-comparisons and costs the report's. Panels group by themselves where they group, since W&B draws parallel coordinates
-and importances only of a run set that is not grouped.
+A workspace has only one set of runs. So panels select runs by the keys that these log: curves and scores come from
+training runs, comparisons and costs from the report's run. Panels define their own groups, because W&B draws parallel
+coordinates and importances only for runs that are not grouped.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import wandb_workspaces.workspaces as ws
 from wandb_workspaces.reports.v2 import interface as wr
 
 from analysis.data.plan import Plan
-from analysis.export import wandb_summary as findings
+from analysis.export import wandb_summary
 from search_spaces.space import enumerate_space
 from study.config.schema import Study
 from study.config.spaces import count_proposals, make_system_space
@@ -20,12 +20,12 @@ from study.plan.analysis_plan import build_plan
 from study.wandb_workspace import names
 
 MAX_RUNS = 1000
-"""W&B shows no more in a workspace."""
+"""Maximum number of runs that W&B shows in a workspace."""
 _COLUMNS = 3
 
 
 def build_sections(study: Study) -> list[ws.Section]:
-    """All of them, in the order of reading."""
+    """Return all sections, in the order in which they are read."""
     panels_by_title = [
         ("Comparisons", _build_comparison_panels(study)),
         ("Learning curves", _build_curve_panels(study)),
@@ -40,7 +40,10 @@ def build_sections(study: Study) -> list[ws.Section]:
 
 
 def find_varied_hyperparameters(study: Study) -> list[str]:
-    """The hyperparameters in which configurations of the study differ; strength and switch wherever they have them."""
+    """Return the hyperparameters in which the study's configurations differ.
+
+    Strength and switch point are included whenever configurations have them.
+    """
     values: dict[str, set[Any]] = {}
     for variant in count_proposals(study):
         for point in enumerate_space(make_system_space(study, variant)):
@@ -48,8 +51,8 @@ def find_varied_hyperparameters(study: Study) -> list[str]:
                 values.setdefault(name, set()).add(value)
     return [
         name
-        for name, found in values.items()
-        if len(found) > 1 or name in (study.study_type.strength_name, names.SWITCH)
+        for name, distinct in values.items()
+        if len(distinct) > 1 or name in (study.study_type.strength_name, names.SWITCH)
     ]
 
 
@@ -64,7 +67,7 @@ def _build_section(name: str, panels: Sequence[wr.PanelTypes]) -> ws.Section:
 
 
 def _build_comparison_panels(study: Study) -> list[wr.PanelTypes]:
-    """Of the report's run."""
+    """Return panels of the comparisons, from the report's run."""
     plan, panels = _build_plan(study), list[wr.PanelTypes]()
     for comparison_family in plan.families:
         corrected = f"{comparison_family.name}: corrected p ({comparison_family.correction}, level {plan.alpha:g})"
@@ -73,27 +76,31 @@ def _build_comparison_panels(study: Study) -> list[wr.PanelTypes]:
         ]
         panels += [
             _make_bar_plot(
-                corrected, [findings.make_comparison_key(a, b, "p_corrected", metric) for a, b, metric in comparisons]
+                corrected,
+                [wandb_summary.make_comparison_key(a, b, "p_corrected", metric) for a, b, metric in comparisons],
             ),
             _make_bar_plot(
                 f"{comparison_family.name}: difference in "
                 f"{plan.metric if not comparison_family.metrics else 'each metric'}",
-                [findings.make_comparison_key(a, b, "difference", metric) for a, b, metric in comparisons],
+                [wandb_summary.make_comparison_key(a, b, "difference", metric) for a, b, metric in comparisons],
             ),
         ]
-    tested = [findings.make_system_key(name, "test") for name in plan.all_systems]
+    tested = [wandb_summary.make_system_key(name, "test") for name in plan.all_systems]
     return [*panels, _make_bar_plot(f"{plan.metric} on the test set, of the chosen configurations", tested)]
 
 
 def _build_curve_panels(study: Study) -> list[wr.PanelTypes]:
-    """Over instances, a line a variant: mean and standard deviation over its runs; the last panel has a line a
-    configuration, over its seeds."""
+    """Return panels of learning curves over instances.
+
+    Each line shows the mean and standard deviation over the runs of a variant. In the last panel, each line shows them
+    over the seeds of a configuration.
+    """
     metric, variant = study.analysis.metric, wr.Config(names.VARIANT)
     shown = {
         "loss": names.LOSS,
         "learning rate": names.LEARNING_RATE,
-        f"{study.study_type.strength_name} in force": names.get_current_value_key(study.study_type.strength_name),
-        "instances a second": names.THROUGHPUT,
+        f"current {study.study_type.strength_name}": names.get_current_value_key(study.study_type.strength_name),
+        "instances per second": names.THROUGHPUT,
         f"{metric} on the development set": names.get_dev_metric_key(metric),
     }
     lines = [_make_line_plot(f"{title}, by variant", name, variant) for title, name in shown.items()]
@@ -115,17 +122,23 @@ def _build_hyperparameter_panels(study: Study) -> list[wr.PanelTypes]:
 
 
 def _build_smoothing_panels(study: Study) -> list[wr.PanelTypes]:
-    """The baseline has none: a point, a bar and a line of its own at 0; nothing where curricula are at 0 as well."""
+    """Return panels of the metric against the smoothing strength, or none if the study has curricula.
+
+    The baseline has strength 0. Systems with a curriculum have it as well, so the panels could not
+    separate them from the baseline.
+    """
     if study.curriculum.variants:
         return []
     metric, strength = study.analysis.metric, study.study_type.strength_name
-    score, own = names.get_dev_metric_key(metric), wr.Config(strength)
+    score, strength_config = names.get_dev_metric_key(metric), wr.Config(strength)
     panels: list[wr.PanelTypes] = [
         wr.ScatterPlot(
-            title=f"{metric} against {strength}, a point a run (0: the baseline)", x=own, y=wr.SummaryMetric(score)
+            title=f"{metric} against {strength}, one point per run (0: the baseline)",
+            x=strength_config,
+            y=wr.SummaryMetric(score),
         ),
-        _make_bar_plot(f"{metric} by {strength}, over variants (0: the baseline)", [score], own),
-        _make_line_plot(f"{metric} over the training, by {strength} (0: the baseline)", score, own),
+        _make_bar_plot(f"{metric} by {strength}, over variants (0: the baseline)", [score], strength_config),
+        _make_line_plot(f"{metric} during training, by {strength} (0: the baseline)", score, strength_config),
         _make_bar_plot(f"{metric} by variant", [score], wr.Config(names.VARIANT)),
     ]
     if names.SWITCH in find_varied_hyperparameters(study):
@@ -136,22 +149,24 @@ def _build_smoothing_panels(study: Study) -> list[wr.PanelTypes]:
 
 def _build_cost_panels(study: Study) -> list[wr.PanelTypes]:
     search, variant = study.search, wr.Config(names.VARIANT)
-    hours = [findings.HOURS, *([findings.HOURS_BUDGET] if search.hours else [])]
-    gpu_hours = [findings.GPU_HOURS, *([findings.GPU_HOURS_BUDGET] if search.gpu_hours else [])]
-    failed = [findings.make_system_key(name, findings.FAILED) for name in _build_plan(study).all_systems]
+    hours = [wandb_summary.HOURS, *([wandb_summary.HOURS_BUDGET] if search.hours else [])]
+    gpu_hours = [wandb_summary.GPU_HOURS, *([wandb_summary.GPU_HOURS_BUDGET] if search.gpu_hours else [])]
+    failed = [wandb_summary.make_system_key(name, wandb_summary.FAILED) for name in _build_plan(study).all_systems]
     return [
         _make_bar_plot("trial hours, and the budget of hours" if search.hours else "trial hours", hours),
         _make_bar_plot("GPU hours, and their budget" if search.gpu_hours else "GPU hours", gpu_hours),
-        _make_bar_plot("seconds by variant, in all", [names.SECONDS], variant, total=True),
-        _make_bar_plot("instances trained by variant, in all", [names.TRAINED], variant, total=True),
+        _make_bar_plot("total seconds by variant", [names.SECONDS], variant, total=True),
+        _make_bar_plot("total instances trained by variant", [names.TRAINED], variant, total=True),
         _make_bar_plot("failed seeds by system", failed),
-        wr.ScalarChart(title="failed seeds (first in the table of runs, with their cause)", metric=findings.FAILED),
-        wr.ScalarChart(title="incomplete configurations", metric=findings.INCOMPLETE),
+        wr.ScalarChart(
+            title="failed seeds (first in the table of runs, with their cause)", metric=wandb_summary.FAILED
+        ),
+        wr.ScalarChart(title="incomplete configurations", metric=wandb_summary.INCOMPLETE),
     ]
 
 
 def _build_plan(study: Study) -> Plan:
-    """Its comparisons; they do not depend on the model."""
+    """Return the analysis plan. Its comparisons do not depend on the model."""
     return Plan.model_validate(build_plan(study, model_digest=""))
 
 
@@ -169,7 +184,7 @@ def _make_line_plot(title: str, metric: str, by: wr.Config | wr.Metric) -> wr.Li
 
 
 def _make_bar_plot(title: str, metrics: list[str], by: wr.Config | None = None, total: bool = False) -> wr.BarPlot:
-    """Of each run, or of a group its mean and standard deviation, or else its sum."""
+    """Return a panel with a bar for each run or group. A group shows its mean or its sum."""
     grouped: dict[str, Any] = {}
     if by is not None:
         grouped = {"groupby": by, "groupby_aggfunc": "sum" if total else "mean"}

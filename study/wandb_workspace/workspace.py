@@ -1,7 +1,7 @@
-"""A study's dashboard as a W&B workspace: built from its settings alone, written as JSON or saved at a server.
+"""Builds a study's dashboard as a W&B workspace, from its settings alone. Saves it or returns JSON.
 
-Its name within the project and the ids of its panels follow from the study's name. So the same study gives the same
-JSON, and a study that is saved again replaces its workspace, from whatever machine.
+The name of the workspace within the project and the ids of its panels follow from the study's name. So the same study
+gives the same JSON, and saving it again replaces its workspace, from any machine.
 """
 
 from typing import Any, get_args
@@ -20,11 +20,16 @@ from trainables.utils.hashing import hash_json
 
 
 def build_workspace(study: Study, entity: str = "") -> ws.Workspace:
-    """The study's dashboard.
+    """Return the dashboard of a study as a workspace.
 
     Args:
-        study: its project, name, metric, variants and search decide what is shown.
-        entity: user or team that the project belongs to.
+        study: its project, name, metric, variants and search determine the panels.
+        entity: user or team that owns the project. Default: none.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> build_workspace(load_study("quick")).name
+        'Study quick'
     """
     workspace = ws.Workspace(
         entity=entity,
@@ -34,30 +39,30 @@ def build_workspace(study: Study, entity: str = "") -> ws.Workspace:
         settings=ws.WorkspaceSettings(x_axis=names.INSTANCES, max_runs=MAX_RUNS),
         runset_settings=_build_run_set(study),
     )
-    workspace._internal_name = f"nw-{_make_id(study, 'workspace')[:11]}-v"  # as W&B forms the names of saved views
+    workspace._internal_name = f"nw-{_make_id(study, 'workspace')[:11]}-v"  # the form of W&B's names of saved views
     workspace._internal_runset_id = _make_id(study, "run set")
     for section in workspace.sections:
         panels: list[Any] = [*section.panels]
-        for place, panel in enumerate(panels):
-            panel._id = _make_id(study, section.name, place)
+        for index, panel in enumerate(panels):
+            panel._id = _make_id(study, section.name, index)
     return workspace
 
 
 def as_json(workspace: ws.Workspace) -> dict[str, Any]:
-    """As W&B stores it."""
+    """Return a workspace in the form in which W&B stores it."""
     model: dict[str, Any] = workspace._to_model().model_dump(mode="json", by_alias=True, exclude_none=True)
     return model
 
 
 def save_workspace(study: Study, entity: str | None = None) -> str:
-    """Saves the study's dashboard at the W&B server, in place of the one that was saved before; returns its URL.
+    """Save the study's dashboard on the W&B server, replacing the previous one, and return its URL.
 
     Args:
-        study: whose project must exist there.
-        entity: user or team that the project belongs to; none: the default one of whoever's key it is.
+        study: the study; its project must exist on the server.
+        entity: user or team that owns the project. If None, the default of the API key.
 
     Raises:
-        UserError: there is no key, the server refuses it, or it has no such project.
+        UserError: there is no API key, the server refuses it, or the project does not exist.
     """
     try:
         api = wandb.Api()
@@ -65,7 +70,7 @@ def save_workspace(study: Study, entity: str | None = None) -> str:
         if _is_server_failure(error):
             raise
         raise UserError(
-            "W&B", str(error).rstrip("."), "a key that the server takes, or --json FILE, which needs none"
+            "W&B", str(error).rstrip("."), "an API key that the server accepts, or --json FILE, which needs none"
         ) from error
     owner = entity or api.default_entity
     if not owner:
@@ -82,7 +87,7 @@ def save_workspace(study: Study, entity: str | None = None) -> str:
 
 
 def _find_saved_id(url: str) -> str:
-    """The server's id of the workspace there; empty if there is none."""
+    """Return the server's id of the workspace at this URL, or an empty string if there is none."""
     try:
         workspace_id: str = ws.Workspace.from_url(url)._internal_id
     except ValueError:
@@ -91,30 +96,32 @@ def _find_saved_id(url: str) -> str:
 
 
 def _is_server_failure(error: Exception) -> bool:
-    """Whether it was the server that failed, and not the key."""
+    """Return whether the server failed, and not the API key."""
     response = getattr(error.__cause__, "response", None)
     return error.__cause__ is not None and getattr(response, "http_status", 0) not in (401, 403)
 
 
 def _build_run_set(study: Study) -> ws.RunsetSettings:
-    """The trained runs of this study and its report's run, those that failed first, then the latest.
+    """Return the set of runs that is shown: failed ones first, then the latest.
 
-    The systems that are not trained have epsilon 0 as the baseline has: without them, epsilon 0 is the baseline. The
-    runs of the plan, of the search's log and of a sweep's agent have no role.
+    It contains the trained runs of this study and its report's run.
+
+    Systems that are not trained have epsilon 0, as the baseline has. Without them, epsilon 0 is the baseline alone. The
+    W&B runs of the plan, of the searches and of a sweep's agent have no role and are left out.
     """
     roles = [name for name in get_args(Role) if name != "scorer"]
-    trained = ws.And(ws.Config(names.ROLE).isin(roles), ws.Config(names.VARIANT).isin([*get_systems(study)]))
-    report = ws.Metric("JobType") == names.REPORT
+    is_trained = ws.And(ws.Config(names.ROLE).isin(roles), ws.Config(names.VARIANT).isin([*get_systems(study)]))
+    is_report = ws.Metric("JobType") == names.REPORT
     pinned = (names.VARIANT, study.study_type.strength_name, names.SWITCH, names.SEED)
     shown = [f"config:{name}.value" for name in pinned]
     score = names.get_dev_metric_key(study.analysis.metric)
     return ws.RunsetSettings(
-        filters=ws.And(ws.Config(names.STUDY) == study.name, ws.Or(trained, report)),
+        filters=ws.And(ws.Config(names.STUDY) == study.name, ws.Or(is_trained, is_report)),
         order=[ws.Ordering(ws.Metric("State")), ws.Ordering(ws.Metric("CreatedTimestamp"), ascending=False)],
         pinned_columns=["run:displayName", "run:state", f"summary:{names.ERROR}", *shown, f"summary:{score}"],
     )
 
 
-def _make_id(study: Study, *about: Any) -> str:
-    """What the library would draw at random, as long."""
-    return hash_json([study.name, *about])[:12]
+def _make_id(study: Study, *parts: Any) -> str:
+    """Return a stable id, as long as the random ones of the library."""
+    return hash_json([study.name, *parts])[:12]

@@ -1,1 +1,1 @@
-"""One file a command: run a study, dry run, prepare data, open a study's folder, clean it."""
+"""Workflows of the commands: run a study, preview it, prepare its data, open and clean up its folder."""

@@ -1,4 +1,4 @@
-"""What a study does for the disk: removes what killed processes left, and keeps the states within their budget."""
+"""Cleans up the disk: removes files of killed processes and keeps the checkpoints within their budget."""
 
 import math
 import shutil
@@ -17,21 +17,22 @@ from trainables.utils.files import remove_stale_files
 from trainables.worker.crash_report import CRASH_REPORT_FILE
 
 _STALE_AFTER_S = 7 * 24 * 3600.0
-"""Seconds."""
+"""Seconds without a change after which an unfinished preparation of data is removed."""
 _LISTING_INTERVAL_S = 600.0
-"""Seconds after which the states are listed again."""
+"""Seconds after which the checkpoints are listed again."""
 _FREED_SHARE = 0.05
-"""Share of the budget that an eviction frees for the states to come, and that may be exceeded until the next one."""
+"""Share of the budget that an eviction frees for new checkpoints. Fewer unneeded checkpoints than that are kept."""
 
 
 def clean_up_study(study: Study, is_exclusive: bool = True) -> None:
-    """Removes the temporaries of dead processes, in the study's folder and in what it shares with others, the last
-    words of trials that were killed with their driver, and preparations that were stopped and nobody has taken up again
-    for a week.
+    """Remove what killed processes left behind in the study's folder and in the cache.
+
+    These are temporary files of dead processes, and crash reports of trials that were killed with their driver.
+    Preparations of data that were stopped and not continued for a week are removed as well.
 
     Args:
-        study: whose folders.
-        alone: whether no other process may be running trials of the study; else their last words stay.
+        study: the study to clean up.
+        is_exclusive: True if no other process may be running trials of the study. If False, crash reports are kept.
     """
     for folder in {study.folder, study.cache}:
         remove_stale_files(folder, recursive=True)
@@ -44,38 +45,39 @@ def clean_up_study(study: Study, is_exclusive: bool = True) -> None:
 
 
 def check_writable(study: Study) -> None:
-    """Before anything is spent: whether files can be made in the study's folder and in the cache.
+    """Check that files can be created in the study's folder and in the cache, before any work is done.
 
     Raises:
-        OSError: they cannot.
+        OSError: a file cannot be created.
     """
     for folder in (study.folder, study.cache):
-        nearest = next(place for place in (folder, *folder.parents) if place.is_dir())
+        nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
         with TemporaryFile(dir=nearest):
             pass
 
 
 class CheckpointEvictor:
-    """Evicts states when they exceed the study's `cache.budget`.
+    """Evicts checkpoints when they exceed the study's `cache.budget`.
 
-    Some file systems list a storage by a request for each state. So a listing is remembered, what the study's own runs
-    wrote since is added, and the storage is listed again when there is something to evict: more than the budget, and
-    of that at least 5 % that nobody needs. As other studies write too, it is listed every ten minutes at the latest.
+    On some file systems, listing a storage takes one request for each checkpoint. So the evictor remembers a listing
+    and adds what the study's own runs have written since. It lists the storage again only when there is something to
+    evict: the checkpoints exceed the budget, and at least 5 % of their bytes are no longer needed. Other studies write
+    to the same storage, so it is also listed again after ten minutes.
 
     Args:
-        campaign: knows what is still needed.
-        say: told once if that alone exceeds the budget.
+        scheduler: knows which checkpoints are still needed.
+        log: called with one line, once, if the needed checkpoints alone exceed the budget.
     """
 
     def __init__(self, scheduler: BaseScheduler, log: Callable[[str], None]) -> None:
         self._scheduler, self._log, self._has_warned = scheduler, log, False
         self._limit = scheduler.study.caching.budget_bytes
         self._storage = open_storage(scheduler.study.checkpoints_url)
-        self._known_sizes: dict[str, int] = {}  # bytes of what is there, by name
+        self._known_sizes: dict[str, int] = {}  # bytes of each known checkpoint, by name
         self._last_listing = -math.inf
 
     def on_trial_end(self, request: TrialRequest) -> None:
-        """Evicts if an errand that ended left too much, or if the last listing is old."""
+        """Evict checkpoints if the ended trial left too many, or if the last listing is old."""
         if self._limit is None:
             return
         run = request.trial.specification
@@ -93,18 +95,18 @@ class CheckpointEvictor:
         return sum(size for name, size in self._known_sizes.items() if name not in needed) > _FREED_SHARE * total
 
     def evict_unneeded(self) -> None:
-        """Evicts what is no longer needed, if there is too much."""
+        """Evict checkpoints that are no longer needed, if the budget is exceeded."""
         if self._limit is None:
             return
         self._last_listing = time.monotonic()
-        found = evict(
+        result = evict(
             self._storage, self._scheduler.list_needed_checkpoints, self._limit, int(_FREED_SHARE * self._limit)
         )
-        self._known_sizes = {unit.name: unit.size for unit in found.remaining}
-        if found.remaining_bytes > self._limit and not self._has_warned:
+        self._known_sizes = {unit.name: unit.size for unit in result.remaining}
+        if result.remaining_bytes > self._limit and not self._has_warned:
             self._has_warned = True
             budget = self._scheduler.study.caching.budget
             self._log(
-                f"states still needed take {found.remaining_bytes / 1e9:.3g} GB, more than cache.budget = {budget}; "
-                "all are kept"
+                f"checkpoints still in use need {result.remaining_bytes / 1e9:.3g} GB but cache.budget is {budget}; "
+                "keeping all of them"
             )

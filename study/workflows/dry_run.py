@@ -1,6 +1,6 @@
-"""What a study would run, share, cost and be able to detect, before anything is spent.
+"""Preview of a study: its runs, shared training, cost and minimum detectable effect.
 
-Loads neither torch nor ray, but for --calibrate, which trains for a minute.
+It loads neither torch nor ray, except with --calibrate, which trains for a minute.
 """
 
 import json
@@ -16,8 +16,8 @@ from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_r
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.run_record import Split
 from study.records.run_store import RunStore
-from trainables.models import pretrained as weights
-from trainables.utils import cli as command_line
+from trainables.models.pretrained import check_model_settings, find_local_model
+from trainables.utils.cli import print_escaped
 from trainables.utils.text_overlap import describe_overlap
 
 Row = dict[str, Any]
@@ -26,25 +26,30 @@ _SCORER = "scorer"
 
 
 def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
-    """The plan as plain data; what is not known is None.
+    """Return the preview of a study as plain data. Unknown values are None.
 
     Args:
-        study: what was asked for.
-        calibrate: whether to train for a minute to learn the cost.
+        study: the study as the command line describes it.
+        calibrate: True to train for a minute in order to estimate the cost.
+
+    Returns:
+        Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
+            (bounds),
+        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours) and detectable.
 
     Raises:
-        UserError: the model's files, as far as they are here, cannot be trained; this machine has too few cores;
-            training is too short for its evaluations, or the study cannot be run on its data, as far as that is
-            prepared; with `calibrate`, the task or the model is not what the study says.
+        UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
+            for its evaluations; or the study does not fit its prepared data. With `calibrate`, also if the task or the
+            model is not what the study says.
     """
-    if (path := weights.find_local_model(study.model.name)) is not None:
-        weights.check_model_settings(path, study.model)
+    if (path := find_local_model(study.model.name)) is not None:
+        check_model_settings(path, study.model)
     if get_cluster_address(study) is None:
         check_cores(study)
     if calibrate:
-        from study.workflows.throughput import measure_study_throughput as measure
+        from study.workflows.throughput import measure_study_throughput
 
-        rates = measure(study, lambda line: None)
+        rates = measure_study_throughput(study, lambda line: None)
     data = study.study_type.trainable.data_backend
     prepared, run_store, epochs = (
         data.find_prepared_data(study.task, study.cache),
@@ -54,8 +59,8 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
     if prepared:
         study = resolve_length(study, prepared)
         data.check_data(study, prepared)
-    known = study.training.epochs is None
-    rows = _build_rows(study, study.training.instances if known else None)
+    is_length_known = study.training.epochs is None
+    rows = _build_rows(study, study.training.instances if is_length_known else None)
     queries = (
         {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
     )
@@ -71,7 +76,7 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
             "unshared": bound_instances_without_sharing(study)._asdict(),
             "shared": bound_instances_with_sharing(study)._asdict(),
         }
-        if known
+        if is_length_known
         else None
     )
     return {
@@ -82,7 +87,7 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "confirm_seeds": list(study.confirm.seeds),
         "systems": rows,
         "runs": sum(row["runs"] for row in rows),
-        "training": {"epochs": epochs, "instances": study.training.instances if known else None},
+        "training": {"epochs": epochs, "instances": study.training.instances if is_length_known else None},
         "instances": bounds,
         "sampler": study.search.sampler,
         "parallel": study.search.parallel,
@@ -92,19 +97,24 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "queries": queries,
         "overlaps": data.describe_data(prepared).get("overlaps", []) if prepared else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
-        "cost": _estimate_hours(study, cost, rows) if cost and known else None,
+        "cost": _estimate_hours(study, cost, rows) if cost and is_length_known else None,
         "detectable": _read_detectable_effect(study),
     }
 
 
 def print_preview(study: Study, calibrate: bool, as_json: bool) -> None:
-    """Prints it, for people or for machines."""
+    """Print the preview of a study as text, or as JSON for other programs."""
     preview = build_preview(study, calibrate)
-    command_line.print_escaped(json.dumps(preview, indent=1) if as_json else "\n".join(_format_lines(preview)))
+    print_escaped(json.dumps(preview, indent=1) if as_json else "\n".join(_format_lines(preview)))
 
 
 def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
-    """One a system; `each`: instances of a run."""
+    """Return one row for each system.
+
+    Args:
+        study: the study.
+        instances_per_run: training instances of one run. If None, they are not known yet.
+    """
     seeds, fresh = len(study.seeds), len(study.confirm.seeds)
     searches = count_proposals(study)
     rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.study_type.reference_rankings]
@@ -142,19 +152,17 @@ def _estimate_recorded_cost(run_store: RunStore) -> Cost | None:
 
 
 def _read_summaries(run_store: RunStore, split: Split) -> list[dict[str, Any]]:
-    """Of the finished evaluations of a split."""
+    """Return the summaries of the finished evaluations of a split."""
     ids = [run_id for run_id in run_store.list_run_ids(split) if run_store.is_finished(run_id, split)]
     return [summary for run_id in ids if (summary := run_store.get_summary(run_id, split))]
 
 
 def _estimate_hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
     runs = sum(row["runs"] for row in rows)
-    once = {
-        _SCORER,
-        *map(_format_order_name, study.study_type.reference_rankings),
-    }  # which have one run, whatever the seeds
-    tested = [row for row in rows if row["system"] not in once]
-    tests = len(tested) * len(study.confirm.seeds or study.seeds) + len(rows) - len(tested)
+    # These have one run, however many seeds the study has.
+    without_seeds = {_SCORER, *map(_format_order_name, study.study_type.reference_rankings)}
+    seeded = [row for row in rows if row["system"] not in without_seeds]
+    tests = len(seeded) * len(study.confirm.seeds or study.seeds) + len(rows) - len(seeded)
     at_once = get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent
     bounds = {
         name: round(cost.estimate_hours(runs, tests, instances), 3)
@@ -165,13 +173,18 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]
 
 
 def _read_detectable_effect(study: Study) -> float | None:
-    """With 80 % power and the corrections of the plan, over the first baseline, from the report of what is there."""
+    """Return the largest minimum detectable effect against the first baseline, from the last report.
+
+    It holds for 80 % power and the corrections of the analysis plan.
+    """
     path = study.folder / "report" / "comparisons.json"
     if not path.is_file():
         return None
     rows = json.loads(path.read_text(encoding="utf-8"))
-    own = [row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])]
-    return max((row["detectable"] for row in own if row["detectable"] is not None), default=None)
+    baseline_rows = [
+        row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])
+    ]
+    return max((row["detectable"] for row in baseline_rows if row["detectable"] is not None), default=None)
 
 
 def _format_lines(preview: dict[str, Any]) -> list[str]:
@@ -182,20 +195,21 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{'system':{width}} {'configurations':>16} {'runs':>6} {'instances':>12}",
     ]
     for row in preview["systems"]:
-        whole = row["of"] == row["configurations"]
-        count = row["configurations"] if whole else f"{row['configurations']} of {row['of']}"
+        has_all = row["of"] == row["configurations"]
+        count = row["configurations"] if has_all else f"{row['configurations']} of {row['of']}"
         lines.append(f"{row['system']:{width}} {count:>16} {row['runs']:6} {_format_number(row['instances']):>12}")
     total = sum(row["configurations"] for row in preview["systems"])
-    each, instances = preview["training"], preview["instances"]
-    whole = sum(row["instances"] for row in preview["systems"]) if instances else None
-    lines.append(f"{'in all':{width}} {total:16} {preview['runs']:6} {_format_number(whole):>12}")
-    if each["epochs"]:
-        lines.append(
-            f"training: {each['epochs']:g} epochs; instances a run: {_format_number(each['instances'], _UNPREPARED)}"
-        )
+    training, instances = preview["training"], preview["instances"]
+    all_instances = sum(row["instances"] for row in preview["systems"]) if instances else None
+    lines.append(f"{'total':{width}} {total:16} {preview['runs']:6} {_format_number(all_instances):>12}")
+    if training["epochs"]:
+        count = _format_number(training["instances"], _UNPREPARED)
+        lines.append(f"training: {training['epochs']:g} epochs; instances per run: {count}")
     if instances:
-        together, without = (_format_bounds(instances[name]) for name in ("shared", "unshared"))
-        lines.append(f"instances to train: {without} without sharing, {together} with equal beginnings trained once")
+        shared, unshared = (_format_bounds(instances[name]) for name in ("shared", "unshared"))
+        lines.append(
+            f"instances to train: {unshared} without sharing, {shared} if common first segments are trained once"
+        )
     else:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
@@ -204,7 +218,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in preview["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if any(preview["budgets"].values()):
-        lines.append("a budget of time makes the result depend on the machine's speed: not reproducible")
+        lines.append("the result depends on the machine's speed and is not reproducible, because a time budget is set")
     lines.append(f"data: {preview['data'] or _UNPREPARED}")
     lines += map(describe_overlap, preview["overlaps"] or ())
     records, cost = preview["records"], preview["cost"]
@@ -213,9 +227,9 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
     effect = preview["detectable"]
     effect_text = (
-        f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result tells the noise"
+        f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result shows the noise"
     )
-    return [*lines, f"detectable effect: {effect_text}"]
+    return [*lines, f"minimum detectable effect: {effect_text}"]
 
 
 def _format_number(value: int | None, unknown: str = "unknown") -> str:

@@ -1,4 +1,4 @@
-"""How every start on a study's folder begins, whether all of the study runs or one configuration of it."""
+"""Common start of a study and of `--sweep`: checks the folder, resolves names, updates the plan."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
-from study.plan import analysis_plan as plan
-from study.plan import diff as changes
-from study.records import run_record as record
+from study.plan.analysis_plan import build_plan, check_folder, register_plan
+from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE
 from study.records.remote import RemoteRecords
+from study.records.run_record import read_run_record, set_aside_damaged_records
 from study.scheduling.trials import ResolvedInputs
 from study.utils.console import print_line
 from study.workflows.cleanup import check_writable, clean_up_study
@@ -18,41 +18,42 @@ from trainables.specs.plugin import PreparedData
 from trainables.storage import open_storage
 from trainables.storage.leases import Leases
 from trainables.utils.errors import UserError
-from trainables.worker.limits import check_memory_limit as check_limits
+from trainables.worker.limits import check_memory_limit
 
 
 class OpenStudy(NamedTuple):
-    """A study whose names are resolved, and whose plan stands in its folder."""
+    """A study with resolved names and an analysis plan in its folder."""
 
     study: Study
-    """From here on without paths of the task."""
+    """The study, from here on without paths of the task."""
     resolved: ResolvedInputs
     plan_hash: str
     remote_records: RemoteRecords | None
-    """Where its records are kept beside the folder, if there is such a place."""
+    """Copy of the records outside the study's folder. None if the study has no such place."""
     prepared: PreparedData
 
 
 def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
-    """Checks folder, machine and data, takes up what is recorded elsewhere, and settles the plan.
+    """Check folder, machine and data, download remote records, and write the analysis plan.
 
     Args:
-        study: what was asked for.
-        alone: whether no other process may be running parts of the study.
+        study: the study as the command line describes it.
+        is_exclusive: True if no other process may be running parts of the study.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
     """
     folder = study.folder
-    plan.check_folder(study, folder)
-    check_limits(study.trial.memory)
+    check_folder(study, folder)
+    check_memory_limit(study.trial.memory)
     connect_or_check(study)
     check_writable(study)
     clean_up_study(study, is_exclusive)
-    record.set_aside_damaged_records(folder, print_line)
+    set_aside_damaged_records(folder, print_line)
     remote_records = RemoteRecords(study.records_url) if study.records_url else None
     if remote_records:
-        print_line(f"{len(remote_records.download_study(folder, study.name))} runs taken from {study.records_url}")
+        run_ids = remote_records.download_study(folder, study.name)
+        print_line(f"downloaded {len(run_ids)} run{'s' * (len(run_ids) != 1)} from {study.records_url}")
     study, resolved, prepared = resolve_study(study, print_line)
     _check_recorded_inputs(folder, resolved)
     data = study.study_type.trainable.data_backend
@@ -65,12 +66,16 @@ def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
 
 
 def _update_plan(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The plan in force; says what is new about it, or why it cannot be new."""
-    differences = changes.list_changed_settings(folder, plan.build_plan(study, digest, data))
+    """Register the analysis plan and return it with its hash. Print what changed.
+
+    Raises:
+        UserError: test scores exist, so the plan cannot change any more.
+    """
+    differences = list_changed_settings(folder, build_plan(study, digest, data))
     try:
-        plan_document, plan_hash = plan.register_plan(study, digest, folder, data)
+        plan_document, plan_hash = register_plan(study, digest, folder, data)
     except UserError as error:
-        found = f"test scores of this study as it was before: {'; '.join(differences)}"
+        found = f"test scores from before these settings changed: {'; '.join(differences)}"
         raise UserError(
             str(folder), found, "the earlier values, or another output.folder for the changed study"
         ) from error
@@ -80,13 +85,19 @@ def _update_plan(study: Study, digest: str, folder: Path, data: dict[str, Any]) 
 
 
 def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
-    """Refuses to add to test scores that came from other data, another model or another environment."""
+    """Refuse to add to test scores that came from other data, another model or another environment.
+
+    Raises:
+        UserError: such test scores exist.
+    """
     for path in folder.glob("runs/*/test.json"):
-        entry = record.read_run_record(folder, path.parent.name, "test")
+        entry = read_run_record(folder, path.parent.name, "test")
         specification = entry["config"]["specification"] if entry else {}
         if specification.get("model"):
-            found = (specification["data"], specification["model"]["name"], specification["environment"])
-            here = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
-            if found != here:
-                what = "test scores from other data, another model, other libraries or another processor"
-                raise UserError(str(folder), what, "another output.folder, or what they were made with")
+            recorded = (specification["data"], specification["model"]["name"], specification["environment"])
+            current = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
+            if recorded != current:
+                found = "test scores from other data, another model, other libraries or another processor"
+                raise UserError(
+                    str(folder), found, "another output.folder, or the same inputs and environment as before"
+                )

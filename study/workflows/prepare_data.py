@@ -1,20 +1,20 @@
-"""Data made ready without a study being run."""
+"""Preparation of the data of a study without running the study."""
 
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
 from study.utils.console import print_line
 from study.workflows.cleanup import clean_up_study
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import check_model_settings, resolve_model_path
 
 
 def prepare_study_data(study: Study) -> None:
-    """Prepares the data and prints what it is.
+    """Prepare the data of a study and print a description of it.
 
     Raises:
         UserError: the task or the model is not what the study says.
     """
-    path = weights.resolve_model_path(study.model.name)
-    weights.check_model_settings(path, study.model)
+    path = resolve_model_path(study.model.name)
+    check_model_settings(path, study.model)
     clean_up_study(study)
     data = study.study_type.trainable.data_backend
     prepared = data.prepare_data(study.task, study.cache, print_line)

@@ -1,4 +1,4 @@
-"""What is known of the queries that a study evaluates: turns, domain, difficulty. The report groups them by it."""
+"""Attributes of the evaluated queries (turns, domain, difficulty), by which the report groups them."""
 
 from pathlib import Path
 
@@ -11,13 +11,15 @@ from trainables.utils.files import write_atomically
 
 
 def write_query_attributes(study: Study, resolved: ResolvedInputs, scorer_id: str) -> None:
-    """Writes what the trainable tells of them: `split, query_id` and whatever else. What it does not tell any more
-    stays as it was.
+    """Write the attributes of the evaluated queries to the study's folder.
+
+    The file has the columns `split` and `query_id` and one for each attribute. An attribute that the trainable no
+    longer provides keeps its previous values.
 
     Args:
-        study: its task without paths.
-        resolved: its data, and what its scores are made with.
-        scorer: id of the run that tells how difficult queries are.
+        study: the study, its task without paths.
+        resolved: its data and the models and files of its difficulty scores.
+        scorer_id: id of the scoring run, for the difficulty scores that need a model.
     """
     attributes = study.study_type.trainable.data_backend.compute_query_attributes(study, resolved, scorer_id)
     if attributes is None:
@@ -34,7 +36,7 @@ def write_query_attributes(study: Study, resolved: ResolvedInputs, scorer_id: st
 
 
 def _read_previous(path: Path) -> pd.DataFrame | None:
-    """What the file holds; None where there is none, or it is damaged."""
+    """Return the content of the file, or None if it does not exist or is damaged."""
     try:
         return pd.read_parquet(path) if path.is_file() else None
     except (OSError, ValueError, KeyError):

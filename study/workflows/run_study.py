@@ -1,4 +1,4 @@
-"""One invocation of a study, from its settings to the printed table."""
+"""Run of a whole study, from its settings to the printed report."""
 
 import os
 import time
@@ -8,45 +8,46 @@ from typing import Any
 
 from study.config.loader import Study
 from study.execution.progress import ProgressReporter
-from study.records import search_log as searchlog
 from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
-from study.scheduling import sweep_trials as swept
+from study.records.search_log import read_search_log, write_search_log
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.sweep_trials import read_frozen_ids, read_sweep_trials
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations
 from study.tracking.payload import FINDINGS_FILE
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
-from study.workflows import query_attributes as queries
 from study.workflows.cleanup import CheckpointEvictor
 from study.workflows.open_study import open_study
+from study.workflows.query_attributes import write_query_attributes
 from trainables.utils import interruption
 from trainables.utils.files import write_json
 
 
 def run_study(study: Study, start_time: float) -> None:
-    """Runs whatever of the study is not done yet, then analyses and reports.
+    """Run everything in the study that is not finished, then analyse the records and write the report.
 
     Args:
-        study: what was asked for.
-        started: `time.monotonic()` when the command began.
+        study: the study as the command line describes it.
+        start_time: `time.monotonic()` at the start of the command.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
+        IncompleteError: a system has no complete test result.
     """
-    opened = open_study(study)
-    study, plan_hash, remote_records = opened.study, opened.plan_hash, opened.remote_records
+    open_result = open_study(study)
+    study, plan_hash, remote_records = open_result.study, open_result.plan_hash, open_result.remote_records
     folder = study.folder
     clock = ElapsedTime(folder, start_time, print_line)
     run_store = RunStore(folder)
-    previous_searches, swept_trials = searchlog.read_search_log(folder), swept.read_sweep_trials(study, print_line)
+    previous_searches, swept_trials = read_search_log(folder), read_sweep_trials(study, print_line)
     scheduler = StudyScheduler(
         study,
-        opened.resolved,
+        open_result.resolved,
         run_store,
         plan_hash,
         lambda: find_exhausted_budget(study, clock, run_store),
@@ -55,31 +56,31 @@ def run_study(study: Study, start_time: float) -> None:
     )
     if remote_records:
         remote_records.upload_study(folder)
-    n_proposed, frozen_ids = 0, swept.read_frozen_ids(folder)
+    n_proposed, frozen_ids = 0, read_frozen_ids(folder)
 
     def on_trial_end() -> None:
         nonlocal n_proposed, frozen_ids
         clock.save()
-        if remote_records and swept.read_frozen_ids(folder) != frozen_ids:  # before the first test score gets there
-            frozen_ids = swept.read_frozen_ids(folder)
+        if remote_records and read_frozen_ids(folder) != frozen_ids:  # the upload must precede the first test score
+            frozen_ids = read_frozen_ids(folder)
             remote_records.upload_study(folder)
         if len(scheduler.configurations) > n_proposed:
             n_proposed = len(scheduler.configurations)
-            searchlog.write_search_log(folder, scheduler.build_search_log())
+            write_search_log(folder, scheduler.build_search_log())
 
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
         wandb_logger.log_document("plan")
         run_trials(scheduler, wandb_logger, on_trial_end)
-        searchlog.write_search_log(folder, scheduler.build_search_log())
+        write_search_log(folder, scheduler.build_search_log())
         wandb_logger.log_document("search")
         _log_exhausted_budgets(scheduler)
-        queries.write_query_attributes(study, opened.resolved, scheduler.scorer.runs[0].id)
+        write_query_attributes(study, open_result.resolved, scheduler.scorer.runs[0].id)
         wandb_logger.log_document("queries")
         backfill_evaluations(
             wandb_logger, run_store, (run.id for item in scheduler.configurations for run in item.runs)
         )
         if not wandb_logger.is_online:
-            flush_wandb(wandb_logger)  # the report is made from these files
+            flush_wandb(wandb_logger)  # the report reads these files
         _write_report(study)
         wandb_logger.log_document("report")
         flush_wandb(wandb_logger)
@@ -88,14 +89,14 @@ def run_study(study: Study, start_time: float) -> None:
         remote_records.upload_study(folder)
     clock.save()
     _raise_if_incomplete(scheduler)
-    print_line(f"{time.monotonic() - start_time:.0f} s in all; W&B {study.tracking.mode}, project {study.project}")
+    print_line(f"{time.monotonic() - start_time:.0f} s in total; W&B {study.tracking.mode}, project {study.project}")
 
 
 def _raise_if_incomplete(scheduler: StudyScheduler) -> None:
-    """A system without a complete test result is a fault, not an answer.
+    """Check that every system has a complete test result: a missing one is an error, not a finding.
 
     Raises:
-        IncompleteError: there is one.
+        IncompleteError: a system has none.
     """
     complete = {
         name
@@ -105,21 +106,24 @@ def _raise_if_incomplete(scheduler: StudyScheduler) -> None:
     missing = sorted({configuration.name for configuration in scheduler.configurations} - complete)
     if missing:
         runs = {run.id for item in scheduler.configurations if item.name in missing for run in item.runs}
-        found = (scheduler.store.get_summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
-        causes = dict.fromkeys(summary["error"] for summary in found if summary and "error" in summary)
+        summaries = (scheduler.store.get_summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
+        causes = dict.fromkeys(summary["error"] for summary in summaries if summary and "error" in summary)
         raise IncompleteError(f"no complete test result of {', '.join(missing)}", list(causes))
 
 
 def _log_exhausted_budgets(scheduler: StudyScheduler) -> None:
-    """What a budget of time left out."""
+    """Print which proposals were not made because a time budget was exhausted."""
     for name, search in scheduler.searches.items():
         if search.stopped_by:
-            made = len(search.configurations)
-            print_line(f"{search.stopped_by} is spent: {made} of {search.n_requested} proposals of {name} were made")
+            n_proposed = len(search.configurations)
+            print_line(f"{search.stopped_by} exhausted: {n_proposed} of {search.n_requested} proposals of {name} made")
 
 
 def make_tracking(study: Study) -> Tracking:
-    """Where the study's runs are shown; an agent of a sweep names whose project it is in the environment."""
+    """Return where the study's runs are shown.
+
+    A sweep's agent passes the owner of the project in WANDB_ENTITY.
+    """
     return Tracking(
         mode=study.tracking.mode,
         project=study.project,
@@ -132,18 +136,18 @@ def make_tracking(study: Study) -> Tracking:
 def run_trials(
     scheduler: BaseScheduler, wandb_logger: WandbLogger, on_trial_end: Callable[[], None] = lambda: None
 ) -> None:
-    """Runs what is left of some work on Ray, with a line of progress an errand.
+    """Run the remaining trials of a scheduler on Ray and print one line of progress for each.
 
     Args:
-        work: what has to run.
-        scribe: writes its runs to W&B.
-        after: called after each errand.
+        scheduler: decides which trials run.
+        wandb_logger: writes their runs to W&B.
+        on_trial_end: called after each trial. By default nothing happens.
     """
     if scheduler.is_finished:
         return
     import ray
 
-    from study.execution import tuner as execute
+    from study.execution.tuner import run_tuner, start_ray
 
     study = scheduler.study
     progress, evictor = ProgressReporter(scheduler, study.analysis.metric), CheckpointEvictor(scheduler, print_line)
@@ -154,29 +158,30 @@ def run_trials(
         on_trial_end()
 
     try:
-        concurrent = execute.start_ray(study)
+        concurrent = start_ray(study)
         threads = study.training.threads
         print_line(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.restart_clock()
-        execute.run_tuner(scheduler, wandb_logger, concurrent, handle_trial_end, progress.report_precompute, print_line)
+        run_tuner(scheduler, wandb_logger, concurrent, handle_trial_end, progress.report_precompute, print_line)
         evictor.evict_unneeded()
     finally:
-        if not interruption.is_interrupted():  # then all of Ray's processes are ended at once
+        if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
             ray.shutdown()
 
 
 def flush_wandb(wandb_logger: WandbLogger) -> None:
-    """Waits for W&B; a server that is away keeps no study from its end.
+    """Wait until W&B has everything. An unavailable server does not stop the study.
 
     Raises:
-        RuntimeError: W&B's files cannot be written.
+        RuntimeError: W&B's offline files cannot be written.
     """
     if wandb_logger.flush():
         return
     if not wandb_logger.is_online:
-        raise RuntimeError(f"W&B's files cannot be written: {wandb_logger.failure_reason}")
+        raise RuntimeError(f"cannot write W&B's files: {wandb_logger.failure_reason}")
     print_line(
-        f"W&B lacks {wandb_logger.pending_text}; python -m study.sync {wandb_logger.tracking.folder} uploads them"
+        f"{wandb_logger.pending_text} not yet uploaded to W&B; "
+        f"to upload, run python -m study.sync {wandb_logger.tracking.folder}"
     )
 
 

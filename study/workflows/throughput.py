@@ -1,4 +1,4 @@
-"""How fast this study's runs would be: real training, side by side on every place of this machine or of the cluster."""
+"""Throughput of a study's runs, measured by real training on this machine or on the cluster."""
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -17,31 +17,31 @@ from trainables.training.throughput import measure_throughput
 from trainables.utils.system import block_sigint, exit_with_parent
 
 _TRAINING_SECONDS = 30.0
-"""Of training; with the start, the loading of the model and the evaluation it is about a minute."""
+"""Seconds of training. With start-up, loading the model and the evaluation it takes about a minute."""
 
 
 def measure_study_throughput(
     study: Study, log: Callable[[str], None], seconds: float = _TRAINING_SECONDS
 ) -> Throughput:
-    """Prepares the data if need be, then trains as many runs side by side as the study would.
+    """Prepare the data if necessary, then train as many runs concurrently as the study would.
 
     Args:
-        study: what was asked for.
-        say: told what is being done.
-        seconds: of training.
+        study: the study as the command line describes it.
+        log: called with a line for each step.
+        seconds: seconds of training.
 
     Returns:
-        What one run of those did in a second, in the mean.
+        The mean throughput of one of these runs. For its units see `Throughput`.
 
     Raises:
-        UserError: the task or the model is not what the study says, or there is no way into its cluster.
+        UserError: the task or the model is not what the study says, or its cluster cannot be reached.
     """
     connect_or_check(study)
     study, resolved, prepared = resolve_study(study, log)
     factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
     baseline = factory.make_configuration(study.study_type.baseline, Params(), study.seeds, "baseline")
-    job = factory.make_request(baseline, baseline.runs[0], "train").trial
-    measured = _measure_in_parallel(study, job, seconds, log)
+    trial = factory.make_request(baseline, baseline.runs[0], "train").trial
+    measured = _measure_in_parallel(study, trial, seconds, log)
     frozen = [rate.frozen for rate in measured if rate.frozen is not None]
     return Throughput(
         loading=fmean(rate.loading for rate in measured),
@@ -55,11 +55,11 @@ def _measure_in_parallel(
     study: Study, trial: TrialSpec, seconds: float, log: Callable[[str], None]
 ) -> list[Throughput]:
     if get_cluster_address(study) is not None:
-        from study.execution import nodes  # it loads ray
+        from study.execution.nodes import get_cluster_concurrency, map_on_cluster  # imports ray
 
-        max_concurrent = nodes.get_cluster_concurrency(study)
+        max_concurrent = get_cluster_concurrency(study)
         log(f"calibrating: {seconds:.0f} s of training, {max_concurrent} at once on the cluster")
-        return nodes.map_on_cluster(study, measure_throughput, [(trial, seconds)] * max_concurrent)
+        return map_on_cluster(study, measure_throughput, [(trial, seconds)] * max_concurrent)
     max_concurrent = get_local_concurrency(study)
     log(f"calibrating: {seconds:.0f} s of training, {max_concurrent} at once")
     with ProcessPoolExecutor(max_concurrent, get_context("spawn"), exit_with_parent) as pool:

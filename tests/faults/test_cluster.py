@@ -192,12 +192,12 @@ def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recove
     assert status == 0, log_text
     said = log_text.splitlines()
 
-    lost = next(line for line in said if "node lost" in line)
-    run = re.fullmatch(r"1 node lost, 1 left; on it: (.+ seed \d); to go on elsewhere from the last state", lost)
+    lost = next(line for line in said if "lost 1 node" in line)
+    run = re.fullmatch(r"lost 1 node \(1 left\); rescheduling from last checkpoint: (.+ seed \d)", lost)
     assert run, lost
-    assert f"{run[1]} goes on, on another node" in said
-    assert f"{run[1]} recovered: it ended although its node was lost" in said
-    assert said.index(lost) < said.index(f"{run[1]} goes on, on another node")
+    assert f"{run[1]}: resumed on another node" in said
+    assert f"{run[1]}: finished on another node after node loss" in said
+    assert said.index(lost) < said.index(f"{run[1]}: resumed on another node")
     assert table(tmp_path / "two") == table(tmp_path / "one")
     assert weights(tmp_path / "two") == weights(tmp_path / "one")
     assert records(tmp_path / "two").keys() == records(tmp_path / "one").keys()
@@ -222,9 +222,9 @@ def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path:
         assert driver.wait(timeout=100) == 1
     assert time.monotonic() - lost < 60
     *_, said = log.read_text(encoding="utf-8").splitlines()
-    safe = f"finished runs are safe in {tmp_path / 'study'}"
-    goes_on = "the same command goes on from there, once there is a cluster"
-    assert said == f"study.run: the head node of cluster {one.address} is lost; {safe}; {goes_on}"
+    safe = f"finished runs kept in {tmp_path / 'study'}"
+    goes_on = "rerun the same command to resume, once there is a cluster"
+    assert said == f"study.run: lost the head node of cluster {one.address}; {safe}; {goes_on}"
     assert "rpc_client" not in log.read_text(encoding="utf-8")
 
 

@@ -219,7 +219,7 @@ def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
         DAMAGES[damage](path)
     first = ended(process)
     if first.returncode:
-        assert "goes on from there" in one_line(first)
+        assert "rerun the same command to" in one_line(first)
         first = run(tmp_path)
     check(tmp_path, finished_study[0], first)
 
@@ -233,7 +233,7 @@ def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(
     (tmp_path / "cache").rename(tmp_path / "away")
     (tmp_path / "cache").write_text("nothing can be made here")
     first = ended(process)
-    assert "goes on from there" in one_line(first)
+    assert "rerun the same command to" in one_line(first)
     assert set(states(tmp_path)) == {"finished"}
     (tmp_path / "cache").unlink()
     (tmp_path / "away").rename(tmp_path / "cache")

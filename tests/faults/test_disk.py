@@ -94,8 +94,9 @@ def test_on_a_full_disk_a_study_ends_in_one_line_that_says_how_to_go_on(attempts
     assert full.status == 1
     (line,) = full.err.splitlines()
     assert line.startswith("study.run: no space left on device")
-    assert f"{sum('record.json' in name for name in full.records)} finished runs are safe in " in line
-    assert line.endswith("free some space and run the same command")
+    finished = sum("record.json" in name for name in full.records)
+    assert f"{finished} finished run{'s' * (finished != 1)} kept in " in line
+    assert line.endswith("free some space and rerun the same command")
 
 
 def test_nothing_is_lost_and_with_room_the_table_is_the_undisturbed_one(attempts: dict[str, Attempt]) -> None:
@@ -122,7 +123,7 @@ def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(
     assert full.status == 1
     (line,) = full.err.splitlines()
     assert line.startswith("study.run: no space left on device")
-    assert line.endswith("free some space and run the same command")
+    assert line.endswith("free some space and rerun the same command")
     assert "FAILED" not in full.out + room.out
     assert room.status == 0, room.out + room.err
     assert report(tmp_path) == report(finished_study[0])
@@ -134,7 +135,7 @@ def test_a_folder_that_takes_nothing_is_refused_at_once(attempts: dict[str, Atte
     assert locked.status == 1
     (line,) = locked.err.splitlines()
     assert line.startswith("study.run: read-only file system in ")
-    assert line.endswith("make it writable and run the same command")
+    assert line.endswith("make it writable and rerun the same command")
     assert locked.out == ""
     assert locked.records == room.records
 

@@ -95,8 +95,8 @@ def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> N
 def test_an_interrupted_study_says_what_is_safe_and_how_to_go_on(disturbed: Disturbed) -> None:
     lines = zip(SIGNALS.values(), disturbed.told, strict=True)
     for what, told in lines:
-        safe = rf"\d+ finished runs are safe in {re.escape(str(disturbed.place / 'study'))}"
-        assert re.fullmatch(rf"study\.run: {what}; {safe}; the same command goes on from there\n", told)
+        safe = rf"\d+ finished runs? kept in {re.escape(str(disturbed.place / 'study'))}"
+        assert re.fullmatch(rf"study\.run: {what}; {safe}; rerun the same command to resume\n", told)
 
 
 def test_an_interrupted_study_leaves_no_process(disturbed: Disturbed) -> None:

@@ -71,7 +71,9 @@ def test_the_study_completes_it_and_chooses_from_it(swept: Swept) -> None:
 
 def test_what_is_swept_after_the_test_is_recorded_and_changes_no_choice(swept: Swept) -> None:
     assert swept.late.returncode == swept.again.returncode == 0
-    assert "test scores exist: this configuration is recorded, and the study's choice stands" in swept.late.stdout
+    assert (
+        "test scores exist: this configuration is recorded but does not change the study's choice" in swept.late.stdout
+    )
     assert swept.tables[0] == swept.tables[1]
     winners = [{name: own["winner"] for name, own in search.items()} for search in swept.searches]
     assert winners[0] == winners[1]

@@ -138,7 +138,7 @@ def test_a_trial_that_is_killed_again_and_again_stops_the_study_and_is_no_result
     (line,) = first.stderr.splitlines()
     assert line.startswith("study.run: BERT seed 2: the trial's process was killed")
     assert f", {TRIES_OF_MACHINE} times; " in line
-    assert "; the same command goes on from there; the whole story is in " in line
+    assert "; rerun the same command to resume; full traceback: " in line
     assert log.read_text().splitlines() == TRIES_OF_MACHINE * ["be killed"]
     assert "FAILED" not in first.stdout
     assert "0.0 2" not in trained(tmp_path)

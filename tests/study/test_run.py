@@ -43,7 +43,7 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["missing.toml"], ["missing.toml", "no such file"]),
         (["quick", "another"], ["another"]),
         (["--jsn"], ["command line", "--jsn", "--help"]),
-        (["--list", "quick"], ["command line", "'quick'", "nothing beside --list"]),
+        (["--list", "quick"], ["command line", "'quick'", "no other argument with --list"]),
         (["--list", "--prepare"], ["command line", "--list and --prepare", "one of them"]),
         ([f"output.folder={Path(__file__).parent}"], ["other things"]),
         (["output.folder=/proc/study"], ["command line: output.folder: '/proc/study'", "a folder on a disk"]),

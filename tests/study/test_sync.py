@@ -61,7 +61,7 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
     shown = server.runs(tracking.project)[f"queries-{hash_json(PLAN)}"]
     assert shown.artifacts == {shown.id: {"queries.parquet": (tracking.folder / "queries.parquet").read_bytes()}}
 
-    for expected in ("7 evaluations of them new", "0 evaluations of them new"):
+    for expected in ("; 7 evaluations uploaded now", "; 0 evaluations uploaded now"):
         assert sync([str(tracking.folder), "--project", ours]) == 0
         assert expected in capsys.readouterr().out
         assert same(ours)

@@ -137,7 +137,7 @@ def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
 def test_the_command_writes_them_without_torch_or_ray(results: Results, tmp_path: Path) -> None:
     done = light(tmp_path, "quick", f"output.folder={tmp_path / 'study'}", "--trec", "trec")
     assert done.returncode == 0, done.stderr
-    assert f"{2 * len(results.runs)} rankings and 2 files of relevance in trec" in done.stdout
+    assert f"{2 * len(results.runs)} rankings and 2 files of qrels to trec" in done.stdout
     assert (tmp_path / "trec" / "test.qrels").is_file()
 
 

@@ -126,7 +126,7 @@ def test_the_plan_knows_it_once_the_data_is_prepared(
     assert found == expected | {"training": {"epochs": 3.0, "instances": instances}}
     assert expected["training"] == {"epochs": None, "instances": instances}
     print_preview(one, calibrate=False, as_json=False)
-    assert f"training: 3 epochs; instances a run: {instances}\n" in capsys.readouterr().out
+    assert f"training: 3 epochs; instances per run: {instances}\n" in capsys.readouterr().out
 
 
 def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     for line in (
-        "training: 2.5 epochs; instances a run: unknown until --prepare",
+        "training: 2.5 epochs; instances per run: unknown until --prepare",
         "instances to train: unknown until --prepare",
         "cost: unknown until --prepare",
     ):

@@ -130,8 +130,8 @@ def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monke
         time.sleep(0.8)
         assert said == []
     guard.join(10)
-    safe = f"finished runs are safe in {tmp_path}; the same command goes on from there, once there is a cluster"
-    assert said == [f"the head node of cluster 127.0.0.1:{port} is lost; {safe}"]
+    safe = f"finished runs kept in {tmp_path}; rerun the same command to resume, once there is a cluster"
+    assert said == [f"lost the head node of cluster 127.0.0.1:{port}; {safe}"]
 
 
 def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
@@ -180,17 +180,17 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     assert watch.is_node_lost(lost)
     assert not watch.is_node_lost(own)
     watch.on_step_begin(0, [])  # the cluster has not missed it yet
-    assert said == ["1 node lost, 1 left; on it: LS epsilon 0.2 seed 1; to go on elsewhere from the last state"]
+    assert said == ["lost 1 node (1 left); rescheduling from last checkpoint: LS epsilon 0.2 seed 1"]
     assert rooms == [2]
     del cluster["b"]
     watch.on_step_begin(0, [])
     watch.on_trial_complete(0, [], own)
     assert len(said) == 1
     watch.on_trial_complete(0, [], lost)
-    assert said[1:] == ["LS epsilon 0.2 seed 1 recovered: it ended although its node was lost"]
+    assert said[1:] == ["LS epsilon 0.2 seed 1: finished on another node after node loss"]
     cluster["c"] = node("c", CPU=3.0)
     watch.on_step_begin(0, [])
-    assert said[2:] == ["1 node joined, 2 in all"]
+    assert said[2:] == ["1 node joined (2 in total)"]
     assert rooms == [2, 5]
 
 
@@ -213,15 +213,15 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
     watch.on_step_begin(0, [])
     both = "LS epsilon 0.2 seed 1; LS epsilon 0.2 seed 2"
     assert said == [
-        f"1 node lost, 1 left; on it: {both}; to go on elsewhere from the last state",
-        "LS epsilon 0.2 seed 1 goes on, on another node",
+        f"lost 1 node (1 left); rescheduling from last checkpoint: {both}",
+        "LS epsilon 0.2 seed 1: resumed on another node",
     ]
     watch.on_trial_start(0, [], trials[1])
-    assert said[2:] == ["LS epsilon 0.2 seed 2 goes on, on another node"]
+    assert said[2:] == ["LS epsilon 0.2 seed 2: resumed on another node"]
     assert watch.is_node_lost(trials[0])
     watch.on_trial_start(0, [], trials[0])
     watch.on_trial_complete(0, [], trials[0])
-    assert [line.split("seed 1 ")[1].split(" ")[0] for line in said[3:]] == ["goes", "recovered:"]
+    assert [line.split("seed 1: ")[1].split(" ")[0] for line in said[3:]] == ["resumed", "finished"]
 
 
 class Port:
@@ -270,7 +270,7 @@ def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyP
     assert rooms == [2]
     watch.on_step_begin(0, [])
     assert rooms == [2, 4]
-    assert said[1:] == ["1 node joined, 2 in all"]
+    assert said[1:] == ["1 node joined (2 in total)"]
     port.misses = 1
     assert not watch.is_node_lost(trial)  # type: ignore[arg-type]
     port.misses = 3

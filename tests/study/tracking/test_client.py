@@ -33,7 +33,7 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
     scribe._kill_process(scribe._process)
     scribe.log_evaluation("abc", "dev")
     assert scribe.flush()
-    assert scribe.failure_reason == "its process was ended by signal 9"
+    assert scribe.failure_reason == "its process was killed by signal 9"
     scribe.close()
 
 
@@ -63,7 +63,7 @@ def test_a_sync_that_finds_no_room_says_so_in_one_line(
     monkeypatch.setattr(WandbLogger, "flush", stopped)
     monkeypatch.setattr(WandbLogger, "_start_process", lambda self: None)
     assert sync([str(tracking.folder)]) == 1
-    assert capsys.readouterr().err.strip() == "study.sync: no space left on device; the same command goes on"
+    assert capsys.readouterr().err.strip() == "study.sync: no space left on device; rerun the same command to resume"
 
 
 def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(

@@ -162,8 +162,8 @@ def test_a_key_that_is_wrong_stops_no_study(
     assert "{" not in refused.failure_reason
     flush_wandb(refused)
     said = capsys.readouterr().out.splitlines()
-    assert [line for line in said if told in line] == [f"W&B cannot be written now ({refused.failure_reason})"]
-    assert said[-1].startswith("W&B lacks 1 evaluation; python -m study.sync ")
+    assert [line for line in said if told in line] == [f"cannot write to W&B at the moment ({refused.failure_reason})"]
+    assert said[-1].startswith("1 evaluation not yet uploaded to W&B; to upload, run python -m study.sync ")
     monkeypatch.setenv("WANDB_API_KEY", server.key)
     assert not scribed(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

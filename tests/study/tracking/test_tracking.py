@@ -268,7 +268,7 @@ def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Trackin
     assert scribe.flush()
     scribe.close()
     assert done(tracking, "dev")
-    assert said == ["W&B cannot be written now (its process was ended by signal 9)"]
+    assert said == ["cannot write to W&B at the moment (its process was killed by signal 9)"]
 
 
 def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:

@@ -33,23 +33,23 @@ def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatc
         (
             OSError(errno.ENOSPC, "x", "/a/b"),
             "no space left on device in /a; ",
-            "free some space and run the same command",
+            "free some space and rerun the same command",
         ),
-        (OSError(errno.ENOSPC, "x"), "no space left on device; ", "free some space and run the same command"),
+        (OSError(errno.ENOSPC, "x"), "no space left on device; ", "free some space and rerun the same command"),
         (
             ValueError("No space left on device"),
             "no space left on device; ",
-            "free some space and run the same command",
+            "free some space and rerun the same command",
         ),
         (
             OSError(errno.EROFS, "x", "/a/b"),
             "read-only file system in /a; ",
-            "make it writable and run the same command",
+            "make it writable and rerun the same command",
         ),
         (
             PermissionError(errno.EACCES, "x", "/a/b"),
             "no permission in /a; ",
-            "make it readable and writable, and run the same command",
+            "make it readable and writable, and rerun the same command",
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_disk_that_takes_nothing_is_one_line_and_no_file(
 ) -> None:
     assert break_off(error, tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"study.run: {start}1 finished runs are safe in {tmp_path}; {remedy}"
+    assert line == f"study.run: {start}1 finished run kept in {tmp_path}; {remedy}"
     assert not (tmp_path / "error.log").exists()
 
 
@@ -72,8 +72,8 @@ def test_anything_else_has_its_whole_story_in_a_file(
 ) -> None:
     assert break_off(ValueError("one\nboom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"study.run: ValueError: boom; 1 finished runs are safe in {tmp_path}; the whole story")
-    assert line.endswith(f"the whole story is in {tmp_path / 'error.log'}")
+    assert line.startswith(f"study.run: ValueError: boom; 1 finished run kept in {tmp_path}; full traceback: ")
+    assert line.endswith(f"full traceback: {tmp_path / 'error.log'}")
     story = (tmp_path / "error.log").read_text()
     assert "ValueError: one\nboom" in story
     assert str(Path.home()) + os.sep not in story
@@ -85,7 +85,7 @@ def test_a_story_that_cannot_be_written_hides_nothing(
     (tmp_path / "error.log").mkdir()
     assert break_off(ValueError("boom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("study.run: ValueError: boom; 1 finished runs are safe in ")
+    assert line.startswith("study.run: ValueError: boom; 1 finished run kept in ")
     assert line.endswith("; no error.log: is a directory")
 
 
@@ -95,12 +95,12 @@ def test_a_story_that_cannot_be_written_hides_nothing(
         (
             MachineError("BERT seed 1: the trial's node died, 3 times"),
             "BERT seed 1: the trial's node died, 3 times",
-            "; the same command goes on from there",
+            "; rerun the same command to resume",
         ),
         (
             FileNotFoundError(2, "No such file", "/a/b"),
             "FileNotFoundError: [Errno 2] No such file: '/a/b'",
-            "; with that mended, the same command goes on from there",
+            "; fix this and rerun the same command to resume",
         ),
         (FloatingPointError("3 of 9 scores are not finite"), "FloatingPointError: 3 of 9 scores are not finite", ""),
         (
@@ -125,8 +125,8 @@ def test_that_the_same_command_goes_on_is_said_only_where_it_does(
 ) -> None:
     assert break_off(error, tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    found, _, _ = line.partition("; the whole story is in ")
-    assert found == f"study.run: {told}; 1 finished runs are safe in {tmp_path}{promise}"
+    found, _, _ = line.partition("; full traceback: ")
+    assert found == f"study.run: {told}; 1 finished run kept in {tmp_path}{promise}"
 
 
 def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_anew(
@@ -138,7 +138,7 @@ def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_i
     error = DamagedError(file, "does not have its checksum", unit=file)
     assert break_off(error, tmp_path / "study", monkeypatch) == 1
     assert "cache/part.npy does not have its checksum; " in (line := capsys.readouterr().err)
-    assert "; the same command makes that anew and goes on from there; " in line
+    assert "; rerun the same command to create it again and resume; " in line
     assert not file.exists()
 
 
@@ -153,4 +153,4 @@ def test_damaged_records_do_not_keep_a_study_from_saying_what_happened(
     (tmp_path / "runs" / "c" / "record.json").write_bytes(content)
     (tmp_path / "runs" / "d" / "record.json").mkdir(parents=True)
     assert break_off(ValueError("boom"), tmp_path, monkeypatch) == 1
-    assert "ValueError: boom; 1 finished runs are safe in " in capsys.readouterr().err
+    assert "ValueError: boom; 1 finished run kept in " in capsys.readouterr().err

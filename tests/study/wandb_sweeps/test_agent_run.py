@@ -129,6 +129,6 @@ def test_a_server_that_is_away_or_a_key_that_is_missing_costs_only_this_run(
 ) -> None:
     result = made(tmp_path, 'print("it ran")', "online", **changes)
     assert result.returncode == 0, result.stderr
-    assert "the sweep's own run cannot be opened" in result.stdout
+    assert "cannot open the W&B run of the sweep" in result.stdout
     assert "it ran" in result.stdout
     assert "a" * 40 not in result.stdout + result.stderr

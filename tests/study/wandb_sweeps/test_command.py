@@ -22,7 +22,7 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
         (("--sweep", *T_LS, "--plan"), "command line: --plan and --sweep; expected one of them"),
         (("--sweep", "--export-sweep"), "command line: --sweep and --export-sweep; expected one of them"),
         (("--export-sweep", "--prepare"), "command line: --prepare and --export-sweep; expected one of them"),
-        (("--engine", "optuna"), "command line: --engine; expected --export-sweep beside it"),
+        (("--engine", "optuna"), "command line: --engine; expected --export-sweep as well"),
         (("--export-sweep", "quick"), "--export-sweep: 'quick'; expected a folder; the study and its settings come"),
         (("--export-sweep", "/proc/x"), "--export-sweep: '/proc/x'; expected a folder that can be written"),
         (("--export-sweep", "seeds=[1]"), "--export-sweep: 'seeds=[1]'; expected a folder; the study and its"),

@@ -76,7 +76,7 @@ def test_two_that_run_the_same_train_it_once(swept: Swept) -> None:
 
 
 def test_what_the_configuration_does_not_take_is_told(swept: Swept) -> None:
-    assert "LS does not take switch here: left aside" in swept.together[1].stdout
+    assert "LS does not take switch here: ignored" in swept.together[1].stdout
 
 
 def test_no_test_set_is_looked_at(swept: Swept) -> None:

@@ -106,7 +106,7 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
 def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
     result = run(tmp_path, option)
     assert result.returncode == 2
-    assert result.stderr == f"study.run: command line: {option}; expected --plan beside it\n"
+    assert result.stderr == f"study.run: command line: {option}; expected --plan as well\n"
 
 
 @pytest.mark.slow
