@@ -1,1 +1,1 @@
-"""From a study file and overrides to one validated `Study`."""
+"""Reads a study file and its overrides into one validated `Study`."""

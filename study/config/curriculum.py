@@ -1,4 +1,4 @@
-"""Settings of a study's curricula: which systems get one, and what of it is searched."""
+"""Settings of the curricula of a study: the systems that get one, and the values that are searched."""
 
 from typing import Annotated, Literal, get_args
 
@@ -16,20 +16,23 @@ def _normalize_pacing_names(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class CurriculumSearch(Settings):
-    """Curriculum learning (Penha and Hauff 2020): systems that see easy training queries first.
+    """Settings of curriculum learning (Penha and Hauff 2020): easy training queries come first.
 
-    Each of `variants` with a curriculum is a system of its own beside the study's variants, searched over pacing x
-    score x delta x duration; where `compare` names one of these, there is a system for each of its values.
+    Each of `variants` with a curriculum is a separate system, in addition to the variants of the study. Its search
+    covers pacing x score x delta x duration. If `compare` names one of these, there is one system for each value of it.
     """
 
     variants: Annotated[
         tuple[str, ...],
         expect("a list of distinct names out of variants, or []"),
     ] = ()
-    """Those of the study's variants that are trained with a curriculum as well; none: no curriculum."""
+    """Variants of the study that are trained with a curriculum as well. If empty, there is no curriculum."""
     compare: Literal["score", "pacing"] | None = None
-    """score: a system for each score, CL-turns and the like; pacing: one for each pacing function, CL-root_2 and the
-    like; none: one, CL."""
+    """Hyperparameter with one system for each of its values.
+
+    With score, the systems are named CL-turns and so on. With pacing, they are named CL-root_2 and so on. If None,
+    there is one system, CL.
+    """
     pacing: Annotated[
         tuple[str, ...],
         AfterValidator(_normalize_pacing_names),
@@ -38,27 +41,30 @@ class CurriculumSearch(Settings):
             "for any n; standard is the baseline, which every study has"
         ),
     ] = (DEFAULTS["pacing"],)
-    """How fast difficult queries come in."""
+    """Pacing functions: how fast difficult queries are added to the training."""
     score: Annotated[
         tuple[DifficultyScoreName, ...],
         AfterValidator(check_distinct),
         expect(f"a list of distinct names out of {', '.join(get_args(DifficultyScoreName))}"),
     ] = (DEFAULTS["score"],)
-    """What makes a query difficult."""
+    """Difficulty scores: the criteria by which a query counts as difficult."""
     delta: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
         AfterValidator(check_increasing),
         expect("a list of increasing numbers, each above 0 and below 1, e.g. [0.25, 0.33]"),
     ] = (DEFAULTS["delta"],)
-    """Share of the training queries at the beginning."""
+    """Share of the training queries that is available at the first step."""
     duration: Shares = (DEFAULTS["duration"],)
-    """T, the step from which on all queries are sampled, as share of the training's steps."""
+    """T, the step from which all queries are sampled, as a share of the training steps."""
     seed: Seed = 0
-    """Of the run whose weights BERT_pred and BERT_loss are made with: BERT trained as the study says."""
+    """Seed of the scoring run, whose weights compute BERT_pred and BERT_loss: BERT with the settings of the study."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
-    """File of word vectors for sigma_SM, fastText or word2vec, text or binary; none: the model's input embeddings."""
+    """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
+
+    If None, the input embeddings of the model are used.
+    """
 
     @property
     def grid(self) -> dict[str, tuple[object, ...]]:
-        """The values of every hyperparameter, by name."""
+        """Values of every hyperparameter of a curriculum, by name."""
         return {name: getattr(self, name) for name in PARAM_NAMES}

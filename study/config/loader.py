@@ -1,7 +1,7 @@
-"""From a study file and dotted overrides to one validated `Study`.
+"""Reads a study file and dotted overrides into one validated `Study`.
 
-Whatever is wrong becomes one line: where it stands (file or command line), the dotted key, the value, the expectation.
-Only the standard library and pydantic are imported, so that `--help`, `--list` and `--plan` answer at once.
+Every error is reported as one line: its place (file or command line), the dotted key, the value and the expectation.
+The module imports only the standard library and pydantic, so `--help`, `--list` and `--plan` answer at once.
 """
 
 import difflib
@@ -38,35 +38,48 @@ _WANDB_MODES = {
     "run": "online",
     "shared": "online",
 }
-"""What W&B's client takes for a mode -> the study's."""
+"""Mode of the W&B client -> mode of the study."""
 _KERNEL_FOLDERS = ("/proc", "/sys")
 _MAX_DEPTH = 8
-"""Most tables and lists within each other; a study has four."""
+"""Maximum nesting of tables and lists; a study has four levels."""
 _LENGTH_KEYS = ("epochs", "instances")
 
 
 def list_shipped_studies() -> list[tuple[str, str]]:
-    """Name and first comment line of every shipped study, by name."""
+    """Return the name and the first comment line of every shipped study, sorted by name."""
     files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
     return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
 
 
 def list_known_keys() -> set[str]:
-    """Every key that a study has, whatever it trains, and those of its sections with a dot."""
+    """Return the keys that every study has, for any trainable; keys within sections are dotted."""
     return set(_iter_known_keys(Study))
 
 
 def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
-    """Read a study.
+    """Read and validate a study.
 
     Args:
-        path: a file, the name of a shipped study, or None for the quick study.
-        overrides: "key.sub=value"; the value is read as TOML, else taken as text; the bare word none is no value;
-            ${NAME} is a variable of the environment.
-            They win over the file; WANDB_MODE in the environment wins over tracking.mode.
+        path: a study file, or the name of a shipped study. If None, the study `quick` is read. ${NAME} is replaced by
+            the environment variable NAME.
+        overrides: settings of the form "key.sub=value", which replace those of the file. The value is parsed as TOML;
+            if that fails, it is text. The bare word none unsets the key. ${NAME} is replaced by the environment
+            variable NAME.
+
+    Returns:
+        The study. The environment variable WANDB_MODE replaces its `tracking.mode`.
 
     Raises:
-        UserError: what is wrong, a line each.
+        UserError: if something is wrong; the message has one line for each error.
+
+    Example:
+        >>> study = load_study("quick", ["seeds=[1, 2]", "training.learning_rate=1e-4"])
+        >>> study.seeds, study.training.learning_rate
+        ((1, 2), 0.0001)
+        >>> load_study("quick", ["training.learningrate=1e-4"])
+        Traceback (most recent call last):
+        trainables.utils.errors.UserError: command line: training.learningrate: 0.0001; expected a known key; did you \
+mean training.learning_rate?
     """
     source = _expand_variables(path or "quick")
     data, places = _read_study_file(source), dict[str, str]()
@@ -83,13 +96,15 @@ def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
     _drop_overridden_length(data, places)
     try:
-        # JSON, because its strict mode takes a list for a tuple and still refuses "1" or true for 1.
+        # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         mistakes += _explain_errors(error, source, places, no_other_errors=not mistakes)
     else:
-        found = _find_unusable_paths(study)
-        mistakes += [UserError(f"{places.get(key, source)}: {key}", value, wanted) for key, value, wanted in found]
+        mistakes += [
+            UserError(f"{places.get(key, source)}: {key}", value, expected)
+            for key, value, expected in _find_unusable_paths(study)
+        ]
     raise_if_any(mistakes)
     return study
 
@@ -99,7 +114,7 @@ def _read_study_file(source: str) -> dict[str, Any]:
     file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
     expected = f"a study file or one of {', '.join(names)}"
     try:
-        found = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_parse_finite_float)
+        data = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_parse_finite_float)
     except FileNotFoundError:
         close = difflib.get_close_matches(source, names, n=1)
         raise UserError(source, "no such file", expected + (f"; did you mean {close[0]}?" if close else "")) from None
@@ -109,15 +124,15 @@ def _read_study_file(source: str) -> dict[str, Any]:
         raise UserError(source, "not UTF-8 text", expected) from None
     except (ValueError, RecursionError) as error:
         raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
-    _reject_deep_nesting(source, found)
-    return found
+    _reject_deep_nesting(source, data)
+    return data
 
 
 def _reject_deep_nesting(place: str, data: Mapping[str, Any]) -> None:
-    """Before anything walks through the data by calling itself."""
+    """Raise UserError if the data is nested too deeply for the recursive functions of this module."""
     for name, value in data.items():
-        levels, inner = 0, [value]
-        while inner := [part for whole in inner for part in _get_children(whole)]:
+        levels, nodes = 0, [value]
+        while nodes := [child for node in nodes for child in _get_children(node)]:
             levels += 1
         if levels > _MAX_DEPTH:
             raise UserError(
@@ -132,47 +147,45 @@ def _get_children(value: object) -> Collection[Any]:
 
 
 def _parse_finite_float(text: str) -> float | str:
-    """Text for nan and inf, which then fails where a number is expected, under its own key."""
+    """Return the number, or the text for nan and inf, which then fails validation under its own key."""
     value = float(text)
     return value if math.isfinite(value) else text
 
 
 def _expand_variables(text: str) -> str:
-    """`text` with the environment's values of the variables that it names as ${NAME}."""
+    """Return `text` with every ${NAME} replaced by the environment variable NAME."""
 
-    def substitute(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise UserError(
-                COMMAND_LINE, f"{_format_value(text)}, and {found[1]} is not in the environment", "its value there"
-            )
-        return os.environ[found[1]]
+    def substitute(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise UserError(COMMAND_LINE, _format_value(text), f"the environment variable {match[1]} to be set")
+        return os.environ[match[1]]
 
     return re.sub(r"\$\{(\w+)\}", substitute, text)
 
 
 def _parse_overrides(overrides: Sequence[str]) -> list[dict[str, Any]]:
-    given, mistakes = [], []
+    parsed, mistakes = [], []
     for override in overrides:
         try:
-            given.append(_parse_override(override))
+            parsed.append(_parse_override(override))
         except UserError as error:
             mistakes.append(error)
     raise_if_any(mistakes)
-    return given
+    return parsed
 
 
 def _parse_override(override: str) -> dict[str, Any]:
-    """The nested tables that an override stands for."""
+    """Return an override as nested tables."""
     key, equals, text = (part.strip() for part in _expand_variables(override).partition("="))
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
         raise UserError(COMMAND_LINE, _format_value(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
     value: Any = None if text.lower() == "none" else text
     try:
-        read = tomllib.loads(f"value = {text}", parse_float=_parse_finite_float)
+        table = tomllib.loads(f"value = {text}", parse_float=_parse_finite_float)
     except (ValueError, RecursionError):
-        read = {}
-    if read.keys() == {"value"} and isinstance(read["value"], int | float | str | list | dict):
-        value = read["value"]
+        table = {}
+    if table.keys() == {"value"} and isinstance(table["value"], int | float | str | list | dict):
+        value = table["value"]
     for name in reversed(key.split(".")):
         value = {name: value}
     nested: dict[str, Any] = value
@@ -181,10 +194,10 @@ def _parse_override(override: str) -> dict[str, Any]:
 
 
 def _find_conflicting_overrides(overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
-    """Keys with two values: which one was meant, nobody knows."""
-    found: dict[str, Any] = {}
+    """Yield an error for every key that the overrides give two values."""
+    values: dict[str, Any] = {}
     for key, value in (leaf for override in overrides for leaf in _iter_leaves(override)):
-        earlier = found.setdefault(key, value)
+        earlier = values.setdefault(key, value)
         if repr(earlier) != repr(value):
             twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
             yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
@@ -199,7 +212,7 @@ def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
 
 
 def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dict[str, str], prefix: str = "") -> None:
-    """Lay `new` over `data`, and note for each key in which place it was set."""
+    """Merge `new` into `data`, and record in `places` the place that set each key."""
     for name, value in new.items():
         places[prefix + name] = place
         if isinstance(value, dict) and isinstance(data.setdefault(name, {}), dict):
@@ -209,7 +222,11 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
 
 
 def _drop_overridden_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
-    """Of epochs and instances one says how long training is: an override of either takes the place of the file's."""
+    """Remove from `data` the setting of the training length that an override replaces.
+
+    `training.epochs` and `training.instances` are alternatives: overriding one of them removes the other, which the
+    study file set.
+    """
     training = data.get("training")
     given = [name for name in _LENGTH_KEYS if isinstance(training, dict) and training.get(name) is not None]
     overriding = [name for name in given if f"training.{name}" in places]
@@ -218,7 +235,7 @@ def _drop_overridden_length(data: dict[str, Any], places: Mapping[str, str]) -> 
 
 
 def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:
-    """The class of studies of the trainable that the last of these places names."""
+    """Return the study class of the trainable; the last source that names a trainable decides."""
     named = [(place, data["trainable"]) for place, data in sources if "trainable" in data]
     place, name = named[-1] if named else ("", DEFAULT_STUDY_TYPE)
     try:
@@ -228,9 +245,9 @@ def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> typ
 
 
 def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of a study."""
-    for own_name, field in model.model_fields.items():
-        name = field.alias or own_name
+    """Yield every dotted key of a study."""
+    for field_name, field in model.model_fields.items():
+        name = field.alias or field_name
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _iter_known_keys(field.annotation, f"{prefix}{name}.")
@@ -242,7 +259,7 @@ def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
 def _find_unknown_keys(
     model: type[Study], place: str, data: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[UserError]:
-    """Keys that no study of this trainable has."""
+    """Yield an error for every key that no study of this trainable has."""
     known = list(_iter_known_keys(model))
     for name, value in data.items():
         key = prefix + name
@@ -255,8 +272,11 @@ def _find_unknown_keys(
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
-    """A key of the same table misspelt by little, the same name in another table, else the most similar of the same
-    table, else all of it."""
+    """Return a hint for an unknown key.
+
+    The candidates, best first, are a nearly equal key of the same table, a key of the same name in another table, and a
+    similar key of the same table. Without any candidate the hint lists the keys of the table.
+    """
     table, _, name = key.rpartition(".")
     siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == table}
     close = [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.9)]
@@ -268,34 +288,35 @@ def _suggest_key(key: str, known: Sequence[str]) -> str:
 def _explain_errors(
     error: ValidationError, source: str, places: Mapping[str, str], no_other_errors: bool
 ) -> Iterator[UserError]:
-    """The first of pydantic's errors for each key; unknown keys are told elsewhere.
+    """Yield the first of pydantic's errors for each key; `_find_unknown_keys` reports the unknown keys.
 
     Args:
-        error: of a study.
-        source: where the study comes from.
-        places: where keys were set that are not the source's.
-        alone: whether nothing else is wrong; else parts may disagree only because of that.
+        error: the validation error of a study.
+        source: the name or file of the study.
+        places: by dotted key, the place that set it, for the keys that something else than `source` set.
+        no_other_errors: whether nothing else is wrong. Otherwise conflicts between settings are not reported, because
+            another error may be their only cause.
     """
     reported = set[str]()
-    for found in error.errors():
-        if found["type"] == "disagreements":
-            own = (
-                [(key, _format_value(value), *rest) for key, value, *rest in found["ctx"]["found"]]
+    for details in error.errors():
+        if details["type"] == "disagreements":
+            explained = (
+                [(key, _format_value(value), *rest) for key, value, *rest in details["ctx"]["found"]]
                 if no_other_errors
                 else []
             )
         else:
-            own = [] if found["type"] == "extra_forbidden" else [(*_explain_error(found), ())]
-        for key, shown, expected, others in own:
+            explained = [] if details["type"] == "extra_forbidden" else [(*_explain_error(details), ())]
+        for key, shown, expected, related in explained:
             if key in reported:
                 continue
             reported.add(key)
-            where = next((places[name] for name in (key, *others) if name in places), source)
-            yield UserError(f"{where}: {key}", shown, expected)
+            place = next((places[name] for name in (key, *related) if name in places), source)
+            yield UserError(f"{place}: {key}", shown, expected)
 
 
 def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:
-    """Key, value and what was expected, of one of pydantic's errors."""
+    """Return the key, the value and the expectation of one of pydantic's errors."""
     context = error.get("ctx", {})
     key = ".".join(part for part in error["loc"] if isinstance(part, str))
     if error["type"] == "missing":
@@ -320,7 +341,7 @@ def _truncate(text: str) -> str:
 
 
 def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
-    """Key, value and expectation for paths that cannot be used; a hub id is not looked up."""
+    """Yield key, value and expectation of every unusable path; hub ids are not looked up."""
     name = study.model.name
     package, _, inner = name.removeprefix("package:").partition("/")
     folder: Path | None = None
@@ -329,7 +350,7 @@ def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         if spec and spec.submodule_search_locations:
             folder = Path(spec.submodule_search_locations[0], inner)
         else:
-            yield "model.name", repr(name), f"package:MODULE/FOLDER of an installed package; {package!r} is none"
+            yield "model.name", repr(name), f"package:MODULE/FOLDER of an installed package; {package!r} is not one"
     elif name.startswith((".", "/", "~")) or (os.sep in name and os.path.exists(name)):
         folder = Path(os.path.expanduser(name)).absolute()
     elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
@@ -344,7 +365,7 @@ def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         ("cache.stages", study.caching.stages and study.checkpoints_url),
         ("output.records", study.records_url),
     ):
-        if place and re.search("://.*:.*@", place):  # not shown either
+        if place and re.search("://.*:.*@", place):  # the message must not show the password either
             hidden = re.sub("://.*@", "://...@", place)
             yield key, repr(hidden), "no password in it; credentials are read from the environment"
         elif place and (fault := _find_storage_fault(place)):
@@ -352,19 +373,25 @@ def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def _find_folder_fault(path: Path) -> str | None:
-    """What is expected instead of a folder that can never hold files; whether it may be written to is not looked up."""
+    """Return what is expected instead of a folder that can never hold files, or None if the folder can.
+
+    The permission to write is not checked.
+    """
     existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
     if not os.path.isdir(existing):
         return f"a folder; {existing} is a file"
-    system = next((own for own in _KERNEL_FOLDERS if existing.resolve().is_relative_to(own)), None)
-    return f"a folder on a disk; {system} holds no files, only what the kernel shows" if system else None
+    system = next((folder for folder in _KERNEL_FOLDERS if existing.resolve().is_relative_to(folder)), None)
+    return f"a folder on a disk; {system} holds no files" if system else None
 
 
 def _find_storage_fault(place: str) -> str | None:
-    """What is expected instead of a place that states cannot be kept at; whether it can be reached is not looked up."""
+    """Return what is expected instead of an unusable folder or URL for files, or None if it is usable.
+
+    Reachability is not checked.
+    """
     if "://" not in place:
         return _find_folder_fault(Path(place))
-    import fsspec  # only here, because it is not loaded in an instant
+    import fsspec  # imported late because loading it takes noticeable time
 
     try:
         fsspec.get_filesystem_class(place.partition("://")[0])

@@ -1,7 +1,7 @@
-"""What a study is: its parts, their ranges, and what must hold between them.
+"""Sections and keys of a study, with their ranges and defaults.
 
-The settings of a task, a model and its training are the trainable's: a run hashes them. What is searched and tested is
-in `search_spaces`. The rest is here.
+The trainable defines the settings of the task, the model and the training, because the id of a run is a hash of them.
+`search_spaces` defines the settings of the search and of the analysis. This module defines the rest.
 """
 
 import os
@@ -29,23 +29,23 @@ TrackingMode = Literal["offline", "online", "disabled"]
 
 
 _MAX_BYTES = 2.0**60
-"""What no machine has, and a system's own counters still hold."""
+"""Largest size accepted: more than any machine has, and still within the range of the system's counters."""
 
 
 def _parse_size(text: str) -> int:
-    """Bytes of a size, 1 kB = 1000 B and 1 KiB = 1024 B; ValueError for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B", text.strip().upper())
-    if found is None:
+    """Return a size in bytes, with 1 kB = 1000 B and 1 KiB = 1024 B; raise ValueError for any other text."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(I?)B", text.strip().upper())
+    if match is None:
         raise ValueError
-    number, prefix, binary = found.groups()
-    found_bytes = float(number) * float(1024 if binary else 1000) ** " KMGT".index(prefix or " ")
-    if found_bytes > _MAX_BYTES:
+    number, prefix, binary = match.groups()
+    size = float(number) * float(1024 if binary else 1000) ** " KMGT".index(prefix or " ")
+    if size > _MAX_BYTES:
         raise ValueError
-    return round(found_bytes)
+    return round(size)
 
 
 def _check_size(text: str | None) -> str | None:
-    """`text`, if it is a size; ValueError otherwise."""
+    """Return `text` if it is a size or None; raise ValueError otherwise."""
     if text is not None:
         _parse_size(text)
     return text
@@ -55,79 +55,98 @@ Text = Annotated[str, Field(min_length=1), expect("text of at least one characte
 
 
 class TrackingSettings(Settings):
-    """Weights & Biases."""
+    """Settings of the tracking in Weights & Biases."""
 
     mode: TrackingMode = "offline"
-    """WANDB_MODE in the environment overrides it."""
+    """Mode of the W&B client; the environment variable WANDB_MODE overrides it."""
     project: Text | None = None
-    """None: the study's name."""
+    """W&B project. If None, it is the name of the study."""
     entity: Text | None = None
-    """User or team whose project it is; none: the key's own."""
+    """User or team that owns the project. If None, it is the default of the API key."""
 
 
 class ResourceSettings(Settings):
-    """What a study may use; of these only the kind of device is something that results depend on."""
+    """Resources that a study may use; of these, results depend only on the type of the device."""
 
     concurrent: PositiveInt | None = None
-    """Trials at once; none: cores // training.threads."""
+    """Maximum number of concurrent trials. If None, it is cores // training.threads."""
     gpu: Proportion = 0.0
-    """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each; 0: trials run on the CPU."""
+    """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each GPU. If 0, trials run on the CPU."""
     custom: dict[str, PositiveNumber] = Field(default={})
-    """Further resources of Ray that a trial takes, e.g. {"amx": 0.01} where nodes were started with that resource."""
+    """Custom Ray resources that a trial takes, e.g. {"amx": 0.01} if nodes were started with that resource."""
     address: Text | None = None
-    """Address of a running Ray cluster, e.g. auto; none: RAY_ADDRESS if that is set, else this machine."""
+    """Address of a running Ray cluster, e.g. auto.
+
+    If None, it is the environment variable RAY_ADDRESS if that is set, and this machine otherwise.
+    """
 
 
 class TrialSettings(Settings):
-    """What a trial may take; one that takes more fails, is recorded with the cause, and the study goes on."""
+    """Limits of a trial.
+
+    A trial that exceeds a limit fails; its record contains the cause, and the study continues.
+    """
 
     minutes: Annotated[float, Field(gt=0, le=10**6)] | None = None
-    """Of one step of a trial, from one evaluation or remembered state to the next; none: no limit."""
+    """Maximum minutes per step of a trial, from one evaluation or checkpoint to the next.
+
+    If None, there is no limit.
+    """
     memory: Annotated[str | None, AfterValidator(_check_size), expect('a size as text, e.g. "4GB", or none')] = None
-    """Of the trial's process, files that it maps left out; none: no limit."""
+    """Maximum memory of the trial's process, without memory-mapped files. If None, there is no limit."""
 
     @property
     def memory_bytes(self) -> int | None:
-        """The limit of memory."""
+        """Maximum memory in bytes; None if there is no limit."""
         return None if self.memory is None else _parse_size(self.memory)
 
 
 class OutputSettings(Settings):
-    """Where results go."""
+    """Locations of the results."""
 
     folder: Text | None = None
-    """None: results/<name of the study>."""
+    """Folder of the results. If None, it is results/<name of the study>."""
     records: Text | None = None
-    """URL (any file system of fsspec, e.g. s3://bucket/records) where finished runs are kept beside the folder, for
-    nodes that do not see the folder; none: in the folder alone."""
+    """URL of a second copy of the finished runs, for nodes that do not see the folder.
+
+    It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
+    """
 
 
 class CacheSettings(Settings):
-    """What is computed once and kept for whoever needs it again; no result depends on it."""
+    """Settings of the cache that runs and studies share; no result depends on it."""
 
     folder: Text = "results/.cache"
-    """Prepared data, tokens and what frozen layers make of them, shared by studies."""
+    """Folder of the prepared data, the tokens and the frozen features; studies share it."""
     stages: Text | None = None
-    """Folder or URL (any file system of fsspec, e.g. s3://bucket/stages) of the states of training; none: stages in the
-    cache's folder."""
+    """Folder or URL of the checkpoints.
+
+    A URL may be on any file system of fsspec, e.g. s3://bucket/stages. If None, it is `stages` in the folder of the
+    cache.
+    """
     budget: Annotated[
         str | None,
         AfterValidator(_check_size),
         expect('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
     ] = "20GB"
-    """What all states may take. The longest unused are removed, but none that the study still needs."""
+    """Maximum size of all checkpoints. If None, there is no limit.
+
+    The least recently used checkpoints are removed first; those that the study still needs are kept.
+    """
     interval: Annotated[float, Field(ge=0)] = 60.0
-    """Seconds of training that a kill may cost; 0: a batch."""
+    """Maximum seconds of training that a kill may lose. If 0, it loses at most one batch."""
 
     @property
     def budget_bytes(self) -> int | None:
-        """The budget."""
+        """Maximum size of all checkpoints in bytes; None if there is no limit."""
         return None if self.budget is None else _parse_size(self.budget)
 
 
 class Study(Settings):
-    """Everything a study is. `study.config.study_class` makes the class of each trainable, which checks that its parts
-    agree."""
+    """All settings of a study.
+
+    `study.config.study_class` creates a subclass for each trainable, which checks that the sections are consistent.
+    """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -135,14 +154,14 @@ class Study(Settings):
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
     trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)] = DEFAULT_STUDY_TYPE
-    """What is trained: a key of `search_spaces.registry.KINDS`."""
+    """Name of the trainable: a key of `search_spaces.registry.STUDY_TYPES`."""
     seeds: Annotated[
         tuple[Seed, ...],
         AfterValidator(check_distinct),
         expect("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
     ] = (1, 2, 3, 4, 5)
     variants: tuple[str, ...]
-    """Names out of the trainable's, its baseline among them; none: all."""
+    """Variants of the trainable, including its baseline; by default all."""
     task: SerializeAsAny[BaseTaskSettings]
     model: SerializeAsAny[BaseModelSettings]
     training: SerializeAsAny[BaseTrainingSettings]
@@ -158,7 +177,7 @@ class Study(Settings):
 
     @property
     def study_type(self) -> StudyType:
-        """What the trainable brings."""
+        """Properties of the trainable: its variants, hyperparameters and checks."""
         return get_study_type(self.trainable)
 
     @property
@@ -168,22 +187,22 @@ class Study(Settings):
 
     @property
     def cache(self) -> Path:
-        """Absolute folder of what studies share."""
+        """Absolute folder of the cache, which studies share."""
         return Path(os.path.expanduser(self.caching.folder)).absolute()
 
     @property
     def checkpoints_url(self) -> str:
-        """Absolute folder, or URL, of the states of training."""
+        """Absolute folder or URL of the checkpoints."""
         place = self.caching.stages or str(self.cache / "stages")
         return place if "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property
     def records_url(self) -> str | None:
-        """Absolute folder, or URL, where finished runs are kept beside the study's folder."""
+        """Absolute folder or URL of the second copy of the finished runs; None if there is no copy."""
         place = self.output.records
         return place if place is None or "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property
     def project(self) -> str:
-        """Project of the study in Weights & Biases."""
+        """W&B project of the study."""
         return self.tracking.project or self.name

@@ -1,4 +1,4 @@
-"""The searches of a study: which systems have something to search, over which space, in how many proposals."""
+"""Search spaces of the systems of a study, and the number of proposals for each."""
 
 from search_spaces.space import enumerate_space
 from search_spaces.system_space import SystemSpace
@@ -7,26 +7,39 @@ from study.config.systems import get_systems
 
 
 def make_system_space(study: Study, system: str) -> SystemSpace:
-    """The space of a system."""
-    search, training, own, kind = study.search, study.training, get_systems(study)[system], study.study_type
-    untuned = {name: getattr(training, name) for name in search.optimisation_grid}
-    cell = kind.variants[own.variant]
+    """Return the search space of a system of the study."""
+    search, study_type, properties = study.search, study.study_type, get_systems(study)[system]
     return SystemSpace(
-        system, cell, kind.defaults, search.smoothing_grid, search.optimisation_grid, untuned, own.curriculum
+        system,
+        study_type.variants[properties.variant],
+        study_type.defaults,
+        search.smoothing_grid,
+        search.optimisation_grid,
+        {name: getattr(study.training, name) for name in search.optimisation_grid},
+        properties.curriculum,
     )
 
 
 def count_configurations(study: Study, system: str) -> int:
-    """Distinct configurations of a system."""
+    """Count the distinct configurations of a system."""
     return sum(1 for _ in enumerate_space(make_system_space(study, system)))
 
 
 def count_proposals(study: Study) -> dict[str, int]:
-    """The systems that have something to search, and how many configurations of each are proposed."""
-    found: dict[str, int] = {}
+    """Return the number of configurations that are proposed for each searched system, by name.
+
+    A baseline without searched training settings has nothing to search and is absent.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> study = load_study("quick", ['variants=["BERT", "LS"]', "search.epsilon=[0.1, 0.2]", "search.trials.LS=2"])
+        >>> count_proposals(study)
+        {'LS': 2}
+    """
+    proposals: dict[str, int] = {}
     for name, system in get_systems(study).items():
         if name != study.study_type.baseline or study.search.optimisation_grid:
-            whole = count_configurations(study, name)
-            wanted = study.search.trials.get(name, study.study_type.default_n_configurations[system.variant])
-            found[name] = whole if study.search.sampler == "grid" else min(wanted, whole)
-    return found
+            size = count_configurations(study, name)
+            requested = study.search.trials.get(name, study.study_type.default_n_configurations[system.variant])
+            proposals[name] = size if study.search.sampler == "grid" else min(requested, size)
+    return proposals

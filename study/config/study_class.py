@@ -1,4 +1,4 @@
-"""The class of the studies of each trainable: its sections, and the check of their agreement."""
+"""Creates the study class of each trainable, with its sections and consistency checks."""
 
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -13,29 +13,36 @@ from study.config.validation import find_config_errors
 
 
 def _check_study(study: Study) -> Study:
-    if found := find_config_errors(study):
-        lines = [f"{key}: {value}; expected {expected}" for key, value, expected, _ in found]
-        raise PydanticCustomError("disagreements", "{lines}", {"lines": "; ".join(lines), "found": found})
+    if errors := find_config_errors(study):
+        lines = [f"{key}: {value}; expected {expected}" for key, value, expected, _ in errors]
+        raise PydanticCustomError("disagreements", "{lines}", {"lines": "; ".join(lines), "found": errors})
     return study
 
 
 @lru_cache
 def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
-    """The class of the studies of a trainable.
+    """Return the study class of a trainable.
+
+    Args:
+        trainable: name of the trainable, a key of `search_spaces.registry.STUDY_TYPES`.
 
     Raises:
-        ValueError: there is no such trainable.
+        ValueError: if there is no such trainable.
+
+    Example:
+        >>> get_study_class("sentence-encoder").model_fields["variants"].default
+        ('SimCSE', 'GS-InfoNCE', 'T-GS-InfoNCE')
     """
-    own = get_study_type(trainable)
-    sections, names = own.sections, tuple(own.variants)
+    study_type = get_study_type(trainable)
+    sections, names = study_type.sections, tuple(study_type.variants)
 
     def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
-        if own.baseline not in check_distinct(values) or not {*values} <= {*names}:
+        if study_type.baseline not in check_distinct(values) or not {*values} <= {*names}:
             raise ValueError
         return values
 
     expected = (
-        f"a list of distinct names out of {', '.join(names)}, the baseline {own.baseline} among them, "
+        f"a list of distinct names out of {', '.join(names)}, including the baseline {study_type.baseline}, "
         f'e.g. ["{names[0]}", "{names[1]}"]'
     )
     fields: dict[str, Any] = {
@@ -43,5 +50,5 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
         "variants": (Annotated[tuple[str, ...], AfterValidator(check_variants), expect(expected)], names),
         **{name: (section, section()) for name, section in vars(sections).items()},
     }
-    agreeing: Any = model_validator(mode="after")(_check_study)
-    return create_model("Study", __base__=Study, __validators__={"agreeing": agreeing}, **fields)
+    validator: Any = model_validator(mode="after")(_check_study)
+    return create_model("Study", __base__=Study, __validators__={"consistent": validator}, **fields)

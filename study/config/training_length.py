@@ -1,4 +1,4 @@
-"""How long training is: passes over the training queries become instances once the data is known."""
+"""Resolves the training length: converts epochs to instances once the data is known."""
 
 import math
 
@@ -10,10 +10,14 @@ from trainables.utils.errors import UserError
 
 
 def resolve_length(study: Study, prepared: PreparedData) -> Study:
-    """The study with its training in instances.
+    """Return the study with its training length in instances.
+
+    Args:
+        study: the study as it was read.
+        prepared: the prepared data, which has the number of training queries.
 
     Raises:
-        UserError: training is then too short for its evaluations.
+        UserError: if the training is then too short for its evaluations.
     """
     if study.training.epochs is None:
         return study
@@ -24,10 +28,20 @@ def resolve_length(study: Study, prepared: PreparedData) -> Study:
 
 
 def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTrainingSettings:
-    """The settings with `instances` for `epochs`.
+    """Return the settings with `instances` in place of `epochs`.
 
-    An epoch is each of the `queries` once, with whatever instances it has; the whole is rounded to the nearest batch,
-    a half one up, and is at least one.
+    In one epoch, training sees each query once, with all its instances. The total is rounded to whole batches, with
+    halves rounded up, and is at least one batch.
+
+    Args:
+        training: the settings of training; returned unchanged if `epochs` is None.
+        queries: number of training queries.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> training = load_study("quick", ["training.epochs=2", "training.batch_size=16"]).training
+        >>> convert_to_instances(training, queries=20).instances
+        80
     """
     if training.epochs is None:
         return training
@@ -36,12 +50,12 @@ def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTr
 
 
 def count_training_queries(prepared: PreparedData) -> int:
-    """Queries of the training split."""
+    """Return the number of queries of the training split."""
     return int(prepared.read_metadata()["splits"]["train"]["queries"])
 
 
 def describe_length(study: Study, prepared: PreparedData) -> str:
-    """What the study's epochs come to, in one line."""
+    """Describe the length of the study's epochs in one line."""
     training, queries = study.training, count_training_queries(prepared)
-    found = convert_to_instances(training, queries).instances
-    return f"training.epochs = {training.epochs:g} of {queries} in the training split: {found} instances a run"
+    instances = convert_to_instances(training, queries).instances
+    return f"training.epochs = {training.epochs:g}: {queries} training queries, {instances} instances per run"

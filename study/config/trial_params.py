@@ -1,4 +1,7 @@
-"""Reads one configuration from its values as text: from the command line, a W&B sweep or a file of a sweep's trials."""
+"""Parses a configuration from text values.
+
+The values come from the command line, from a W&B sweep or from the file of a sweep trial.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,36 +21,42 @@ from trainables.utils.errors import UserError, raise_if_any
 
 SWEEP_OPTION = "--sweep"
 _MAX_LISTED_VALUES = 6
-"""Most values that a message names."""
+"""Maximum number of values that a message lists."""
 
 
 def list_param_names(study: Study) -> tuple[str, ...]:
-    """What a configuration of the study is named by."""
+    """Return the names that a configuration may set: `variant` and the hyperparameters."""
     return ("variant", *study.study_type.hyperparameter_names)
 
 
 class TrialParams(NamedTuple):
-    """A configuration of a study."""
+    """Parsed values of a configuration."""
 
     variant: str
     params: Params
     ignored: tuple[str, ...]
-    """Names of the values that were given, and that the system does not take with this schedule or pacing."""
+    """Names of the given values that the system does not use with this schedule or pacing function."""
 
 
 def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
-    """The configuration that these values name.
+    """Parse the values of one configuration.
 
-    A value may be any in its range, whether or not the study's grid has it, but for a curriculum's score, which the
-    study must list; one that equals the grid's but for rounding is the grid's. Of a hyperparameter that is not named,
-    the grid must have one value.
+    A value may be anything in its range, also outside the grid of the study. Only the difficulty score of a curriculum
+    must be one that the study lists. A value that equals a value of the grid up to rounding is replaced by it. A
+    hyperparameter may be absent if the grid has only one value for it.
 
     Args:
-        study: whose variants, grid and training.
-        given: `variant` and hyperparameters of the study's trainable -> value.
+        study: the study, which determines the variants, the grid and the training settings.
+        texts: text values by name, with the names of `list_param_names`.
 
     Raises:
-        UserError: a name or a value is none, a value is missing, or no run can have this combination.
+        UserError: if a name or value is invalid, a value is missing, or no run can have this combination.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> parsed = parse_trial_params(load_study("quick"), {"variant": "LS", "epsilon": "0.2"})
+        >>> parsed.variant, parsed.params.values
+        ('LS', {'epsilon': 0.2})
     """
     expected = f"a name out of {', '.join(list_param_names(study))}"
     raise_if_any(
@@ -67,12 +76,14 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
     training = study.training.model_copy(update=dict(params.optimisation))
     for name in training.epoch_size_fields if training.epochs is not None else ():
         if getattr(training, name) != getattr(study.training, name):
-            expected = f"the study's {getattr(study.training, name)}, as its length is training.epochs"
+            expected = (
+                f"{getattr(study.training, name)} as in the study, because training.epochs sets the training length"
+            )
             raise UserError(f"{SWEEP_OPTION} {name}", values[name], expected)
-    for key, found, expected, others in find_training_errors(study, training):
-        own = (name for name in (key, *others) if name.removeprefix("training.") in values)
-        name = next(own, key).removeprefix("training.")
-        shown = found if key.endswith(name) else f"{values[name]}, while {key} is {found}"
+    for key, value, expected, related in find_training_errors(study, training):
+        given = (name for name in (key, *related) if name.removeprefix("training.") in values)
+        name = next(given, key).removeprefix("training.")
+        shown = value if key.endswith(name) else f"{values[name]}, while {key} is {value}"
         raise UserError(f"{SWEEP_OPTION} {name}", shown, expected)
     return TrialParams(variant, params, tuple(name for name in values if name not in params.values))
 
@@ -81,14 +92,18 @@ def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
     try:
         parsed = study.study_type.hyperparameter_schema.model_validate(texts)
     except ValidationError as error:
-        wrong = {str(one["loc"][0]): _describe_expected(one) for one in reversed(error.errors())}
+        expected = {str(details["loc"][0]): _describe_expected(details) for details in reversed(error.errors())}
         raise_if_any(
-            [UserError(f"{SWEEP_OPTION} {name}", repr(texts[name]), wrong[name]) for name in texts if name in wrong]
+            [
+                UserError(f"{SWEEP_OPTION} {name}", repr(texts[name]), expected[name])
+                for name in texts
+                if name in expected
+            ]
         )
         raise
     grid = {**study.search.smoothing_grid, **study.search.optimisation_grid, **study.curriculum.grid}
-    found = parsed.model_dump(exclude_none=True)
-    return {name: _snap_to_grid(value, grid.get(name, ())) for name, value in found.items()}
+    values = parsed.model_dump(exclude_none=True)
+    return {name: _snap_to_grid(value, grid.get(name, ())) for name, value in values.items()}
 
 
 def _describe_expected(error: ErrorDetails) -> str:
@@ -99,30 +114,29 @@ def _describe_expected(error: ErrorDetails) -> str:
 
 
 def _snap_to_grid(value: Any, grid: Sequence[Any]) -> Any:
-    """W&B and the shell may have rounded it on the way."""
+    """Return the value of the grid that equals `value` up to rounding by W&B or the shell, else `value`."""
     if not isinstance(value, float):
         return value
     return next((known for known in grid if math.isclose(value, known, rel_tol=1e-9)), value)
 
 
 def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> SystemSpace:
-    """The system's space, with one value only for every hyperparameter that is named."""
-    own = make_system_space(study, variant)
-    fixed = study.curriculum.compare if own.curriculum_grid else None
-    if fixed and values.get(fixed, own.curriculum_grid[fixed][0]) != own.curriculum_grid[fixed][0]:
+    """Return the space of the system, with a single value for every hyperparameter in `values`."""
+    space = make_system_space(study, variant)
+    scores = space.curriculum_grid.get("score", ())
+    fixed = study.curriculum.compare if space.curriculum_grid else None
+    if fixed and values.get(fixed, space.curriculum_grid[fixed][0]) != space.curriculum_grid[fixed][0]:
         raise UserError(
-            f"{SWEEP_OPTION} {fixed}", values[fixed], f"{own.curriculum_grid[fixed][0]}, which is what {variant} has"
+            f"{SWEEP_OPTION} {fixed}", values[fixed], f"{space.curriculum_grid[fixed][0]}, the only value of {variant}"
         )
-    if own.curriculum_grid and values.get("score", own.curriculum_grid["score"][0]) not in own.curriculum_grid["score"]:
-        listed = ", ".join(map(str, own.curriculum_grid["score"]))
-        raise UserError(
-            f"{SWEEP_OPTION} score", values["score"], f"one that the study lists and is ready for: {listed}"
-        )
-    smoothing = {name: (values[name],) if name in values else grid for name, grid in own.smoothing_grid.items()}
-    order = {name: (values[name],) if name in values else grid for name, grid in own.curriculum_grid.items()}
+    if scores and values.get("score", scores[0]) not in scores:
+        listed = ", ".join(map(str, scores))
+        raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")
+    smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
+    curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
     named = {name: (values[name],) for name in study.search.optimisation_params if name in values}
-    optimisation = _order_grid(study, {**own.optimisation_grid, **named})
-    return replace(own, smoothing_grid=smoothing, optimisation_grid=optimisation, curriculum_grid=order)
+    optimisation = _order_grid(study, {**space.optimisation_grid, **named})
+    return replace(space, smoothing_grid=smoothing, optimisation_grid=optimisation, curriculum_grid=curriculum)
 
 
 def _order_grid(study: Study, grid: Grid) -> Grid:
@@ -130,7 +144,7 @@ def _order_grid(study: Study, grid: Grid) -> Grid:
 
 
 class _MissingParamSuggester:
-    """Answers nothing: what the space still asks for is missing."""
+    """Suggester that raises UserError: every value that the space still asks for is missing."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -144,4 +158,4 @@ class _MissingParamSuggester:
     def _make_error(self, name: str) -> UserError:
         listed = ", ".join(map(str, self._grid[name][:_MAX_LISTED_VALUES]))
         more = ", ..." if len(self._grid[name]) > _MAX_LISTED_VALUES else ""
-        return UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, such as the grid's {listed}{more}")
+        return UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {listed}{more}")

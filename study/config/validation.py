@@ -1,4 +1,4 @@
-"""What must hold between the parts of a study."""
+"""Checks that the settings of a study are consistent with each other."""
 
 from collections.abc import Iterator
 from math import prod
@@ -11,19 +11,23 @@ from trainables.specs.base import BaseTrainingSettings
 from trainables.utils.settings import MAX_COUNT
 
 _MAX_CONFIGURATIONS = 100_000
-"""Configurations of a variant: all of them are enumerated."""
+"""Maximum number of configurations of a variant, because all of them are enumerated."""
 
 
 def find_config_errors(study: Study) -> list[ConfigError]:
-    """Key, value, what was expected, and the other keys that a user may have meant to change: of several that involve
-    the same key the first, since one value may be the cause of all."""
-    found, involved = list[ConfigError](), set[str]()
+    """Return the inconsistent settings of a study.
+
+    Returns:
+        Errors, each with the key, the value, the expectation and the related keys that may have to change instead. Of
+        several errors that involve the same key, only the first is returned, because one value may cause all of them.
+    """
+    errors, involved = list[ConfigError](), set[str]()
     for error in _iter_config_errors(study):
         keys = {error[0], *error[3]}
         if not keys & involved:
-            found.append(error)
+            errors.append(error)
         involved |= keys
-    return found
+    return errors
 
 
 def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
@@ -31,27 +35,27 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
-    if amiss := list(_find_curriculum_errors(study)):
-        yield from amiss
-        return  # the systems are then not known
+    if curriculum_errors := list(_find_curriculum_errors(study)):
+        yield from curriculum_errors
+        return  # the other checks need valid systems
     yield from _find_search_errors(study)
     yield from study.study_type.check_study(study)
     yield from _find_optimisation_errors(study)
 
 
 def find_training_errors(study: Study, training: BaseTrainingSettings) -> Iterator[ConfigError]:
-    """What must hold between settings of training, and between them and the study's task."""
+    """Yield conflicts among the settings of training, and between them and the task of the study."""
     yield from study.study_type.check_training(training, study.task)
     if training.checkpoint != "last" and training.evaluations < 2:
-        expected = f'2 or more, among which {training.checkpoint} is best, or training.checkpoint = "last"'
+        expected = f'2 or more for training.checkpoint = "{training.checkpoint}", or training.checkpoint = "last"'
         yield "training.evaluations", training.evaluations, expected, ("training.checkpoint",)
     yield from _find_length_errors(training)
 
 
 def _find_length_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]:
-    if training.epochs is not None:  # what they come to is known once the data is: `study.config.training_length`
+    if training.epochs is not None:  # `study.config.training_length` converts them to instances later
         if "instances" in training.model_fields_set:
-            expected = f"none beside training.instances = {training.instances}: one of them says how long training is"
+            expected = f"none while training.instances = {training.instances}; set only one of them"
             yield "training.epochs", training.epochs, expected, ("training.instances",)
         return
     if training.instances > MAX_COUNT:
@@ -75,31 +79,29 @@ def _find_curriculum_errors(study: Study) -> Iterator[ConfigError]:
     if not settings.variants:
         return
     if not study.study_type.has_curricula:
-        yield "curriculum.variants", list(settings.variants), f"[]: data of {study.trainable} has no order", ()
-    if missing := [name for name in settings.variants if name not in study.variants]:
-        expected = (
-            f"names out of variants, {', '.join(study.variants)}: {missing[0]} with a curriculum is compared with it"
-        )
+        yield "curriculum.variants", list(settings.variants), f"[]: {study.trainable} does not support curricula", ()
+    if not {*settings.variants} <= {*study.variants}:
+        expected = f"names out of variants ({', '.join(study.variants)}), with which their curricula are compared"
         yield "curriculum.variants", list(settings.variants), expected, ("variants",)
     used = {*study.seeds, *study.confirm.seeds}
     if list_trained_scores(study) and settings.seed in used:
-        expected = "one that is not among seeds and confirm.seeds: no run should be ordered by itself"
+        expected = "a seed not in seeds or confirm.seeds, so that no run computes the scores of its own curriculum"
         yield "curriculum.seed", settings.seed, expected, ("seeds", "confirm.seeds")
 
 
 def _find_search_errors(study: Study) -> Iterator[ConfigError]:
     search, metric = study.search, study.analysis.metric
     if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
-        expected = f"distinct metrics, the first of them analysis.metric = {metric}"
+        expected = f"distinct metrics, starting with analysis.metric = {metric}"
         yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
     if search.pruning == "race" and len(search.objectives) > 1:
-        yield "search.pruning", "race", "none for a search of several objectives", ("search.objectives",)
+        yield "search.pruning", "race", "none, because search.objectives has several metrics", ("search.objectives",)
     if search.pruning == "race" and len(study.seeds) < 4:
-        yield "search.pruning", "race", "at least 4 seeds: the first round takes three", ("seeds",)
+        yield "search.pruning", "race", "at least 4 seeds, because the first round uses 3", ("seeds",)
     if search.gpu_hours and not study.resources.gpu:
-        yield "search.gpu_hours", search.gpu_hours, "none where resources.gpu = 0", ("resources.gpu",)
+        yield "search.gpu_hours", search.gpu_hours, "none while resources.gpu = 0", ("resources.gpu",)
     if twice := sorted(set(study.confirm.seeds) & set(study.seeds)):
-        yield "confirm.seeds", list(study.confirm.seeds), f"fresh seeds; {twice} are among seeds", ("seeds",)
+        yield "confirm.seeds", list(study.confirm.seeds), f"fresh seeds; seeds also contains {twice}", ("seeds",)
     grid = {**search.smoothing_grid, **search.optimisation_grid, **study.curriculum.grid}
     if prod(len(values) for values in grid.values()) > _MAX_CONFIGURATIONS:
         yield (
@@ -114,29 +116,35 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
         if variant not in named and variant not in study.study_type.variants:
             yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
         elif variant == study.study_type.baseline and not search.optimisation_grid:
-            expected = "nothing: the baseline has no setting to search, unless search.learning_rate or its like is set"
+            expected = (
+                "no value: the baseline has nothing to search unless a setting such as search.learning_rate is set"
+            )
             yield f"search.trials.{variant}", trials, expected, ()
         elif variant in named:
-            whole = count_configurations(study, variant)
-            others = tuple(f"search.{name}" for name in (*search.smoothing_params, "switch", "sampler"))
-            if search.sampler == "grid" and trials != whole:
-                yield f"search.trials.{variant}", trials, f"{whole} or nothing: the sampler grid runs them all", others
-            if trials > whole:
-                expected = f"at most {whole}, the distinct configurations of its grid"
-                yield f"search.trials.{variant}", trials, expected, others
+            size = count_configurations(study, variant)
+            related = tuple(f"search.{name}" for name in (*search.smoothing_params, "switch", "sampler"))
+            if search.sampler == "grid" and trials != size:
+                yield f"search.trials.{variant}", trials, f"{size} or none: the sampler grid runs them all", related
+            if trials > size:
+                expected = f"at most {size}, the number of distinct configurations of its grid"
+                yield f"search.trials.{variant}", trials, expected, related
 
 
 def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:
-    """Searched settings of training hold the study's own value, and every combination of them is one that can run."""
+    """Yield errors of searched training settings: lists without the study's value, impossible values."""
     search, training = study.search, study.training
     for name, values in search.optimisation_grid.items():
-        own = getattr(training, name)
-        if own not in values:
-            yield f"search.{name}", list(values), f"training.{name} = {own} among them", (f"training.{name}",)
+        default = getattr(training, name)
+        if default not in values:
+            expected = f"a list that contains training.{name} = {default}"
+            yield f"search.{name}", list(values), expected, (f"training.{name}",)
         if name in training.epoch_size_fields and training.epochs is not None:
-            expected = f"none beside training.epochs: all runs train for as many instances, which depend on {name}"
+            expected = (
+                f"none while training.epochs is set, because the number of instances depends on {name} and must be "
+                "equal for all runs"
+            )
             yield f"search.{name}", list(values), expected, ("training.epochs",)
-    for size_ in search.batch_size:
-        if training.epochs is None and training.instances % size_:
-            expected = f"divisors of training.instances = {training.instances}, {size_} is none"
+    for batch_size in search.batch_size:
+        if training.epochs is None and training.instances % batch_size:
+            expected = f"divisors of training.instances = {training.instances}; {batch_size} is not one"
             yield "search.batch_size", list(search.batch_size), expected, ("training.instances",)

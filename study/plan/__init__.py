@@ -1,1 +1,1 @@
-"""The analysis plan that is fixed before the first test score, and estimates of cost and of shared training."""
+"""Analysis plan, fixed before the first test score, and estimates of cost and shared training."""

@@ -1,4 +1,7 @@
-"""How long a study takes: from what its records say, or from a calibration. Loads neither torch nor ray."""
+"""Estimates how long a study takes, from its records or from a calibration.
+
+Loads neither torch nor ray.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,29 +15,49 @@ if TYPE_CHECKING:
 
 
 class Cost(NamedTuple):
-    """Seconds of a trial."""
+    """Estimated seconds of the parts of a study.
 
-    fixed: float  # a run's start and evaluation
+    Attributes:
+        fixed: seconds of the start and the evaluations of one run.
+        instance: seconds of training per instance.
+        test: seconds of one test evaluation.
+        once: seconds for the whole study, in addition to its runs.
+        source: origin of the estimate, in words.
+
+    Example:
+        >>> Cost(fixed=60, instance=0.5, test=30, once=0, source="").estimate_hours(runs=2, tests=1, instances=6900)
+        1.0
+    """
+
+    fixed: float
     instance: float
-    test: float  # a test evaluation
-    once: float  # for the whole study, beside its runs
+    test: float
+    once: float
     source: str
 
     def estimate_hours(self, runs: int, tests: int, instances: int) -> float:
-        """Trial hours of so many runs, test evaluations and instances."""
+        """Return the trial hours of so many runs, test evaluations and trained instances."""
         return (self.once + runs * self.fixed + tests * self.test + instances * self.instance) / 3600
 
 
 def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequence[float]) -> Cost | None:
-    """What records tell.
+    """Estimate the cost from recorded runs.
+
+    The seconds of a run are a linear function of its instances, fitted to the recorded runs by least squares. They are
+    proportional to the instances if all runs trained the same number, if the slope is not positive, or if the intercept
+    is negative.
 
     Args:
-        trained: of finished runs, instances trained and seconds.
-        tests: seconds of finished test evaluations.
+        runs: for each finished run, the number of instances that it trained and its seconds.
+        tests: seconds of the finished test evaluations.
 
     Returns:
-        None without a run that trained. A run's cost is a line through the recorded ones (least squares), or in
-        proportion to its instances where they have all trained the same number.
+        The cost, or None if no run trained anything.
+
+    Example:
+        >>> cost = estimate_cost_from_records([(100, 60.0), (200, 110.0)], [5.0])
+        >>> round(cost.fixed, 3), round(cost.instance, 3), cost.test, cost.source
+        (10.0, 0.5, 5.0, '2 recorded runs')
     """
     used = [(instances, seconds) for instances, seconds in runs if instances]
     if not used:
@@ -50,13 +73,13 @@ def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequenc
 
 
 def estimate_cost_from_rates(study: Study, rates: "Throughput", queries: dict[str, int], where: str) -> Cost:
-    """What a calibration tells.
+    """Estimate the cost from the throughput that a calibration measured.
 
     Args:
-        study: what was asked for.
-        rates: as `study.workflows.throughput` found them.
-        queries: of each split, by name.
-        where: the calibration ran, in words.
+        study: the study.
+        rates: throughput, as measured by `study.workflows.throughput`.
+        queries: number of queries by split.
+        where: the machine of the calibration, in words.
     """
     scores = {split: count * study.task.scores_per_query(split) for split, count in queries.items()}
     fixed = rates.loading + study.training.evaluations * scores["dev"] / rates.evaluation

@@ -1,4 +1,4 @@
-"""What differs between the plan that a folder holds and the study as it is asked for now."""
+"""Compares the stored plan of a study with its current settings."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,23 +8,26 @@ from typing import Any
 from study.records.plan_file import read_plan
 
 _MAX_VALUE_LENGTH = 60
-"""Characters of a value."""
+"""Maximum number of characters of a value."""
 
 
 def list_changed_settings(folder: Path, new_plan: Mapping[str, Any]) -> list[str]:
-    """Every setting that is not what it was, as `search.epsilon [0.1] -> [0.2]`; none where there is no plan yet.
+    """Return every changed setting as text, such as `search.epsilon [0.1] -> [0.2]`.
 
     Args:
-        folder: of the study; its plan.json must be a plan.
-        now: `study.plan.analysis_plan.declared`.
+        folder: folder of the study's results. If it has no plan.json, nothing has changed.
+        new_plan: the current plan, from `study.plan.analysis_plan.build_plan`.
+
+    Raises:
+        UserError: if plan.json is damaged.
     """
     path = folder / "plan.json"
     if not path.is_file():
         return []
-    earlier = read_plan(path)
-    kinds = ("settings", "data")
+    old_plan = read_plan(path)
     before, after = (
-        {name: value for kind in kinds for name, value in _flatten(kind, plan)} for plan in (earlier, new_plan)
+        {name: value for key in ("settings", "data") for name, value in _flatten(key, plan)}
+        for plan in (old_plan, new_plan)
     )
     names = [*before, *(name for name in after if name not in before)]
     return [

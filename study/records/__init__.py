@@ -1,1 +1,1 @@
-"""The files of a study's folder: run records, the plan, the search log, and their remote copy."""
+"""Files in the folder of a study: run records, the plan, the search log, and their remote copy."""

@@ -8,29 +8,33 @@ from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
 
 PLAN_FILE = "plan.json"
-"""In the study's folder."""
-RESTORE_HINT = "the plan as the study wrote it; W&B's run of job type plan has a copy, as has any backup"
-"""What an error tells a user to bring back where a plan is damaged or missing."""
+"""Name of the plan in the folder of a study."""
+RESTORE_HINT = "the plan as the study wrote it; restore it from the W&B run with job type plan or from a backup"
+"""Expectation of the error for a damaged or missing plan."""
 
 
 def read_plan(path: Path, where: str = "") -> dict[str, Any]:
-    """A plan that was written down.
+    """Read a plan from its file.
 
     Args:
-        path: of the file.
-        where: what an error calls it; none: its path.
+        path: path of the file.
+        where: name of the file in an error. If empty, it is the path.
+
+    Returns:
+        The plan, without its hash.
 
     Raises:
-        UserError: it is none.
+        UserError: if the file is not a plan or does not match its hash.
+        FileNotFoundError: if there is no such file.
     """
     try:
-        stored = read_json(path)
-        plan: dict[str, Any] = stored["plan"]
+        content = read_json(path)
+        plan: dict[str, Any] = content["plan"]
         _ = plan["study"], plan["version"], plan["families"]
-        known = hash_json(plan)
-        if stored.get("hash", known) != known:
-            raise ValueError("its hash is not the plan's")
+        actual_hash = hash_json(plan)
+        if content.get("hash", actual_hash) != actual_hash:
+            raise ValueError("its hash is not that of the plan")
     except (ValueError, KeyError, TypeError) as error:
-        found = str(error) if type(error) is ValueError else "not a plan"
-        raise UserError(where or str(path), found, RESTORE_HINT) from error
+        problem = str(error) if type(error) is ValueError else "not a plan"
+        raise UserError(where or str(path), problem, RESTORE_HINT) from error
     return plan

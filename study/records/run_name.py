@@ -1,4 +1,4 @@
-"""What a run is called in the lines that a study prints."""
+"""Names of runs in the output of a study."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,17 +8,21 @@ from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
 from search_spaces.smoothing import SCHEDULE_DEFAULTS
 
 _PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
-"""Settings of a curriculum that Penha and Hauff (2020) do not vary."""
+"""Values of the curriculum settings that Penha and Hauff (2020) do not vary."""
 
 
 def format_run_name(labels: Mapping[str, Any]) -> str:
-    """A run's variant, its schedule if smoothing ends little by little, settings, curriculum and seed.
-
-    For example `T-LS epsilon 0.2 switch 0.5 seed 1`, or `CL-turns root_2 seed 1`.
+    """Return the name of a run: variant, schedule of decaying smoothing, settings, curriculum and seed.
 
     Args:
-        labels: the run's W&B config; settings that are absent, null or 0 are left out, and of the curriculum what the
-            variant's name tells, or what is as published.
+        labels: W&B config of the run. The name omits settings that are absent, null or 0. It also omits settings of the
+            curriculum that the name of the variant contains or that have the published value.
+
+    Example:
+        >>> format_run_name({"variant": "T-LS", "epsilon": 0.2, "switch": 0.5, "seed": 1})
+        'T-LS epsilon 0.2 switch 0.5 seed 1'
+        >>> format_run_name({"variant": "CL-turns", "score": "turns", "pacing": "root_2", "seed": 1})
+        'CL-turns root_2 seed 1'
     """
     gradual = labels.get("schedule") not in (None, "constant", "two_stage")
     names = (*get_study_type(labels.get("trainable", DEFAULT_STUDY_TYPE)).defaults, *SCHEDULE_DEFAULTS)

@@ -1,7 +1,8 @@
-"""The record of a run: the truth, written whole, from which W&B and analysis can always be served again.
+"""Reads and writes run records.
 
-The training curve, one row a batch, lies beside the record: a study reads thousands of records before it starts, and
-curves only to show them.
+They are the source of truth: anything missing in W&B or in the report is created from them. A record is written
+atomically. The learning curve, with one row per batch, is a separate file next to the record: a
+study reads thousands of records when it starts, and reads curves only to show them.
 """
 
 import os
@@ -15,66 +16,79 @@ from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_atomically, write_json
 
 if TYPE_CHECKING:
-    import pandas as pd  # which is not loaded in an instant
+    import pandas as pd  # imported late because loading it takes noticeable time
 
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}
 _HISTORY_FILE = "history.json"
 READER_THREADS = 8
-"""Threads that read records: on a shared disk most of the time is waiting for it."""
+"""Number of threads that read records; on a shared disk they spend most of their time waiting for it."""
 
 
 def get_marker_name(split: Split) -> str:
-    """The file in addition to a record that says which W&B project has it."""
+    """Return the name of the file next to a record that lists the W&B projects that have the record."""
     return f"mirrored-{split}.json"
 
 
 def get_run_folder(study_folder: Path, run_id: str) -> Path:
-    """Where a run's record lies."""
+    """Return the folder of a run's record."""
     return study_folder / "runs" / run_id
 
 
 def list_record_files(split: Split) -> tuple[str, ...]:
-    """Names of the files of an evaluation, in the order of writing: the last one says that the others are there."""
+    """Return the names of the files of an evaluation in the order of writing.
+
+    The last file is the record. If it exists, all the others exist.
+    """
     name, scores = _FILES[split]
     return (scores, _HISTORY_FILE, name) if split == "dev" else (scores, name)
 
 
 def get_scores_path(study_folder: Path, run_id: str, split: Split = "dev") -> Path:
-    """Where a finished run's scores lie."""
+    """Return the path of the scores of a finished evaluation."""
     return get_run_folder(study_folder, run_id) / _FILES[split][1]
 
 
 def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: "pd.DataFrame | None") -> None:
-    """Writes scores and curve first, then the record that says they are there; of the scores it holds the SHA-256.
+    """Write the record of an evaluation: first the scores and the learning curve, then the record itself.
+
+    The record contains the SHA-256 of the scores and of the curve.
 
     Args:
-        study_folder: the study's folder.
+        study_folder: folder of the study.
         split: dev for the run itself, test for its test evaluation.
-        record: JSON-able; `id`, `state` and `summary` among its keys. `history`, the rows of a training's curve, goes
-            into a file of its own.
-        scores: columns split, query_id, document_id, relevant, score, of sentence pairs pair_id too; None for a failed
-            run.
+        record: JSON-serializable record with at least the keys `id`, `state` and `summary`. Its `history`, the rows of
+            the learning curve, is written to a separate file.
+        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id. None for a
+            failed run.
     """
-    place = get_run_folder(study_folder, record["id"])
+    run_folder = get_run_folder(study_folder, record["id"])
     if scores is not None:
         with write_atomically(get_scores_path(study_folder, record["id"], split)) as temporary:
             scores.to_parquet(temporary, index=False)
-            found = hash_file(temporary)
-        record = {**record, "summary": {**record["summary"], f"{split}/scores_sha256": found}}
+            scores_hash = hash_file(temporary)
+        record = {**record, "summary": {**record["summary"], f"{split}/scores_sha256": scores_hash}}
     if split == "dev" and "history" in record:
-        write_json(place / _HISTORY_FILE, record["history"])
-        kept = {key: value for key, value in record.items() if key != "history"}
-        record = {**kept, "history_sha256": hash_file(place / _HISTORY_FILE)}
-    write_json(place / _FILES[split][0], record, with_checksum=True)
+        write_json(run_folder / _HISTORY_FILE, record["history"])
+        others = {key: value for key, value in record.items() if key != "history"}
+        record = {**others, "history_sha256": hash_file(run_folder / _HISTORY_FILE)}
+    write_json(run_folder / _FILES[split][0], record, with_checksum=True)
 
 
 def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> dict[str, Any] | None:
-    """A run's record, or None where there is none.
+    """Read the record of an evaluation.
+
+    Args:
+        study_folder: folder of the study.
+        run_id: id of the run.
+        split: dev for the run itself, test for its test evaluation.
+
+    Returns:
+        The record, or None if there is none.
 
     Raises:
-        UserError: the file holds something else.
+        UserError: if the record is damaged.
     """
     path = get_run_folder(study_folder, run_id) / _FILES[split][0]
     try:
@@ -84,24 +98,31 @@ def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> di
     except ValueError as error:
         raise _make_damage_error(path, str(error)) from None
     if not isinstance(record, dict) or not isinstance(record.get("state"), str):
-        raise _make_damage_error(path, "no state of a run in it")
+        raise _make_damage_error(path, "it has no state of a run")
     if not isinstance(record.get("summary"), dict):
-        raise _make_damage_error(path, "no summary of a run in it")
+        raise _make_damage_error(path, "it has no summary of a run")
     return record
 
 
 def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
-    """The rows of a training's curve; none where there is no record.
+    """Read the learning curve of a run.
+
+    Args:
+        study_folder: folder of the study.
+        run_id: id of the run.
+
+    Returns:
+        The rows of the curve; empty if there is no record.
 
     Raises:
-        UserError: the file holds something else.
+        UserError: if the curve is damaged or missing.
     """
     record = read_run_record(study_folder, run_id)
-    if record is None or "history" in record:  # as records once were
+    if record is None or "history" in record:  # records of earlier versions contain the curve
         return list((record or {}).get("history", []))
     path = get_run_folder(study_folder, run_id) / _HISTORY_FILE
     try:
-        known, found = record.get("history_sha256"), hash_file(path)
+        recorded_hash, actual_hash = record.get("history_sha256"), hash_file(path)
         rows = read_json(path)
     except FileNotFoundError:
         if record.get("history_sha256"):
@@ -109,30 +130,30 @@ def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
         return []
     except ValueError as error:
         raise _make_damage_error(path, str(error)) from None
-    if known not in (None, found):
+    if recorded_hash not in (None, actual_hash):
         raise _make_damage_error(path, "it does not have its checksum")
     if not isinstance(rows, list):
-        raise _make_damage_error(path, "no rows of a curve in it")
+        raise _make_damage_error(path, "it has no rows of a curve")
     return rows
 
 
 def is_run_finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
-    """Whether this evaluation is done and recorded."""
+    """Return whether this evaluation is finished and recorded."""
     record = read_run_record(study_folder, run_id, split)
     return record is not None and record["state"] == "finished"
 
 
 def has_test_scores(study_folder: Path) -> bool:
-    """Whether a test score was ever recorded, be its record damaged."""
+    """Return whether a test score was ever recorded, even if its record is damaged now."""
     return any(study_folder.glob(f"runs/*/{_FILES['test'][0]}*"))
 
 
 def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) -> None:
-    """Renames every record whose files are not as they were written, so that its evaluation is made again.
+    """Rename every record with damaged files, so that its evaluation is repeated.
 
     Args:
-        study_folder: the study's folder.
-        say: told of each.
+        study_folder: folder of the study.
+        log: function that prints a line; called once for each damaged record.
     """
     runs = study_folder / "runs"
     ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
@@ -143,16 +164,16 @@ def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) ->
             for split, error in damaged.items():
                 path = get_run_folder(study_folder, run_id) / _FILES[split][0]
                 path.replace(path.with_name(f"{path.name}.damaged"))
-                log(f"{error}; its record is set aside as {path.name}.damaged, and the evaluation is made again")
+                log(f"{error}; its record is renamed to {path.name}.damaged and the evaluation will be repeated")
 
 
 def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
-    """By split, what is wrong with an evaluation's files."""
-    found: dict[Split, str] = {}
+    """Return the damage of a run's files, by split."""
+    damage: dict[Split, str] = {}
     for split in SPLITS:
         try:
             record = read_run_record(study_folder, run_id, split)
-            if record is None or record["state"] != "finished":  # another process may be making it good
+            if record is None or record["state"] != "finished":  # another process may be repeating it
                 continue
             scores, curve = (
                 get_scores_path(study_folder, run_id, split),
@@ -162,20 +183,20 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
             if split == "dev" and "history_sha256" in record:
                 _check_file(curve, record["history_sha256"])
         except UserError as error:
-            found[split] = str(error).partition("; expected")[0]
-    return found
+            damage[split] = str(error).partition("; expected")[0]
+    return damage
 
 
-def _check_file(path: Path, known: str | None) -> None:
-    """A file of before its digest was noted need only be there."""
+def _check_file(path: Path, recorded_hash: str | None) -> None:
+    """Raise UserError if the file is missing or damaged; records of earlier versions have no hash."""
     try:
         path.stat()
-        whole = known is None or hash_file(path) == known
+        is_whole = recorded_hash is None or hash_file(path) == recorded_hash
     except FileNotFoundError:
         raise _make_damage_error(path, "no such file") from None
-    if not whole:
+    if not is_whole:
         raise _make_damage_error(path, "it does not have its checksum")
 
 
-def _make_damage_error(path: Path, found: str) -> UserError:
-    return UserError(str(path), found, "a file as the study wrote it; the same study run again makes it anew")
+def _make_damage_error(path: Path, problem: str) -> UserError:
+    return UserError(str(path), problem, "a file as the study wrote it; rerun the study to recreate it")

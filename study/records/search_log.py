@@ -1,6 +1,6 @@
-"""search.json: what the searches of a study proposed, in what order, and what became of it.
+"""Reads and writes search.json: the proposals of a study's searches, their order and their states.
 
-The report shows it, and a later start need not ask a sampler again for what it proposed before.
+The report shows this log. With it, a later start does not have to ask a sampler again for its earlier proposals.
 """
 
 from pathlib import Path
@@ -12,7 +12,15 @@ _SEARCH_LOG_FILE = "search.json"
 
 
 def read_search_log(folder: Path) -> dict[str, Any]:
-    """By system, what was written; empty where there is nothing that can be read, since it can be found out again."""
+    """Read the search log.
+
+    Args:
+        folder: folder of the study.
+
+    Returns:
+        The logs of the searches by system. They are empty if the file is missing or damaged, because the study can
+        compute them again.
+    """
     try:
         systems = read_json(folder / _SEARCH_LOG_FILE)["systems"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -21,7 +29,12 @@ def read_search_log(folder: Path) -> dict[str, Any]:
 
 
 def write_search_log(folder: Path, log: dict[str, Any]) -> bool:
-    """Writes `Campaign.log`, if it is not there already; whether it was written."""
+    """Write the log if it differs from the stored one, and return whether it was written.
+
+    Args:
+        folder: folder of the study.
+        log: the log, from `StudyScheduler.build_search_log`.
+    """
     if log["systems"] == read_search_log(folder):
         return False
     write_json(folder / _SEARCH_LOG_FILE, log, with_checksum=True)

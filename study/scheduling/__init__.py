@@ -1,1 +1,1 @@
-"""Decides which trial runs next: searches, rounds, racing, budgets. Knows nothing of Ray."""
+"""Decides which trial runs next: searches, rounds, racing and budgets, independent of Ray."""

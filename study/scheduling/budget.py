@@ -1,4 +1,4 @@
-"""Budgets of time: how long a study has run, over all its starts, and whether that is enough."""
+"""Time budgets: measures how long a study has run over all its starts, and finds exhausted budgets."""
 
 import time
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from trainables.utils.files import read_json, write_json
 
 
 class ElapsedTime:
-    """Seconds that a study has run, over all its starts; a kill loses what came after the last `keep`.
+    """Seconds that a study has run over all its starts; a kill loses the time after the last `save`.
 
     Args:
-        folder: the study's folder.
-        began: `time.monotonic()` when this start began.
-        say: told where the file is damaged.
+        folder: folder of the study.
+        start_time: `time.monotonic()` at the beginning of this start.
+        log: function that prints a line; called if the stored time is damaged.
     """
 
     def __init__(self, folder: Path, start_time: float, log: Callable[[str], None]) -> None:
@@ -25,20 +25,20 @@ class ElapsedTime:
             try:
                 self._earlier_seconds = float(read_json(self._path)["seconds"])
             except (ValueError, KeyError, TypeError):
-                log(f"{self._path} is damaged: budgets of time count from now on")
+                log(f"{self._path} is damaged; the time of earlier starts is not counted")
 
     @property
     def seconds(self) -> float:
-        """Until now."""
+        """Seconds of all starts, until now."""
         return self._earlier_seconds + time.monotonic() - self._start_time
 
     def save(self) -> None:
-        """Writes it down."""
+        """Write the seconds to clock.json."""
         write_json(self._path, {"seconds": round(self.seconds, 3)}, with_checksum=True)
 
 
 def find_exhausted_budget(study: Study, elapsed: ElapsedTime, store: RunStore) -> str | None:
-    """The budget that is spent, by its key; None while there is some left."""
+    """Return the key of an exhausted budget of the study, or None if there is none."""
     search = study.search
     if search.hours is not None and elapsed.seconds >= 3600 * search.hours:
         return "search.hours"

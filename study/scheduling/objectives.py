@@ -1,4 +1,4 @@
-"""What a configuration is judged by: means over its seeds of one metric, or of several."""
+"""Objectives of a search: means of one or several metrics over the seeds of a configuration."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -11,68 +11,105 @@ from trainables.metrics import LOWER_IS_BETTER
 
 
 def get_objectives(study: Study) -> tuple[str, ...]:
-    """The metrics of the search, the one that decides first."""
+    """Return the metrics of the search; the first one decides."""
     return study.search.objectives or (study.analysis.metric,)
 
 
 def get_directions(names: Iterable[str]) -> list[Direction]:
-    """As Optuna has them."""
+    """Return the directions of metrics in the form of Optuna.
+
+    Example:
+        >>> get_directions(["MAP"])
+        ['maximize']
+    """
     return ["minimize" if name in LOWER_IS_BETTER else "maximize" for name in names]
 
 
 def compute_means(item: Configuration, store: RunStore, names: Sequence[str]) -> list[float] | None:
-    """Each metric on the development set, averaged over all seeds; None where a seed failed or is missing."""
-    found = [compute_mean(item, store, name) for name in names]
-    return [value for value in found if value is not None] if None not in found else None
+    """Return the mean of each dev metric over all seeds, or None if a seed failed or is missing."""
+    means = [compute_mean(item, store, name) for name in names]
+    return [value for value in means if value is not None] if None not in means else None
 
 
 def compute_mean(item: Configuration, store: RunStore, name: str) -> float | None:
-    """One metric, averaged over all seeds; None where a seed failed or is missing."""
+    """Return the mean of one dev metric over all seeds, or None if a seed failed or is missing."""
     values = [_get_value(store, run.id, name) for run in item.runs]
     return fmean(value for value in values if value is not None) if None not in values else None
 
 
 def compute_means_of_finished(item: Configuration, store: RunStore, names: Sequence[str]) -> dict[str, float] | None:
-    """Each metric, averaged over those seeds that finished; None where none did."""
+    """Return the mean of each dev metric over the finished seeds, or None if no seed finished."""
     finished_ids = [run.id for run in item.runs if store.is_finished(run.id, "dev")]
-    found = {name: [_get_value(store, run_id, name) for run_id in finished_ids] for name in names}
-    if not finished_ids or any(None in values for values in found.values()):
+    metrics = {name: [_get_value(store, run_id, name) for run_id in finished_ids] for name in names}
+    if not finished_ids or any(None in values for values in metrics.values()):
         return None
-    return {name: fmean(value for value in values if value is not None) for name, values in found.items()}
+    return {name: fmean(value for value in values if value is not None) for name, values in metrics.items()}
 
 
 def to_maximization_values(values: Sequence[float], names: Sequence[str]) -> tuple[float, ...]:
-    """The same, so that more is better in each."""
+    """Return the values with signs changed where needed, so that a higher value is better for each metric.
+
+    Args:
+        values: values of the metrics.
+        names: names of the metrics.
+
+    Example:
+        >>> to_maximization_values([0.5, 2.0], ["MAP", "position"])
+        (0.5, -2.0)
+    """
     return tuple(-value if name in LOWER_IS_BETTER else value for value, name in zip(values, names, strict=True))
 
 
 def get_applicable_metrics(item: Configuration, names: Sequence[str]) -> Sequence[str]:
-    """BM25's scores are no logits, and cannot be calibrated."""
+    """Return the metrics that apply to a configuration.
+
+    A reference ranking such as BM25 has no logits and thus no calibration. Only the first metric applies to it.
+    """
     return names if item.runs[0].training is not None else names[:1]
 
 
 def select_best(items: Iterable[Configuration], store: RunStore, names: Sequence[str]) -> dict[str, Configuration]:
-    """By system, the complete configuration that is best on the development set, the first on a tie.
+    """Return the best complete configuration of each system on the development set.
 
-    Of several objectives the first decides, and the others in their order where it does not.
+    The first objective decides. The other objectives break ties in their order, and then the first configuration wins.
+
+    Args:
+        items: configurations of one or several systems.
+        store: the run records.
+        names: metrics of the search; the first one decides.
+
+    Returns:
+        The best configuration by system. Systems without a complete configuration are absent.
     """
-    found: dict[str, tuple[tuple[float, ...], Configuration]] = {}
+    best: dict[str, tuple[tuple[float, ...], Configuration]] = {}
     for item in items:
         metrics = get_applicable_metrics(item, names)
         values = compute_means(item, store, metrics)
         if values is not None:
             key = to_maximization_values(values, metrics)
-            if item.name not in found or key > found[item.name][0]:
-                found[item.name] = key, item
-    return {name: item for name, (_, item) in found.items()}
+            if item.name not in best or key > best[item.name][0]:
+                best[item.name] = key, item
+    return {name: item for name, (_, item) in best.items()}
 
 
-def pareto_front(found: dict[str, tuple[float, ...]]) -> list[str]:
-    """The keys of the Pareto front of gains: those that no other is at least as good as in all, and better in one."""
+def pareto_front(values: dict[str, tuple[float, ...]]) -> list[str]:
+    """Return the keys of the Pareto front, which no other key dominates.
+
+    A key dominates another one if it is at least as good in all objectives and better in one.
+
+    Args:
+        values: objectives by key, where higher is better.
+
+    Example:
+        >>> pareto_front({"a": (0.5, 0.1), "b": (0.4, 0.3), "c": (0.4, 0.2)})
+        ['a', 'b']
+    """
     return [
         key
-        for key, own in found.items()
-        if not any(other != own and all(b >= a for a, b in zip(own, other, strict=True)) for other in found.values())
+        for key, point in values.items()
+        if not any(
+            other != point and all(b >= a for a, b in zip(point, other, strict=True)) for other in values.values()
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""The errands that may start, and those that run: which of them comes next."""
+"""Queue of trials: pending and running, and which one to start next."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,26 +7,26 @@ from study.scheduling.trials import TrialRequest
 from trainables.specs.base import RunSpec
 
 RunCheckpoints = tuple[tuple[int, str], ...]
-"""Instances and keys of the states that are kept of a run, in the order of training."""
+"""Instances and keys of the checkpoints of a run, in the order of training."""
 
 
 class _Entry(NamedTuple):
     request: TrialRequest
-    checkpoints: RunCheckpoints  # of a run that trains
-    depends_on: str | None  # the run that must have ended before
+    checkpoints: RunCheckpoints  # empty for a run that does not train
+    depends_on: str | None  # id of the run that must end before this one starts
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Two with the same one would wait for each other, so that something else had better run meanwhile."""
+        """Key of the first checkpoint; of two trials with the same one, the second would wait for the first."""
         return self.checkpoints[0][1] if self.checkpoints else None
 
 
 class TrialQueue:
-    """What is to be done. A run is in it at most once.
+    """Queue of the pending and running trials; a run is in it at most once.
 
     Args:
-        stops: of a run.
-        rounds_left: how many rounds the search of a variant still has to go, by the variant's name.
+        list_checkpoints: returns the checkpoints of a run.
+        count_rounds_left: returns the number of remaining search rounds of a system, by its name.
     """
 
     def __init__(
@@ -35,33 +35,37 @@ class TrialQueue:
         self._list_checkpoints, self._count_rounds_left = list_checkpoints, count_rounds_left
         self._queue: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
-        self._finished_runs: list[RunSpec] = []  # finished runs whose states are not among the following yet
+        self._finished_runs: list[RunSpec] = []  # runs with checkpoints that are not in _saved_keys yet
         self._saved_keys: set[str] = set()
 
     def __contains__(self, run_id: str) -> bool:
-        """Whether a run is queued or running."""
+        """Return whether a run is pending or running."""
         return run_id in self._queue or run_id in self._running
 
     def __len__(self) -> int:
-        """Runs that are queued or running."""
+        """Return the number of pending and running runs."""
         return len(self._queue) + len(self._running)
 
     def add(self, request: TrialRequest) -> None:
-        """Queues it; a run whose curriculum asks a scorer begins when the scorer has ended."""
+        """Add a trial; if its curriculum needs a scoring run, it starts after the scoring run has ended."""
         run = request.trial.specification
         checkpoints = self._list_checkpoints(run) if request.trial.action == "train" else ()
         self._queue[run.id] = _Entry(request, checkpoints, run.curriculum.scorer if run.curriculum else None)
 
     def pop(self) -> TrialRequest | None:
-        """The next to start, if there is one: one that others wait for, then the one with the longest way before it.
+        """Return the pending trial with the highest priority, or None if no trial can start.
 
-        That is the rounds which its search still has to go, then the instances that it has to train itself. One that
-        begins as a running one does comes last, since it would wait for that one's stages.
+        Trials are ordered by these criteria, in this order:
+
+        1. Other trials wait for its run.
+        2. It does not share its first checkpoint with a running trial, for which it would only wait.
+        3. Its search has more rounds left.
+        4. It has more instances to train itself.
         """
         free = [key for key, entry in self._queue.items() if entry.depends_on is None or entry.depends_on not in self]
         if not free:
             return None
-        while self._finished_runs:  # only here, since a study that is finished needs none of them
+        while self._finished_runs:  # computed late, because a finished study needs no checkpoint keys
             self._saved_keys.update(key for _, key in self._list_checkpoints(self._finished_runs.pop()))
         busy = {entry.first_checkpoint for entry in self._running.values()} - {None}
         awaited = {entry.depends_on for entry in self._queue.values()}
@@ -70,15 +74,15 @@ class TrialQueue:
         return entry.request
 
     def mark_ended(self, run_id: str) -> None:
-        """It does not run any more."""
+        """Remove the trial of a run from the running ones."""
         self._running.pop(run_id, None)
 
     def mark_finished(self, run: RunSpec) -> None:
-        """A run's states are there for others."""
+        """Record that the checkpoints of a finished run are available to other runs."""
         self._finished_runs.append(run)
 
     def _compute_priority(self, entry: _Entry, busy: set[str | None]) -> tuple[bool, int, int]:
         rounds = self._count_rounds_left(entry.request.labels["variant"]) if entry.checkpoints else 0
         done = max((stop for stop, key in entry.checkpoints if key in self._saved_keys), default=0)
-        whole = entry.checkpoints[-1][0] if entry.checkpoints else 0
-        return entry.first_checkpoint not in busy, rounds, whole - done
+        total = entry.checkpoints[-1][0] if entry.checkpoints else 0
+        return entry.first_checkpoint not in busy, rounds, total - done

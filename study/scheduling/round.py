@@ -1,4 +1,4 @@
-"""A round of proposals: which of its runs are due, and which configurations it drops on the way."""
+"""Round of a search: starts the runs of its proposals and prunes configurations by racing."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,14 +13,15 @@ from trainables.utils.arrays import Floats
 
 
 class SearchRound:
-    """Configurations that are run together.
+    """Configurations that are proposed and run together.
 
     Args:
-        configurations: in the order of proposal.
-        race: whether seeds are started in rounds, and configurations that are behind get no more of them.
+        configurations: the configurations in the order of proposal.
+        racing: whether seeds are started in several steps and significantly worse configurations get no further seeds.
 
     Attributes:
-        dropped: by the configuration's id, how many seeds a dropped one got.
+        configurations: the configurations in the order of proposal.
+        pruned: number of seeds that each pruned configuration got, by its id.
     """
 
     def __init__(self, configurations: Sequence[Configuration], racing: bool) -> None:
@@ -30,37 +31,50 @@ class SearchRound:
         self._seeds_started = min(FIRST_ROUND_SEEDS, self._seeds) if racing else self._seeds
 
     def get_due_runs(self) -> Iterator[tuple[Configuration, RunSpec]]:
-        """The runs that may run by now, done or not."""
+        """Yield the runs that have been started, finished ones included."""
         for item in self.configurations:
             for run in item.runs[: self.pruned.get(item.id, self._seeds_started)]:
                 yield item, run
 
     def advance(self, complete: Sequence[Configuration], store: RunStore, metric: str, n_competitors: int) -> bool:
-        """Whether there is more to run, once all that is due has ended; may drop configurations.
+        """Start the next seed after all due runs have ended, and prune configurations.
 
         Args:
             complete: configurations of earlier rounds that have all their seeds.
-            ledger: of the records.
-            metric: by which configurations are compared.
-            rivals: other configurations that any one may be compared with.
+            store: the run records.
+            metric: metric by which configurations are compared.
+            n_competitors: number of other configurations with which a configuration may be compared.
+
+        Returns:
+            Whether there are more runs to start.
         """
         if self._seeds_started == self._seeds:
             return False
-        own = {item.id: item for item in self.configurations if item.id not in self.pruned}
+        remaining = {item.id: item for item in self.configurations if item.id not in self.pruned}
         sign = -1 if metric in LOWER_IS_BETTER else 1
-        found = {
+        values_by_id = {
             key: sign * values
-            for key, item in {**{item.id: item for item in complete}, **own}.items()
+            for key, item in {**{item.id: item for item in complete}, **remaining}.items()
             if (values := collect_per_query(item, store, metric, self._seeds_started)) is not None
         }
-        for key in find_pruned(found, own, self._seeds, n_competitors):
+        for key in find_pruned(values_by_id, remaining, self._seeds, n_competitors):
             self.pruned[key] = self._seeds_started
         self._seeds_started += 1
         return len(self.pruned) < len(self.configurations)
 
 
 def collect_per_query(item: Configuration, store: RunStore, metric: str, seeds: int) -> Floats | None:
-    """(seeds, queries) the metric with the first `seeds` seeds on the development set; None where one is missing."""
+    """Return a dev metric of each query for the first seeds of a configuration.
+
+    Args:
+        item: the configuration.
+        store: the run records.
+        metric: name of the metric.
+        seeds: number of seeds.
+
+    Returns:
+        (seeds, queries) values, or None if one of the runs is not finished.
+    """
     runs = item.runs[:seeds]
     if not all(store.is_finished(run.id, "dev") for run in runs):
         return None
@@ -70,14 +84,26 @@ def collect_per_query(item: Configuration, store: RunStore, metric: str, seeds: 
 def extrapolate_mean(
     item: Configuration, seeds: int, complete: Sequence[Configuration], store: RunStore, metric: str
 ) -> float | None:
-    """What a dropped configuration's mean would be if its missing seeds were as much easier or harder than its own as
-    they were for the complete configurations."""
-    own = collect_per_query(item, store, metric, seeds)
-    if own is None:
+    """Estimate the mean that a pruned configuration would have over all seeds.
+
+    The estimate adds the mean difference between all seeds and the first seeds of the complete configurations.
+
+    Args:
+        item: the pruned configuration.
+        seeds: number of seeds that it got.
+        complete: configurations that have all their seeds.
+        store: the run records.
+        metric: name of the metric.
+
+    Returns:
+        The estimated mean, or None if one of its runs is not finished.
+    """
+    own_values = collect_per_query(item, store, metric, seeds)
+    if own_values is None:
         return None
     shifts = []
     for other in complete:
         values = collect_per_query(other, store, metric, len(other.runs))
         if values is not None:
             shifts.append(float(values.mean() - values[:seeds].mean()))
-    return float(own.mean()) + (sum(shifts) / len(shifts) if shifts else 0.0)
+    return float(own_values.mean()) + (sum(shifts) / len(shifts) if shifts else 0.0)

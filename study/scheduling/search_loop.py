@@ -1,4 +1,4 @@
-"""The search of one variant as a study conducts it: round after round, and what became of each proposal."""
+"""Runs the search of one system in rounds and records the state of every proposal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,23 +15,35 @@ from trainables.utils.hashing import hash_json
 
 
 class ReportedProposal(NamedTuple):
-    """A configuration that was proposed, and what the sampler was told of it."""
+    """Proposed configuration with the values that were reported to the sampler.
+
+    Attributes:
+        configuration: the configuration.
+        reported: one value per objective, or None if the proposal has no result.
+    """
 
     configuration: Configuration
     reported: list[float] | None
 
 
 class SystemSearch:
-    """The search of one variant.
+    """Search of one system.
 
     Args:
-        search: proposes.
-        make: a configuration from a point.
-        ledger: of the records.
-        objectives: metrics, the first of which decides.
-        race: whether configurations that are behind are dropped.
-        spent: the budget that is spent, if one is.
-        before: what an earlier start of this study wrote of it (`log`), if there was one.
+        search: proposes hyperparameters.
+        make_configuration: creates a configuration from hyperparameters.
+        store: the run records.
+        objectives: metrics of the search; the first one decides.
+        racing: whether significantly worse configurations are pruned.
+        find_exhausted_budget: returns the key of an exhausted budget, or None.
+        previous_log: log of this search from an earlier start (see `build_log`), or None.
+
+    Attributes:
+        search: proposes hyperparameters.
+        n_requested: number of proposals that the study asks for.
+        stopped_by: key of the budget that stopped the search, or None.
+        entries: proposals of the finished rounds, in their order.
+        pruned: number of seeds that each pruned configuration got, by its id.
     """
 
     def __init__(
@@ -56,34 +68,34 @@ class SystemSearch:
 
     @property
     def is_finished(self) -> bool:
-        """No proposal is open, and none will be made."""
+        """True if no proposal is in progress and none will follow."""
         return self._round is None
 
     @property
     def configurations(self) -> list[Configuration]:
-        """All that were proposed, in that order."""
+        """All proposed configurations in the order of proposal."""
         return [entry.configuration for entry in self.entries] + (self._round.configurations if self._round else [])
 
     @property
     def rounds_left(self) -> int:
-        """Rounds after the present one."""
+        """Number of rounds after the current one."""
         return -(-(self.search.n_configurations - len(self.configurations)) // self.search.round_size)
 
     @property
     def in_progress(self) -> list[Configuration]:
-        """Those of the present round that are still in it."""
+        """Configurations of the current round that are not pruned."""
         return [item for item in self._round.configurations if item.id not in self.pruned] if self._round else []
 
     def get_due_runs(self) -> list[tuple[Configuration, RunSpec]]:
-        """The runs of the present round that may run by now, done or not."""
+        """Return the runs of the current round that have been started, finished ones included."""
         return list(self._round.get_due_runs()) if self._round else []
 
     def begin(self) -> None:
-        """Asks for the first round."""
+        """Start the first round."""
         self._start_next_round()
 
     def advance(self) -> None:
-        """All that was due has ended: more seeds, or the next round."""
+        """Start more seeds or the next round after all due runs have ended."""
         assert self._round is not None
         complete = [item for item in self.configurations if self.get_state(item) == "complete"]
         if self._round.advance(complete, self._store, self._objectives[0], self.n_requested - 1):
@@ -94,7 +106,7 @@ class SystemSearch:
         self._start_next_round()
 
     def get_state(self, item: Configuration) -> ProposalState:
-        """What became of a proposal."""
+        """Return the state of a proposal."""
         if item.id in self.pruned:
             return "dropped"
         states = [self._store.get_state(run.id, "dev") for run in item.runs]
@@ -103,16 +115,23 @@ class SystemSearch:
         return "incomplete" if "failed" in states else "unknown"
 
     def compute_complete_values(self, swept: Sequence[Configuration] = ()) -> dict[str, tuple[float, ...]]:
-        """By configuration, what its objectives are worth, more being better; of the complete ones, in their order."""
-        found = {}
+        """Return the objectives of the complete configurations.
+
+        Args:
+            swept: configurations of W&B sweeps, in addition to the proposals.
+
+        Returns:
+            By configuration id, the mean of each objective over the seeds, where higher is better.
+        """
+        values_by_id = {}
         for item in [*self.configurations, *swept]:
             values = compute_means(item, self._store, self._objectives) if item.id not in self.pruned else None
             if values is not None:
-                found[item.id] = to_maximization_values(values, self._objectives)
-        return found
+                values_by_id[item.id] = to_maximization_values(values, self._objectives)
+        return values_by_id
 
     def iter_reachable(self) -> Iterator[Configuration]:
-        """What may still be proposed."""
+        """Yield the configurations that may still be proposed."""
         return map(self._make_configuration, self.search.list_remaining())
 
     def _tell(self, finished_round: SearchRound) -> None:
@@ -122,11 +141,11 @@ class SystemSearch:
         entries = [
             ReportedProposal(item, value) for item, value in zip(finished_round.configurations, reported, strict=True)
         ]
-        before = self._previous_rows[len(self.entries) : len(self.entries) + len(entries)]
+        previous_rows = self._previous_rows[len(self.entries) : len(self.entries) + len(entries)]
         if [(entry.configuration.id, entry.reported) for entry in entries] != [
-            (row["configuration_id"], row["told"]) for row in before
+            (row["configuration_id"], row["told"]) for row in previous_rows
         ]:
-            self._previous_rows = []  # the sampler learns something else than then, and may propose something else
+            self._previous_rows = []  # after different results, the sampler may make different proposals
         self.entries += entries
         self._round = None
 
@@ -137,39 +156,39 @@ class SystemSearch:
         return compute_means(item, self._store, self._objectives)
 
     def _start_next_round(self) -> None:
-        """The next round, unless a budget is spent and nothing of that round has begun."""
-        points = self.search.ask(self._find_earlier_proposals())
-        if not points:
+        """Start the next round, unless a budget is exhausted and no run of that round is recorded yet."""
+        proposals = self.search.ask(self._find_earlier_proposals())
+        if not proposals:
             return
-        made = [self._make_configuration(point) for point in points]
-        begun = any(self._store.get_state(run.id, "dev") for item in made for run in item.runs)
-        self.stopped_by = None if begun else self._find_exhausted_budget()
+        configurations = [self._make_configuration(params) for params in proposals]
+        has_records = any(self._store.get_state(run.id, "dev") for item in configurations for run in item.runs)
+        self.stopped_by = None if has_records else self._find_exhausted_budget()
         if self.stopped_by:
             self.search.cancel_last_ask()
         else:
-            self._round = SearchRound(made, self._racing)
+            self._round = SearchRound(configurations, self._racing)
 
     @property
     def _key(self) -> str:
-        """What proposals depend on beside the results."""
+        """Hash of everything that the proposals depend on, except the results."""
         return hash_json([self.search.key, self._objectives, self._racing])
 
     def _find_earlier_proposals(self) -> list[Params]:
-        """What an earlier start proposed next, where it was told the same until here."""
+        """Return the next proposals of an earlier start, if its sampler got the same results until here."""
         rows = self._previous_rows[len(self.entries) : len(self.entries) + self.search.round_size]
-        named = {tuple(sorted(point.values.items())): point for point in self.search.configurations} if rows else {}
-        found = [named.get(tuple(sorted(row["values"].items()))) for row in rows]
-        return [point for point in found if point is not None]
+        known = {tuple(sorted(params.values.items())): params for params in self.search.configurations} if rows else {}
+        proposals = [known.get(tuple(sorted(row["values"].items()))) for row in rows]
+        return [params for params in proposals if params is not None]
 
     def build_log(
         self, winner: Configuration | None, default: Configuration, swept: Sequence[Configuration] = ()
     ) -> dict[str, Any]:
-        """What the search did, as it is written down and reported; beside its proposals what was swept and they lack.
+        """Return the log of the search for search.json and the report.
 
         Args:
-            winner: the configuration chosen, if there is one.
-            untuned: the default of the system.
-            swept: configurations that sweeps brought.
+            winner: the chosen configuration, or None.
+            default: the default configuration of the system.
+            swept: configurations of W&B sweeps that the search did not propose; the log lists them after the proposals.
         """
         reported = {entry.configuration.id: entry.reported for entry in self.entries}
         return {

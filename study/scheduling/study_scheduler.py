@@ -1,7 +1,8 @@
-"""What has to run next: search rounds, confirmation, then the test set for the chosen. Knows nothing of Ray.
+"""Scheduler of a study: search rounds, then confirmation, then the test set.
 
-Everything it decides follows from the study file and from finished records, so a second start of the same study takes
-exactly the decisions of the first; but for budgets of time, which say so.
+All decisions are functions of the study file and the finished run records, so a restarted study makes the same
+decisions. Time budgets are the only exception; the search log states when one stopped a search. The scheduler does not
+depend on Ray.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +13,12 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import UNTRAINED, get_systems
-from study.records import run_record as record
+from study.records.run_record import has_test_scores
 from study.records.run_store import RunStore
-from study.scheduling import sweep_trials as swept
 from study.scheduling.objectives import get_directions, select_best
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.search_loop import SystemSearch
+from study.scheduling.sweep_trials import freeze_sweep_trials, read_frozen_ids
 from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest, get_role
 from trainables.specs.base import RunSpec
 from trainables.storage.base import RESUME_FOLDER
@@ -26,17 +27,21 @@ Phase = Literal["search", "confirm", "test"]
 
 
 class StudyScheduler(BaseScheduler):
-    """The study in progress.
+    """Scheduler of a whole study.
 
     Args:
-        study: what was asked for; its training settings already resolved.
-        resolved: data, model and environment.
-        ledger: of the study's records.
-        plan_hash: goes into every run's labels.
-        spent: the budget of time that is spent, if one is; asked before a round of proposals begins.
-        before: by system, what an earlier start wrote of its searches (`study.records.search_log`).
-        others: variants and points that sweeps have run or begun (`sweep_trials`): they get all their seeds, and are
-            chosen from like what the searches propose. Once test scores exist, only those count that were chosen from.
+        study: the study, with its training length in instances.
+        resolved: data, model and environment of the study.
+        store: the run records of the study.
+        plan_hash: hash of the plan, a label of every run.
+        find_exhausted_budget: returns the key of an exhausted time budget, or None; called before each search round.
+        previous_log: logs of the searches from an earlier start, by system (`study.records.search_log`).
+        sweep_params: systems and hyperparameters of the configurations that W&B sweeps have started
+            (`study.scheduling.sweep_trials`). They get all their seeds, and the study chooses from them as it chooses
+            from the proposals of its searches. Once test scores exist, only those that the study chose from count.
+
+    Attributes:
+        searches: the searches by system.
     """
 
     def __init__(
@@ -51,7 +56,7 @@ class StudyScheduler(BaseScheduler):
     ) -> None:
         super().__init__(study, resolved, store, plan_hash, self._count_rounds_left)
         self._phase: Phase = "search"
-        self._has_test_scores = record.has_test_scores(store.folder)
+        self._has_test_scores = has_test_scores(store.folder)
         self._confirming: list[Configuration] = []
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
@@ -71,88 +76,97 @@ class StudyScheduler(BaseScheduler):
 
     @property
     def configurations(self) -> list[Configuration]:
-        """All so far: the fixed systems, what was proposed, what else was swept, what is confirmed, and the scorer."""
-        proposed = [item for hunt in self.searches.values() for item in hunt.configurations]
+        """All configurations so far.
+
+        These are the systems without a search, the proposals, the other sweep configurations, those under confirmation
+        and the scoring run.
+        """
+        proposed = [item for search in self.searches.values() for item in search.configurations]
         return [*self._fixed, *proposed, *self._list_unproposed_swept(), *self._confirming, *self._list_scorers()]
 
     @property
     def n_trials(self) -> int:
-        """Training and test errands of the whole study, those already done included; fewer where a race drops some."""
-        seeds, confirm, orders = (
-            len(self.study.seeds),
-            len(self.study.confirm.seeds),
-            len(self.study.study_type.reference_rankings),
-        )
+        """Number of training and test trials of the whole study, finished ones included.
+
+        Racing may reduce it.
+        """
+        seeds, fresh_seeds = len(self.study.seeds), len(self.study.confirm.seeds)
+        rankings = len(self.study.study_type.reference_rankings)
         tested = len({*self.searches, self.study.study_type.baseline, UNTRAINED})
-        trials = sum(hunt.search.n_configurations for hunt in self.searches.values()) + len(self._fixed)
-        trials -= orders
-        trials += len(self._list_unproposed_swept())
-        confirmed = (len(self._confirming) if self._confirming else tested + len(self.searches)) if confirm else 0
-        return trials * seeds + confirmed * confirm + tested * (confirm or seeds) + 2 * orders + self._n_scorer_trials
+        searched = (
+            sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
+        )
+        searched += len(self._list_unproposed_swept())
+        confirmed = (len(self._confirming) if self._confirming else tested + len(self.searches)) if fresh_seeds else 0
+        trials = searched * seeds + confirmed * fresh_seeds + tested * (fresh_seeds or seeds) + 2 * rankings
+        return trials + self._n_scorer_trials
 
     @property
     def _n_scorer_trials(self) -> int:
-        """Its training, and its test; none where another study has done both."""
-        own = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
-        return 2 if own and self._list_scorers() else len(self._scorer_actions)
+        """Number of trials of the scoring run: its training and its test, or 0 if another study did both."""
+        is_own_run = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
+        return 2 if is_own_run and self._list_scorers() else len(self._scorer_actions)
 
     @property
     def is_finished(self) -> bool:
-        """Nothing is running and nothing is left to start."""
+        """True if no trial is running and none is left to start."""
         return self._phase == "test" and not len(self._queue)
 
-    def mark_ended(self, errand: TrialRequest) -> None:
-        """The errand ended, well or not; whatever its record allows is started."""
-        super().mark_ended(errand)
+    def mark_ended(self, request: TrialRequest) -> None:
+        """Record that a trial ended, and queue all trials that can start because of it."""
+        super().mark_ended(request)
         self._advance()
 
     def select_winners(self) -> dict[str, Configuration]:
-        """By system, the complete configuration that is best on the development set, the first on a tie.
+        """Return the best complete configuration of each system on the development set.
 
-        Of several objectives the first decides, and the others in their order where it does not.
+        The first objective decides. The other objectives break ties in their order, and then the first configuration
+        wins.
         """
-        dropped = {key for hunt in self.searches.values() for key in hunt.pruned}
+        pruned = {key for search in self.searches.values() for key in search.pruned}
         items = [
-            item for item in self.configurations if item.role not in ("confirm", "scorer") and item.id not in dropped
+            item for item in self.configurations if item.role not in ("confirm", "scorer") and item.id not in pruned
         ]
         return select_best(items, self.store, self.objectives)
 
     def select_for_test(self) -> dict[str, Configuration]:
-        """By system, the runs that the test set judges: the chosen configuration's, with fresh seeds if there are."""
+        """Return the configuration of each system for the test set, with fresh seeds if the study has them."""
         fresh = {item.id: item for item in self._confirming}
         return {name: fresh.get(item.id, item) for name, item in self.select_winners().items()}
 
     def make_default_configuration(self, name: str) -> Configuration:
-        """The default of a searched system, whether or not it was proposed."""
+        """Create the default configuration of a searched system, even if the search did not propose it."""
         return self._factory.make_configuration(
             name, self.searches[name].search.space.list_default_configurations()[0], self.study.seeds, "search"
         )
 
     def build_search_log(self) -> dict[str, Any]:
-        """What the searches did, for the report."""
-        chosen, swept_too = self.select_winners(), self._list_unproposed_swept()
+        """Return the logs of all searches for search.json and the report."""
+        winners, swept = self.select_winners(), self._list_unproposed_swept()
         return {
             "systems": {
-                name: hunt.build_log(
-                    chosen.get(name),
+                name: search.build_log(
+                    winners.get(name),
                     self.make_default_configuration(name),
-                    [item for item in swept_too if item.name == name],
+                    [item for item in swept if item.name == name],
                 )
-                for name, hunt in self.searches.items()
+                for name, search in self.searches.items()
             }
         }
 
     def list_needed_checkpoints(self) -> set[str]:
-        """Names, in the storage of stages, of all that this study may still read: the stages and slots of runs that are
-        queued or running, the stages that proposals still possible would start from, and the final weights of every
-        configuration that may still be tested."""
-        open_ones = [item for item in self.configurations if self._is_open(item)]
-        waiting = {run.id: run for item in open_ones for run in item.runs if not self.store.is_finished(run.id, "dev")}
-        possible = (run for hunt in self.searches.values() for item in hunt.iter_reachable() for run in item.runs)
-        names = {key for run in [*waiting.values(), *possible] for key in self.list_checkpoint_keys(run)}
+        """Return the names of all checkpoints that this study may still read.
+
+        These are the checkpoints and resume checkpoints of pending and running runs, the checkpoints from which further
+        proposals may start, and the final checkpoints of every configuration that may still be tested.
+        """
+        unfinished = [item for item in self.configurations if self._is_open(item)]
+        waiting = {run.id: run for item in unfinished for run in item.runs if not self.store.is_finished(run.id, "dev")}
+        reachable = (run for search in self.searches.values() for item in search.iter_reachable() for run in item.runs)
+        names = {key for run in [*waiting.values(), *reachable] for key in self.list_checkpoint_keys(run)}
         names |= {f"{RESUME_FOLDER}/{run_id}" for run_id in waiting}
         tested = [*self.select_for_test().values(), *self._list_scorers()]
-        for item in [*tested, *open_ones]:  # who is complete and not the best will not become it
+        for item in [*tested, *unfinished]:  # a complete configuration that is not the best now will never be
             for run in item.runs:
                 if not self.store.is_finished(run.id, "test"):
                     names |= set(self.list_checkpoint_keys(run)[-1:])
@@ -168,7 +182,7 @@ class StudyScheduler(BaseScheduler):
         find_exhausted_budget: Callable[[], str | None],
         previous_log: dict[str, Any] | None,
     ) -> SystemSearch:
-        settings, seeds, kind = self.study.search, self.study.seeds, get_role(self.study, name)
+        settings, seeds, role = self.study.search, self.study.seeds, get_role(self.study, name)
         search = SeedAveragedSearch(
             make_system_space(self.study, name),
             count,
@@ -179,7 +193,7 @@ class StudyScheduler(BaseScheduler):
         )
         return SystemSearch(
             search,
-            lambda point: self._factory.make_configuration(name, point, seeds, kind),
+            lambda params: self._factory.make_configuration(name, params, seeds, role),
             self.store,
             self.objectives,
             settings.pruning == "race",
@@ -188,31 +202,31 @@ class StudyScheduler(BaseScheduler):
         )
 
     def _make_sweep_configurations(self, sweep_params: Sequence[tuple[str, Params]]) -> list[Configuration]:
-        """What was swept, beside the fixed systems, and may be chosen."""
-        made = [
-            self._factory.make_configuration(name, point, self.study.seeds, get_role(self.study, name))
-            for name, point in sweep_params
+        """Create the configurations of sweeps that may be chosen, except the systems without a search."""
+        configurations = [
+            self._factory.make_configuration(name, params, self.study.seeds, get_role(self.study, name))
+            for name, params in sweep_params
             if name in get_systems(self.study)
         ]
-        distinct = {item.id: item for item in made}
+        distinct = {item.id: item for item in configurations}
         known = {item.id for item in self._fixed}
-        counted = swept.read_frozen_ids(self.folder) if self._has_test_scores else set(distinct)
-        return [item for key, item in distinct.items() if key in counted - known]
+        eligible = read_frozen_ids(self.folder) if self._has_test_scores else set(distinct)
+        return [item for key, item in distinct.items() if key in eligible - known]
 
     def _list_unproposed_swept(self) -> list[Configuration]:
-        """What was swept and is not among the proposals so far."""
+        """Return the sweep configurations that the searches have not proposed so far."""
         proposed = (
-            {item.id for hunt in self.searches.values() for item in hunt.configurations} if self._swept else set()
+            {item.id for search in self.searches.values() for item in search.configurations} if self._swept else set()
         )
         return [item for item in self._swept if item.id not in proposed]
 
     def _advance(self) -> None:
-        """Starts whatever the finished records allow: more seeds, next rounds, the confirmation, then the test set."""
+        """Queue all trials that can start: more seeds, next rounds, the confirmation, then the test set."""
         for search in self.searches.values():
             while not search.is_finished and not any(run.id in self._queue for _, run in search.get_due_runs()):
                 search.advance()
                 self._enqueue(search.get_due_runs(), "train")
-        if len(self._queue) or not all(hunt.is_finished for hunt in self.searches.values()):
+        if len(self._queue) or not all(search.is_finished for search in self.searches.values()):
             return
         if self._phase == "search":
             self._phase = "confirm"
@@ -222,29 +236,31 @@ class StudyScheduler(BaseScheduler):
         elif self._phase == "confirm":
             self._phase = "test"
             if self._swept and not self._has_test_scores:
-                swept.freeze_sweep_trials(self.folder, [item.id for item in self._swept])
+                freeze_sweep_trials(self.folder, [item.id for item in self._swept])
             scorer = self.scorer.runs[0].id
             if self.store.get_state(scorer) != "failed" and not self.store.is_finished(scorer, "test"):
                 self._enqueue_scorer("test")
             self._enqueue(((item, run) for item in self.select_for_test().values() for run in item.runs), "test")
 
     def _select_for_confirmation(self) -> list[Configuration]:
-        """The chosen, and the untuned defaults of what was searched, with fresh seeds; none where there are no such."""
+        """Return the chosen and the default configurations with fresh seeds, if the study has any."""
         seeds = self.study.confirm.seeds
         if not seeds:
             return []
-        wanted = [*self.select_winners().values(), *(self.make_default_configuration(name) for name in self.searches)]
-        distinct = {item.id: item for item in wanted if item.runs[0].seed is not None}
+        defaults = [self.make_default_configuration(name) for name in self.searches]
+        selected = [*self.select_winners().values(), *defaults]
+        distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
         return [self._factory.with_seeds(item, seeds, "confirm") for item in distinct.values()]
 
     def _is_open(self, item: Configuration) -> bool:
-        """Whether anything of it is still to be run."""
-        proposed = any(item in hunt.in_progress for hunt in self.searches.values())
-        return proposed or any(run.id in self._queue for run in item.runs)
+        """Return whether a configuration may still have runs to start or to finish."""
+        in_progress = any(item in search.in_progress for search in self.searches.values())
+        return in_progress or any(run.id in self._queue for run in item.runs)
 
     def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
-        """A failed run of the search is tried again, but not once test scores exist: they fixed the choice."""
-        searched_run = (
-            (item.name in self.searches or item in self._swept) and item.role != "confirm" and self._has_test_scores
-        )
-        return searched_run and self.store.get_state(run.id, "dev") == "failed"
+        """Return whether a failed run must not be tried again.
+
+        A failed run of the search is retried only while there are no test scores, because these fix the choice.
+        """
+        is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
+        return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"

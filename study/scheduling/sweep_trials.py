@@ -1,15 +1,16 @@
-"""The configurations that sweeps have brought to a study: one small file each, in the folder `swept`.
+"""Reads and writes the configurations of W&B sweeps: one file for each in the folder `swept`.
 
-A file is written before its configuration runs. So a sweep that was killed leaves what the study can complete, and what
-the study chooses from does not depend on when that happened. Who writes the same file at the same time writes the same.
+A file is written before its configuration runs. The study can thus complete the configurations of a sweep that was
+killed, and the set of configurations from which it chooses does not depend on the time of the kill. Concurrent writers
+of the same file write the same content.
 """
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from search_spaces.space import Params
-from study.config import trial_params as hyperparameters
 from study.config.schema import Study
+from study.config.trial_params import parse_trial_params
 from study.scheduling.trials import Configuration
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_json
@@ -19,44 +20,61 @@ _FROZEN_FILE = "closed.json"
 
 
 def register_sweep_trial(folder: Path, item: Configuration) -> None:
-    """Remembers a configuration in a study's folder."""
-    found = {"configuration_id": item.id, "variant": item.name, "values": item.params.values}
+    """Save a configuration of a sweep in the folder of the study."""
+    content = {"configuration_id": item.id, "variant": item.name, "values": item.params.values}
     path = folder / SWEPT_FOLDER / f"{item.id}.json"
     if not path.is_file():
-        write_json(path, found, with_checksum=True)
+        write_json(path, content, with_checksum=True)
 
 
 def read_sweep_trials(study: Study, log: Callable[[str], None]) -> list[tuple[str, Params]]:
-    """Variant and point of every configuration that was swept, in the order of their ids.
+    """Read the configurations of all sweeps of a study.
 
     Args:
-        study: whose folder.
-        say: told of those that the study cannot run as it is now; they are left out.
+        study: the study.
+        log: function that prints a line; called for each configuration that the study cannot run with its current
+            settings. These configurations are skipped.
+
+    Returns:
+        System and hyperparameters of each configuration, in the order of the configuration ids.
 
     Raises:
-        UserError: a file is damaged.
+        UserError: if a file is damaged.
     """
-    found = []
+    configurations = []
     for path in sorted((study.folder / SWEPT_FOLDER).glob("*.json")):
         if path.name == _FROZEN_FILE:
             continue
         variant, values = _read_sweep_trial(path)
         try:
-            named = hyperparameters.parse_trial_params(study, {"variant": variant, **values})
+            parsed = parse_trial_params(study, {"variant": variant, **values})
         except UserError as error:
-            log(f"left out, a swept configuration that does not fit the study any more: {error}")
+            log(f"Ignoring a configuration from an earlier sweep: {error}")
         else:
-            found.append((named.variant, named.params))
-    return found
+            configurations.append((parsed.variant, parsed.params))
+    return configurations
 
 
 def freeze_sweep_trials(folder: Path, ids: Iterable[str]) -> None:
-    """Notes from which of them the study has chosen: what is swept after test scores exist cannot change that."""
+    """Save the ids of the sweep configurations that the study has chosen from.
+
+    Configurations that are swept after test scores exist cannot change the choice.
+
+    Args:
+        folder: folder of the study.
+        ids: ids of the configurations.
+    """
     write_json(folder / SWEPT_FOLDER / _FROZEN_FILE, {"chosen_from": sorted(ids)}, with_checksum=True)
 
 
 def read_frozen_ids(folder: Path) -> set[str]:
-    """Ids of those that the study has chosen from; none where it has not chosen yet."""
+    """Return the ids of the sweep configurations that the study has chosen from.
+
+    They are empty before it has chosen.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
     path = folder / SWEPT_FOLDER / _FROZEN_FILE
     if not path.is_file():
         return set()
@@ -75,4 +93,6 @@ def _read_sweep_trial(path: Path) -> tuple[str, dict[str, str]]:
 
 
 def _make_damage_error(path: Path) -> UserError:
-    return UserError(str(path), "damaged", "the file as a sweep wrote it; without it, the configuration is forgotten")
+    return UserError(
+        str(path), "damaged", "the file as a sweep wrote it; if you delete it, the study ignores the configuration"
+    )

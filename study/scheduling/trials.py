@@ -1,4 +1,4 @@
-"""From a system and its hyperparameters to runs, and from a run to the errand that a trial gets."""
+"""Creates configurations and their runs from hyperparameters, and trial requests from runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from search_spaces.curriculum import DEFAULTS
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_systems
-from study.records import run_record as record
+from study.records.run_record import Split
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
@@ -19,28 +19,45 @@ Role = Literal["baseline", "search", "confirm", "scorer"]
 
 
 def get_role(study: Study, name: str) -> Role:
-    """Of a system's configurations while they are searched."""
+    """Return the role of a system's configurations during the search."""
     return "baseline" if name == study.study_type.baseline else "search"
 
 
 class ResolvedInputs(NamedTuple):
-    """What the study's names stand for on this machine."""
+    """Data, model and environment of a study on this machine.
+
+    Attributes:
+        fingerprint: fingerprint of the prepared data.
+        model_digest: digest of the files of the model.
+        model_path: local folder of the model.
+        environment: environment of the runs.
+        domains: digest of the domains of the queries; None if they have no domains.
+        vectors: digest of the file of word vectors; None if there is no such file.
+        vectors_path: path of the file of word vectors.
+    """
 
     fingerprint: str
     model_digest: str
     model_path: Path
     environment: Environment
     domains: str | None = None
-    """Digest of the queries' domains."""
     vectors: str | None = None
-    """Digest of the file of word vectors."""
     vectors_path: Path | None = None
 
 
 class Configuration(NamedTuple):
-    """One row of the study: a system at given settings, to be run with every seed."""
+    """System with fixed hyperparameters, which runs with every seed.
 
-    name: str  # BERT, LS, ..., untrained, BM25
+    Attributes:
+        name: name of the system, such as BERT, LS, untrained or BM25.
+        params: the hyperparameters.
+        smoothing: settings of the smoothing.
+        runs: one run for each seed.
+        role: purpose of the configuration in the study.
+        curriculum: settings of the curriculum; None without a curriculum.
+    """
+
+    name: str
     params: Params
     smoothing: BaseSmoothing
     runs: tuple[RunSpec, ...]
@@ -49,29 +66,34 @@ class Configuration(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Shared by all seeds."""
+        """Id of the configuration, which all its seeds share."""
         return self.runs[0].configuration_id
 
 
 class TrialRequest(NamedTuple):
-    """A job with the labels its W&B run carries."""
+    """Trial to execute, with the labels of its W&B run."""
 
     trial: TrialSpec
     labels: dict[str, Any]
 
     @property
-    def split(self) -> record.Split:
-        """The split it evaluates."""
+    def split(self) -> Split:
+        """Split that the trial evaluates."""
         return "dev" if self.trial.action == "train" else "test"
 
 
 class ConfigurationFactory:
-    """Makes the configurations and errands of one study.
+    """Creates the configurations and trial requests of one study.
 
     Args:
-        study: what was asked for; its training settings already resolved.
-        resolved: data, model and environment.
-        plan_hash: goes into every run's labels.
+        study: the study, with its training length in instances.
+        resolved: data, model and environment of the study.
+        plan_hash: hash of the plan, a label of every run.
+
+    Attributes:
+        study: the study.
+        resolved: data, model and environment of the study.
+        scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
     """
 
     def __init__(self, study: Study, resolved: ResolvedInputs, plan_hash: str) -> None:
@@ -87,10 +109,16 @@ class ConfigurationFactory:
             "scorer",
             None,
         )
-        """The run whose weights say what is difficult, for those scores that ask a trained model."""
 
     def make_configuration(self, name: str, params: Params, seeds: Sequence[int], role: Role) -> Configuration:
-        """A system at a point of its space."""
+        """Create the configuration of a system at fixed hyperparameters.
+
+        Args:
+            name: name of the system.
+            params: hyperparameters of the system.
+            seeds: seeds of the runs.
+            role: purpose of the configuration in the study.
+        """
         training = self.study.training.model_copy(update=dict(params.optimisation))
         smoothing = self.study.study_type.make_smoothing(self._systems[name].variant, dict(params.smoothing))
         return self._make_trained_configuration(
@@ -98,38 +126,44 @@ class ConfigurationFactory:
         )
 
     def make_reference_systems(self) -> list[Configuration]:
-        """The model before any training, and the systems that nobody trains."""
+        """Create the configurations of the untrained model and of the reference rankings, such as BM25."""
         training = self.study.training.model_copy(update={"instances": 0})
-        found = [
+        configurations = [
             self._make_trained_configuration(
                 UNTRAINED, Params(), self._no_smoothing, training, self.study.seeds, "baseline", None
             )
         ]
         for name, system in self.study.study_type.reference_rankings.items():
             run = self._make_specification(system=system, variant=self._no_smoothing)
-            found.append(Configuration(name, Params(), self._no_smoothing, (run,), "baseline"))
-        return found
+            configurations.append(Configuration(name, Params(), self._no_smoothing, (run,), "baseline"))
+        return configurations
 
     def with_seeds(self, configuration: Configuration, seeds: Sequence[int], role: Role) -> Configuration:
-        """The same with other seeds; a system without seeds is the same."""
+        """Return the configuration with other seeds and role; without seeds, it is returned unchanged."""
         if configuration.runs[0].seed is None:
             return configuration
         runs = tuple(configuration.runs[0].model_copy(update={"seed": seed}) for seed in seeds)
         return configuration._replace(runs=runs, role=role)
 
     def list_fork_points(self, run: RunSpec) -> tuple[int, ...]:
-        """Instances after which runs of the study turn their smoothing off, with this run's batch size."""
+        """Return the instances after which runs of the study, with this run's batch size, turn off smoothing."""
         training = run.training
         if training is None or not training.instances:
             return ()
-        parts = self.study.search.switch if "two_stage" in self.study.search.schedule else ()
+        shares = self.study.search.switch if "two_stage" in self.study.search.schedule else ()
         return tuple(
-            sorted({compute_switch_instances(part, training.instances, training.batch_size) for part in parts})
+            sorted({compute_switch_instances(share, training.instances, training.batch_size) for share in shares})
         )
 
     def make_request(self, configuration: Configuration, run: RunSpec, action: str) -> TrialRequest:
-        """What a trial is asked to do for a run."""
-        study, order = self.study, run.curriculum
+        """Create the trial request of a run.
+
+        Args:
+            configuration: the configuration of the run.
+            run: the run.
+            action: "train" for the training and dev evaluation, "test" for the test evaluation.
+        """
+        study, curriculum = self.study, run.curriculum
         trial = TrialSpec.model_validate(
             {
                 "specification": run,
@@ -140,7 +174,7 @@ class ConfigurationFactory:
                 "stages": study.checkpoints_url,
                 "interval": study.caching.interval,
                 "study": hash_json(str(study.folder)),
-                "vectors": self.resolved.vectors_path if order and order.vectors else None,
+                "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
                 "scores": configuration.role == "scorer",
                 "cuts": self.list_fork_points(run),
             }
@@ -148,7 +182,7 @@ class ConfigurationFactory:
         return TrialRequest(trial, self.make_labels(configuration, run))
 
     def make_labels(self, configuration: Configuration, run: RunSpec) -> dict[str, Any]:
-        """The W&B config of a run: every key that one may want to group by."""
+        """Return the W&B config of a run, with all keys that a user may want to group by."""
         return {
             "study": self.study.name,
             "trainable": self.study.trainable,
@@ -175,7 +209,7 @@ class ConfigurationFactory:
         role: Role,
         curriculum: CurriculumSettings | None,
     ) -> Configuration:
-        assert training.epochs is None  # runs are named by their instances
+        assert training.epochs is None  # the id of a run is a hash of its instances
         first = self._make_specification(
             model=self._model,
             training=training,
@@ -193,5 +227,5 @@ class ConfigurationFactory:
     def _make_curriculum_settings(self, params: Params) -> CurriculumSettings | None:
         if not params.curriculum:
             return None
-        made_with = {"vectors": self.resolved.vectors, "scorer": self.scorer.runs[0].id}
-        return CurriculumSettings.model_validate({**dict(params.curriculum), **made_with})
+        inputs = {"vectors": self.resolved.vectors, "scorer": self.scorer.runs[0].id}
+        return CurriculumSettings.model_validate({**dict(params.curriculum), **inputs})

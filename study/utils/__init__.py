@@ -1,1 +1,1 @@
-"""Error texts without secrets, and lines on the console."""
+"""Error texts without private information, and output on the console."""

@@ -1,8 +1,8 @@
-"""Lines that a study prints."""
+"""Prints the progress of a study."""
 
 from trainables.utils.cli import print_escaped
 
 
 def print_line(line: str) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     print_escaped(line, flush=True)

@@ -1,4 +1,7 @@
-"""Why an errand came to nothing, in one line that may be published: no paths of the machine, no hosts, no addresses."""
+"""Describes why a trial failed, in one line that may be published.
+
+The line contains no paths of the machine, no host names and no addresses.
+"""
 
 import builtins
 import errno
@@ -19,7 +22,7 @@ from trainables.worker.limits import StepLimits
 _IO_PACKAGES = frozenset(
     {"adlfs", "aiobotocore", "aiohttp", "botocore", "gcsfs", "ray", "requests", "s3fs", "safetensors", "urllib3"}
 )
-"""Packages of disks and networks, none of whose errors a configuration can cause."""
+"""Packages for disks and networks; a configuration cannot cause their errors."""
 _OS_ERROR_NAMES = "|".join(
     sorted({kind.__name__ for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, OSError)})
 )
@@ -28,7 +31,7 @@ _RECORDED_MACHINE_FAULT = re.compile(
     r"|Ray ended the trial's process|the trial ended without a record|RuntimeError: no difficulties by"
     r"|RuntimeError: this processor or these libraries"
 )
-"""How the record of a machine's fault begins, as they were once written."""
+"""Beginnings of the error texts with which earlier versions recorded a machine fault."""
 _DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
@@ -36,53 +39,60 @@ _IPV6 = re.compile(
     r"(?<![\w.:])(\[)?([0-9a-f:]*:[0-9a-f:]*:(?:[0-9a-f:.]*[0-9a-f]|(?<=::)))(?:%[\w.-]*\w)?(?(1)\](?::\d+)?)(?!\w|:\w)",
     re.IGNORECASE,
 )
-"""What may be an address of IPv6, with brackets, a zone and a port."""
+"""Candidates for an IPv6 address, with optional brackets, zone and port."""
 _JSON_ANSWER = re.compile(r"\{\s*\"(?:data|errors)\".*\}", re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _OUT_OF_MEMORY = re.compile(r"allocate|bad_alloc|out of memory|could not create a (memory|primitive)", re.IGNORECASE)
 _RAY_KILLED = re.compile(r"running low on memory.*?was (\S+) used / (\S+) limit", re.DOTALL)
 
-
 HOSTS: set[str] = set()
-"""Names and addresses of other machines: who joins a cluster adds those of its nodes."""
+"""Names and addresses of other machines; connecting to a cluster adds those of its nodes."""
 
 
 class IncompleteError(Exception):
-    """Runs that failed by themselves leave a study or a configuration without a result.
+    """Raised if a study or a configuration has no result because its runs failed on their own.
 
     Args:
-        what: has none, in words.
-        causes: of the failed runs, each once.
+        what: the missing result, in words.
+        causes: the distinct causes of the failed runs.
+
+    Example:
+        >>> print(IncompleteError("no result of LS", ["FloatingPointError: loss is nan", "ValueError: x"]))
+        no result of LS (FloatingPointError: loss is nan, and 1 more)
     """
 
     def __init__(self, what: str, causes: Sequence[str]) -> None:
         reason = f" ({causes[0]}{f', and {len(causes) - 1} more' if len(causes) > 1 else ''})" if causes else ""
         super().__init__(f"{what}{reason}")
-        same = causes and all(cause.startswith(FloatingPointError.__name__) for cause in causes)
+        is_permanent = causes and all(cause.startswith(FloatingPointError.__name__) for cause in causes)
         self.remedy = (
-            "the same settings would fail alike: change them, e.g. training.learning_rate"
-            if same
-            else "the same command tries what failed again, as far as test scores have not fixed the choice"
+            "the same settings would fail again; change them, e.g. training.learning_rate"
+            if is_permanent
+            else "rerun the same command to retry failed runs (runs of the search only while there are no test scores)"
         )
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether a disk takes nothing more, so that no errand ends well before somebody has seen to it."""
+    """Return whether a disk is full or read-only, so that no trial can succeed before a user fixes it."""
     known = isinstance(error, OSError) and error.errno in _DISK_FULL_ERRNOS
-    return known or os.strerror(errno.ENOSPC) in str(error)  # as libraries say it that have errors of their own
+    return known or os.strerror(errno.ENOSPC) in str(error)  # libraries with their own exceptions
 
 
 def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
-    """Whether an exception in a trial is the machine's fault: then it is no result of the configuration, and another
-    try may end well. Too little memory is the configuration's under a limit, and on a GPU.
+    """Return whether an exception in a trial is the machine's fault.
+
+    Such an exception is no result of the configuration, and a retry may succeed. A lack of memory is the fault of the
+    configuration if there was a memory limit, and on a GPU.
 
     Args:
-        error: what was raised.
-        limits: that were in force.
+        error: the exception.
+        limits: the limits of the trial.
     """
     if isinstance(error, MachineError | DamagedError) or is_disk_full(error):
         return True
-    if isinstance(error, OSError) and error.errno != errno.ENOMEM:  # before its words: a path may say anything
+    if (
+        isinstance(error, OSError) and error.errno != errno.ENOMEM
+    ):  # checked before the message, which may contain any path
         return True
     if _is_out_of_memory(error):
         return limits.memory is None and "cuda" not in str(error).lower()
@@ -90,7 +100,7 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
 
 
 def is_recorded_machine_fault(entry: dict[str, Any]) -> bool:
-    """Whether a record says that an evaluation failed by the machine's fault, as earlier versions recorded it."""
+    """Return whether a record of an earlier version reports a failure that was the machine's fault."""
     cause = str(entry["summary"].get("error", ""))
     return entry["state"] == "failed" and (
         _RECORDED_MACHINE_FAULT.match(cause) is not None or os.strerror(errno.ENOSPC) in cause
@@ -98,34 +108,48 @@ def is_recorded_machine_fault(entry: dict[str, Any]) -> bool:
 
 
 def redact(text: str) -> str:
-    """`text` without what belongs to the machine."""
-    text = _PATH.sub(lambda found: to_relative_path(found[0]), text.replace(str(Path.home()), "~"))
+    """Return `text` with paths shortened and with addresses and host names replaced.
+
+    Example:
+        >>> redact("cannot connect to 10.0.0.7:6379")
+        'cannot connect to (address)'
+    """
+    text = _PATH.sub(lambda match: to_relative_path(match[0]), text.replace(str(Path.home()), "~"))
     text = _IPV4.sub("(address)", _IPV6.sub(_replace_address, text))
     known = {platform.node(), *HOSTS} - {"", "localhost"}
     names = sorted(known | {name.partition(".")[0] for name in known if not name[0].isdigit()}, key=len, reverse=True)
-    found = "|".join(map(re.escape, names))
-    return re.sub(rf"(?<!\w)(?:{found})(?!\w)", "(host)", text, flags=re.IGNORECASE) if found else text
+    pattern = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", "(host)", text, flags=re.IGNORECASE) if pattern else text
 
 
-def _replace_address(found: re.Match[str]) -> str:
+def _replace_address(match: re.Match[str]) -> str:
     try:
-        ipaddress.IPv6Address(found[2])
+        ipaddress.IPv6Address(match[2])
     except ValueError:
-        return found[0]  # such as a time of day
-    return "(address)" if found[2].strip(":") else found[0]
+        return match[0]  # for example a time of day
+    return "(address)" if match[2].strip(":") else match[0]
 
 
 def summarize_server_error(error: BaseException) -> str:
-    """What a W&B server said, without the form in which it answers."""
+    """Return the message of a W&B server, without the JSON around it."""
     text = ": ".join(line.strip() for line in str(error).splitlines() if line.strip())
     if re.search(r"\b(error|status|HTTP)\W{1,3}401\b|\b401 (Client Error|Unauthorized)", text, re.IGNORECASE):
         return "the server does not accept the API key (401); set WANDB_API_KEY, or run wandb login"
-    message = _JSON_ANSWER.sub(lambda found: "; ".join(_MESSAGE.findall(found[0])) or "no reason given", text)
+    message = _JSON_ANSWER.sub(lambda match: "; ".join(_MESSAGE.findall(match[0])) or "no reason given", text)
     return f"{type(error).__name__}: {message}"
 
 
 def summarize_error(error: BaseException, limits: StepLimits) -> str:
-    """Of an exception in the trial."""
+    """Describe an exception of a trial in one redacted line.
+
+    Args:
+        error: the exception.
+        limits: the limits of the trial; a lack of memory is attributed to `trial.memory` if that was set.
+
+    Example:
+        >>> summarize_error(ValueError("no such thing"), StepLimits())
+        'ValueError: no such thing'
+    """
     line = redact((str(error).strip().splitlines() or [""])[0])
     message = f"{type(error).__name__}: {line}" if line else type(error).__name__
     if limits.memory is not None and _is_out_of_memory(error):
@@ -138,33 +162,33 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def format_redacted_traceback(error: BaseException) -> list[str]:
-    """The traceback."""
+    """Return the redacted lines of the traceback."""
     return [redact(line) for line in traceback.format_exception(error)]
 
 
 def describe_crash(message: str, report: CrashReport | None, overdue: bool, limits: StepLimits) -> str:
-    """Of a trial's process that ended without an exception.
+    """Describe why the process of a trial ended without an exception.
 
     Args:
-        told: Ray's error.
-        words: what the process said, if anything.
-        overdue: the process could say nothing here, and the step took longer than it may.
-        limits: that were in force.
+        message: message of Ray's error.
+        report: crash report of the process, if there is one.
+        overdue: whether the step exceeded its time limit and the crash report could not reach this machine.
+        limits: the limits of the trial.
     """
     if overdue or (report and report.fault is None):
-        where = report.location if report else "a place unknown, since its node does not see the study's folder"
+        where = report.location if report else "an unknown place, because its node does not see the folder of the study"
         return f"a step took longer than trial.minutes = {limits.minutes:g}; it hung in {where}"
     if report:
         return f"the trial's process crashed ({report.fault}) in {report.location}"
     low = _RAY_KILLED.search(message)
     if low:
-        return f"Ray ended the trial's process, since its node ran low on memory: {low[1]} of {low[2]} used"
+        return f"Ray ended the trial's process because its node ran low on memory: {low[1]} of {low[2]} used"
     if "its node has died" in message:
         return "the trial's node died"
-    limited = "with trial.memory set, a configuration that needs too much is recorded, and the study goes on"
+    hint = "set trial.memory to record configurations that need too much memory and to continue the study"
     if limits.memory:
-        limited = f"trial.memory = {_format_size(limits.memory)} was in force"
-    return f"the trial's process was killed, as the system does when memory runs out (signal 9); {limited}"
+        hint = f"its limit was trial.memory = {_format_size(limits.memory)}"
+    return f"the trial's process was killed, as the system does when memory runs out (signal 9); {hint}"
 
 
 def _format_size(count: int) -> str:

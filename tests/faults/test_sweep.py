@@ -53,7 +53,7 @@ def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorde
     assert swept.broken.returncode == 1
     (line,) = swept.broken.stderr.splitlines()
     assert "no result of this configuration (WSLS epsilon 0.3 seed 1: RuntimeError: no good in " in line
-    assert "the same command tries what failed again" in line
+    assert "rerun the same command to retry failed runs" in line
     assert "WSLS epsilon 0.3 seed 2" in swept.broken.stdout
     assert "FAILED" in swept.broken.stdout
     assert len(swept.before) == 2

@@ -106,7 +106,7 @@ def test_the_study_goes_on_and_says_what_is_missing(twice: Twice) -> None:
     assert twice.first.returncode == 1
     (line,) = twice.first.stderr.splitlines()
     assert "no complete test result of BERT" in line
-    assert "the same command tries what failed again" in line
+    assert "rerun the same command to retry failed runs" in line
     assert twice.recorded.keys() == {f"{epsilon} {seed}" for epsilon in (0.0, 0.1, 0.2, 0.3, 0.4) for seed in (1, 2)}
 
 

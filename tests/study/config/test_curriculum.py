@@ -63,10 +63,10 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> N
     [
         (["training.sampling=epochs"], "training.sampling: 'epochs'; expected \"uniform\""),
         (["training.batching=bucketed"], "training.batching: 'bucketed'; expected \"random\""),
-        (["curriculum.seed=3"], "curriculum.seed: 3; expected one that is not among seeds"),
-        (['curriculum.variants=["LS"]'], "curriculum.variants: ['LS']; expected names out of variants, BERT"),
-        (["training.evaluations=1"], "training.evaluations: 1; expected 2 or more, among which MAP is best"),
-        (["confirm.seeds=[0]"], "curriculum.seed: 0; expected one that is not among seeds and confirm.seeds"),
+        (["curriculum.seed=3"], "curriculum.seed: 3; expected a seed not in seeds"),
+        (['curriculum.variants=["LS"]'], "curriculum.variants: ['LS']; expected names out of variants (BERT)"),
+        (["training.evaluations=1"], "training.evaluations: 1; expected 2 or more for training.checkpoint = \"MAP\""),
+        (["confirm.seeds=[0]"], "curriculum.seed: 0; expected a seed not in seeds or confirm.seeds"),
         (['curriculum.pacing=["standard"]'], "standard is the baseline"),
         (['curriculum.pacing=["cubic"]'], "or root_n for any n"),
         (['curriculum.score=["length"]'], "expected a list of distinct names out of random, turns"),
@@ -108,14 +108,14 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
         ({**given, "pacing": "standard"}, "--sweep pacing"),
         ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected no pacing function 'bla'"),
         ({**given, "delta": "1"}, "--sweep delta"),
-        ({**given, "score": "BERT_pred"}, "--sweep score: BERT_pred; expected one that the study lists"),
+        ({**given, "score": "BERT_pred"}, "--sweep score: BERT_pred; expected a score of the study's curriculum.score"),
         ({"variant": "CL", "score": "turns", "delta": "0.2"}, "--sweep pacing: missing"),
         ({**given, "variant": "CL-turns"}, "--sweep variant: CL-turns; expected one of the study's variants: BERT, CL"),
     ):
         with pytest.raises(UserError, match=re.escape(line)):
             hyperparameters.parse_trial_params(made, wrong)
     apart = load_study("curriculum-scoring")
-    with pytest.raises(UserError, match="--sweep score: turns; expected random, which is what CL-random has"):
+    with pytest.raises(UserError, match="--sweep score: turns; expected random, the only value of CL-random"):
         hyperparameters.parse_trial_params(apart, {"variant": "CL-random", "score": "turns"})
     written = sweep_files.export_sweeps(made, sweep_files.StudyReference("curriculum-scoring", changes), tmp_path)
     content = yaml.safe_load(written[0].read_text(encoding="utf-8"))

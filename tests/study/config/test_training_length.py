@@ -89,7 +89,7 @@ def test_its_runs_and_its_plan_are_those_of_as_many_instances(
     said: list[str] = []
     one, other = (resolve_study(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
     queries, instances = prepared.read_metadata()["splits"]["train"]["queries"], other[0].training.instances
-    assert said == [f"training.epochs = 2 of {queries} in the training split: {instances} instances a run"]
+    assert said == [f"training.epochs = 2: {queries} training queries, {instances} instances per run"]
     assert one[0] == other[0]
     assert plan.build_plan(one[0], "sha256:0") == plan.build_plan(other[0], "sha256:0")
     made = [
@@ -195,7 +195,7 @@ def test_both_in_one_place_are_refused(tmp_path: Path, override: list[str]) -> N
     with pytest.raises(UserError) as caught:
         load_study(str(file), override)
     where = "command line" if len(override) == 2 else str(file)
-    expected = "none beside training.instances = 64: one of them says how long training is"
+    expected = "none while training.instances = 64; set only one of them"
     assert str(caught.value) == f"{where}: training.epochs: 2.0; expected {expected}"
 
 
@@ -205,7 +205,7 @@ def test_a_swept_configuration_of_another_length_is_refused(
 ) -> None:
     made = tiny_study(world, tmp_path, tmp_path / "cache", training={**TRAINING, "epochs": 2})
     given = {"variant": "LS", "epsilon": "0.2"}
-    with pytest.raises(UserError, match=rf"--sweep {name}: {value}; expected the study's {own}, as its length is"):
+    with pytest.raises(UserError, match=rf"--sweep {name}: {value}; expected {own} as in the study"):
         hyperparameters.parse_trial_params(made, {**given, name: value})
     assert hyperparameters.parse_trial_params(made, {**given, name: str(own)}).params.values == {
         "epsilon": 0.2,
@@ -218,5 +218,5 @@ def test_what_an_epoch_depends_on_is_not_searched_beside_it(searched: str) -> No
     name, _, value = searched.partition("=")
     with pytest.raises(UserError) as caught:
         load_study(None, ["training.epochs=2", f"search.{searched}"])
-    expected = f"command line: search.{name}: {value}; expected none beside training.epochs: "
+    expected = f"command line: search.{name}: {value}; expected none while training.epochs is set"
     assert str(caught.value).startswith(expected)

@@ -34,7 +34,7 @@ def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> 
     (tmp_path / "results/runs/a").mkdir(parents=True)
     (tmp_path / "results/runs/a/record.json").write_text("{}")
     (tmp_path / "results/plan.json").unlink()
-    with pytest.raises(UserError, match=r"plan\.json: missing beside the results of a study in .*; expected the plan"):
+    with pytest.raises(UserError, match=r"plan\.json: missing, although .* contains results of a study"):
         register_plan(study(), MODEL, tmp_path / "results")
 
 
@@ -157,7 +157,7 @@ def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(UserError, match="a folder with other things in it; expected an empty folder"):
+    with pytest.raises(UserError, match="a folder with other files; expected an empty folder"):
         register_plan(study(), MODEL, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -183,7 +183,7 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     write_test_scores(tmp_path)
     for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
-        with pytest.raises(UserError, match="results obtained under other settings"):
+        with pytest.raises(UserError, match="results from other settings"):
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
     plan, _ = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path)
     assert plan["exploratory"] == [["WSLS", "BERT"]]

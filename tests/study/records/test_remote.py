@@ -16,6 +16,7 @@ from study.config.loader import load_study
 from study.execution.trainable import StudyTrainable
 from study.records import run_record as record
 from study.records.remote import RemoteRecords, download_result, upload_result
+from study.records.run_record import get_marker_name
 from study.tracking import Tracking
 from tests.study.driving import campaign, drive, names
 from tests.study.small import campaign as real_campaign
@@ -208,7 +209,7 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
     recorded(tmp_path / "one", "bad", state="failed")
     for split in record.SPLITS:
         recorded(tmp_path / "one", "def", split)
-    write_json(tmp_path / "one/runs/abc" / record.get_marker_name("dev"), {"mode": "offline"})
+    write_json(tmp_path / "one/runs/abc" / get_marker_name("dev"), {"mode": "offline"})
     RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
     assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def"]
     kept = {name for name in files(tmp_path / "one") if "bad" not in name and "mirrored" not in name}
@@ -217,7 +218,7 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
 
 def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:
     recorded(tmp_path / "one", "abc")
-    write_json(tmp_path / "one/runs/abc" / record.get_marker_name("dev"), {"mode": "online"})
+    write_json(tmp_path / "one/runs/abc" / get_marker_name("dev"), {"mode": "online"})
     RemoteRecords(place).upload_missing(tmp_path / "one", "online")
     RemoteRecords(place).download_missing(tmp_path / "other")
     assert files(tmp_path / "other") == files(tmp_path / "one")
@@ -254,7 +255,7 @@ def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("theirs", "found"),
-    [({"name": "other"}, "results of the study 'other'"), ({"alpha": 0.1}, "another plan of version 1")],
+    [({"name": "other"}, "results of the study 'other'"), ({"alpha": 0.1}, "version 1 of the plan differs")],
 )
 def test_another_study_or_another_plan_there_is_refused(
     place: str, tmp_path: Path, theirs: dict[str, Any], found: str

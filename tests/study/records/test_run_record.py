@@ -109,7 +109,7 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
     else:
         (line,) = said
         assert line.startswith(f"{tmp_path / 'runs/abc' / name}: ")
-        assert line.endswith(f"set aside as {last}.damaged, and the evaluation is made again")
+        assert line.endswith(f"renamed to {last}.damaged and the evaluation will be repeated")
     assert record.read_run_record(tmp_path, "abc", split) is None
     assert record.is_run_finished(tmp_path, "abc", SPLITS[1 - SPLITS.index(split)])
     assert record.has_test_scores(tmp_path) or (no_record and split == "test")

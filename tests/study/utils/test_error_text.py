@@ -130,17 +130,17 @@ def test_how_a_process_died() -> None:
     expected = "a step took longer than trial.minutes = 2; it hung in torch/_ops.py:5 in call"
     assert describe_crash(DIED, hung, False, LIMITS) == expected
     assert describe_crash(DIED, None, True, LIMITS).startswith(
-        "a step took longer than trial.minutes = 2; it hung in a place unknown"
+        "a step took longer than trial.minutes = 2; it hung in an unknown place"
     )
     assert (
         describe_crash(DIED, crashed, False, LIMITS)
         == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
     )
-    low = "Ray ended the trial's process, since its node ran low on memory: 22.4GB of 23.54GB used"
+    low = "Ray ended the trial's process because its node ran low on memory: 22.4GB of 23.54GB used"
     assert describe_crash(LOW, None, False, NONE) == low
     killed = "the trial's process was killed, as the system does when memory runs out (signal 9)"
-    assert describe_crash(DIED, None, False, NONE).startswith(f"{killed}; with trial.memory set, ")
-    assert describe_crash(DIED, None, False, LIMITS) == f"{killed}; trial.memory = 4 GB was in force"
+    assert describe_crash(DIED, None, False, NONE).startswith(f"{killed}; set trial.memory ")
+    assert describe_crash(DIED, None, False, LIMITS) == f"{killed}; its limit was trial.memory = 4 GB"
     assert describe_crash("The actor died because its node has died.", None, False, NONE) == "the trial's node died"
 
 

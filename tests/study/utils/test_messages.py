@@ -106,12 +106,12 @@ def test_a_story_that_cannot_be_written_hides_nothing(
         (
             IncompleteError("no complete test result of BERT", ["FloatingPointError: the loss"]),
             "no complete test result of BERT (FloatingPointError: the loss)",
-            "; the same settings would fail alike: change them, e.g. training.learning_rate",
+            "; the same settings would fail again; change them, e.g. training.learning_rate",
         ),
         (
             IncompleteError("no complete test result of BERT", ["ValueError: x", "KeyError: y"]),
             "no complete test result of BERT (ValueError: x, and 1 more)",
-            "; the same command tries what failed again, as far as test scores have not fixed the choice",
+            "; rerun the same command to retry failed runs (runs of the search only while there are no test scores)",
         ),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         assert not [own for own in (str(tmp_path.parent), "jane", "192.0.2.7") if own in text]
         assert "${STUDY_TASK_PATH}" in text
     command = yaml.safe_load(paths[0].read_text("utf-8"))["command"]
-    with pytest.raises(UserError, match="STUDY_FILE is not in the environment"):
+    with pytest.raises(UserError, match="the environment variable STUDY_FILE to be set"):
         load_study(command[4], command[5:-2])
     for name, value in source.variables.items():
         monkeypatch.setenv(name, value)
