@@ -23,7 +23,7 @@ class CurriculumSettings(Settings):
     vectors: str | None = None
     """Hash of the word vectors of sigma_SM ("sha256:..."). If None, the input embeddings of the model."""
     scorer: str | None = None
-    """Id of the scoring run, the model of which computes BERT_pred and BERT_loss."""
+    """Id of the scoring run; its model computes BERT_pred and BERT_loss."""
 
     def canonicalize(self) -> "CurriculumSettings | None":
         """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.

@@ -2,8 +2,8 @@
 
 A pseudo-value is the contribution of one pair to the correlation, so t-tests can use the differences of two systems.
 
-Measured type-I error at .05 for equal systems (400 studies each, `python -m benchmarks.correlation`), with 200 or 1,500
-pairs and 2, 3, 5 or 10 seeds, which vary by 1 of 100 points or not at all:
+Measured type-I error at .05 for equal systems (400 studies each, `python -m benchmarks.correlation`). The studies have
+200 or 1,500 pairs and 2, 3, 5 or 10 seeds. The seeds vary by 1 of 100 points or not at all.
 
 - two-way test, for new pairs and new seeds: .035 to .058;
 - test over pairs, for these checkpoints only: .050 to .077, but .115 to .255 with 1,500 pairs and seeds that vary;

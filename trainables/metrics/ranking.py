@@ -9,8 +9,8 @@ Every function takes
     scores: (queries, candidates), higher is better; infinite scores are ordinary scores;
     relevant: (queries, candidates), 1 if the candidate is relevant and 0 otherwise;
 
-and returns (queries,). It raises ValueError if the shapes differ or are not two-dimensional, a score is NaN, a label is
-neither 0 nor 1, or a query has no relevant document, so that its value is undefined.
+and returns (queries,). It raises ValueError if the shapes differ or are not two-dimensional, a score is NaN, or a label
+is neither 0 nor 1. It also raises ValueError if a query has no relevant document, since its value is undefined.
 """
 
 import re
@@ -31,8 +31,8 @@ RERANKING_NOTE = (
 def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the share of the relevant documents that are among the first k.
 
-    If g candidates have a higher score than a relevant document, and t candidates including itself have its score, it
-    is among the first k with probability (k - g) / t, clipped to [0, 1].
+    Suppose that g candidates have a higher score than a relevant document, and t candidates, including itself, the same
+    score. It is among the first k with probability (k - g) / t, clipped to [0, 1].
 
     Args:
         k: cut-off, at least 1.

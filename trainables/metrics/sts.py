@@ -62,7 +62,7 @@ class STSCorrelation:
     ) -> Floats:
         """Compute pseudo-values of the distinct pairs in the scope; their mean is the metric.
 
-        For a mean over G sets, the deviation of a pseudo-value from its mean is multiplied by 1 / (G n), where n is the
+        For a mean over G sets, the deviation of a pseudo-value from its mean is multiplied by 1 / (G n). Here n is the
         number of pairs in its set. The values of a pair that occurs several times are summed. All are then multiplied
         by the number of distinct pairs. So the variance of their mean is that of a sample of distinct pairs, stratified
         by set.

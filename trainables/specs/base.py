@@ -1,4 +1,4 @@
-"""Specification of a run: immutable settings, the hash of which is the id of the run.
+"""Specification of a run: immutable settings; their hash is the id of the run.
 
 The specification contains everything that the bits of a run depend on, and nothing else: the data by its fingerprint,
 the model by the hash of its files, and precision, threads, instruction set and versions by value. It never contains

@@ -38,7 +38,7 @@ class Storage(ABC):
 
     @abstractmethod
     def subfolder(self, name: str) -> "Storage":
-        """Return the storage whose root is a folder of this one."""
+        """Return the storage that has a folder of this one as its root."""
 
     @abstractmethod
     @contextmanager

@@ -83,5 +83,5 @@ def evict(storage: Storage, needed: Callable[[], Set[str]], budget: int, headroo
     evicted = select_evicted(entries, needed(), budget - headroom) if exceeded else []
     for entry in evicted:
         storage.remove(entry.name)
-    removed = [entry.name for entry in evicted]
-    return EvictionResult(removed, [entry for entry in entries if entry.name not in set(removed)])
+    removed = {entry.name for entry in evicted}
+    return EvictionResult([entry.name for entry in evicted], [entry for entry in entries if entry.name not in removed])

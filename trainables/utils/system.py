@@ -64,7 +64,7 @@ def block_sigint() -> Iterator[None]:
 def exit_with_parent() -> None:
     """End this worker process as soon as its parent process ends.
 
-    Without this, a worker whose parent was killed would wait forever.
+    Without this, a worker would wait forever after its parent was killed.
     """
 
     def watch() -> None:
