@@ -106,7 +106,7 @@ def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
     ended = run(tmp_path)
     check(tmp_path, finished_study[0], ended)
     assert "are damaged or lack checksums: preparing them again" in ended.stdout
-    assert damage == "missing" or "; it was removed, and is computed again" in ended.stdout
+    assert damage == "missing" or "; it was removed and recomputed" in ended.stdout
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -1,4 +1,4 @@
-"""Curriculum learning for ranking: pacing functions, difficulty scores, the sampler. Penha and Hauff (2020)."""
+"""Curriculum learning for ranking (Penha and Hauff 2020): pacing, difficulty scores and sampling."""
 
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES

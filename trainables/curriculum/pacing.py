@@ -1,7 +1,13 @@
-"""Pacing functions: the share of the training set, easiest first, that may be sampled at each step of training.
+"""Pacing functions: the share of the training queries that a batch may contain, by training step.
 
-Penha and Hauff (2020), "Curriculum Learning Strategies for IR", section 3 and its table of pacing functions; linear and
-root after Platanios et al. (2019). Loads no numpy.
+The share starts with the easiest queries. Penha and Hauff (2020), "Curriculum Learning Strategies for IR", section 3
+and its table of pacing functions; linear and root after Platanios et al. (2019). Loads no numpy.
+
+Example:
+    >>> [PACING["linear"](step, T=100, delta=0.25) for step in (0, 50, 100)]
+    [0.25, 0.625, 1.0]
+    >>> PACING["root_137"](0, 10, 0.5)
+    0.5
 """
 
 import re
@@ -9,56 +15,71 @@ from collections.abc import Callable
 from functools import partial
 
 PacingFunction = Callable[..., float]
-"""(step, T, delta) -> share in (0, 1]: `step` the 0-based step, `T` the step at which all data is in, above 0, `delta`
-the share at step 0, in (0, 1]."""
+"""Function (step, T, delta) -> share in (0, 1].
+
+`step` is the training step, from 0. `T` is the step from which on all data may be sampled, above 0. `delta` is the
+share at step 0, in (0, 1].
+"""
 
 _ROOT = re.compile(r"root_([1-9]\d{0,5})")
 _ALIASES = {"root": "root_2", "baseline": "standard", "geom_progression": "geometric_progression"}
-"""Names of the paper and of its authors' code."""
+"""Other names, from the paper and the code of its authors."""
 
 
 def standard(step: float, T: float, delta: float = 0.33) -> float:
-    """All data from the beginning: no curriculum."""
+    """Return 1: all data from the beginning, no curriculum."""
     _check_arguments(step, T, delta)
     return 1.0
 
 
 def stepwise(step: float, T: float, delta: float = 0.33) -> float:
-    """A third, two thirds, all; the thirds are .33 and .66 as in the paper, whatever delta."""
+    """Return a third, two thirds, then 1; the thirds are .33 and .66 as in the paper, for every delta."""
     _check_arguments(step, T, delta)
     return 0.33 if step <= 0.33 * T else 0.66 if step <= 0.66 * T else 1.0
 
 
 def linear(step: float, T: float, delta: float = 0.33) -> float:
-    """t (1 - delta) / T + delta."""
+    """Return t (1 - delta) / T + delta, the linear pacing at step t."""
     _check_arguments(step, T, delta)
     return 1.0 if step >= T else min(1.0, step * (1 - delta) / T + delta)
 
 
 def root(n: int, step: float, T: float, delta: float = 0.33) -> float:
-    """(t (1 - delta^n) / T + delta^n)^(1/n): the slope falls as the data grows, the more so the larger n."""
+    """Return (t (1 - delta^n) / T + delta^n)^(1/n), the root pacing at step t.
+
+    The slope decreases as the share grows; the larger n, the faster it decreases.
+
+    Args:
+        n: degree of the root.
+        step: training step, from 0.
+        T: step from which on all data may be sampled.
+        delta: share at step 0.
+    """
     _check_arguments(step, T, delta)
     if step == 0:
-        return delta  # delta^n is 0 in floating point where n is large
+        return delta  # delta^n underflows to 0 if n is large
     return 1.0 if step >= T else min(1.0, (step * (1 - delta**n) / T + delta**n) ** (1 / n))
 
 
 def geometric_progression(step: float, T: float, delta: float = 0.33) -> float:
-    """2^(t (log2 1 - log2 delta) / T + log2 delta), which is delta^(1 - t/T): easy instances stay alone for longer."""
+    """Return 2^(t (log2 1 - log2 delta) / T + log2 delta) at step t, which equals delta^(1 - t/T).
+
+    The easy queries are alone for longer than with linear pacing.
+    """
     _check_arguments(step, T, delta)
     return 1.0 if step >= T else min(1.0, delta ** (1 - step / T))
 
 
 class _PacingRegistry(dict[str, PacingFunction]):
-    """Finds root_n for every n, and the other names by which the paper calls a function."""
+    """Dictionary that also finds root_n for every n, and the other names of the pacing functions."""
 
     def __missing__(self, name: str) -> PacingFunction:
         try:
-            known = canonicalize_pacing(name)
+            canonical = canonicalize_pacing(name)
         except ValueError as error:
-            raise KeyError(str(error)) from None
-        found = self.get(known)
-        return partial(root, int(known.removeprefix("root_"))) if found is None else found
+            raise KeyError(f"{name!r}; expected {error}") from None
+        function = self.get(canonical)
+        return partial(root, int(canonical.removeprefix("root_"))) if function is None else function
 
 
 PACING: dict[str, PacingFunction] = _PacingRegistry(
@@ -70,19 +91,23 @@ PACING: dict[str, PacingFunction] = _PacingRegistry(
         "geometric_progression": geometric_progression,
     }
 )
-"""Name -> function; root_n is there for every n, the paper's are listed."""
+"""Pacing functions by name. root_n exists for every n; those of the paper are listed."""
 
 
 def canonicalize_pacing(name: str) -> str:
-    """The one name of a pacing function.
+    """Return the canonical name of a pacing function.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: there is no pacing function of this name; the message lists the names.
+
+    Example:
+        >>> canonicalize_pacing("root"), canonicalize_pacing("root_1")
+        ('root_2', 'linear')
     """
-    known = _ALIASES.get(name, name)
-    if known not in PACING and not _ROOT.fullmatch(known):
-        raise ValueError(f"no pacing function {name!r}; there are {', '.join(PACING)} and root_n for any n")
-    return "linear" if known == "root_1" else known
+    canonical = _ALIASES.get(name, name)
+    if canonical not in PACING and not _ROOT.fullmatch(canonical):
+        raise ValueError(f"a pacing function: {', '.join(PACING)}, or root_n for any n")
+    return "linear" if canonical == "root_1" else canonical
 
 
 def _check_arguments(step: float, T: float, delta: float) -> None:

@@ -1,8 +1,8 @@
-"""Curriculum learning: which training queries a batch may hold, by their difficulty and the pace.
+"""Curriculum learning: samples the training queries of a batch by difficulty and pacing.
 
-At step t a batch is sampled uniformly from the first f(t) share of the training queries, easiest first: Penha and Hauff
-(2020), "Curriculum Learning Strategies for IR", section 3. An instance of the curriculum is a query with its
-candidates. The difficulty of a query is computed in `trainables.difficulty`; the pacing functions are in
+At step t, a batch is sampled uniformly from the easiest share f(t) of the training queries. Penha and Hauff (2020),
+"Curriculum Learning Strategies for IR", section 3. An instance of the curriculum is a query with its candidates. The
+difficulty of a query is computed in `trainables.difficulty`; the pacing functions f are in
 `trainables.curriculum.pacing`.
 """
 
@@ -17,20 +17,29 @@ from trainables.utils.random import make_generator
 
 
 class Curriculum(NamedTuple):
-    """What a run's curriculum is made of."""
+    """Curriculum of a run: its settings and the difficulty of each training query."""
 
     settings: CurriculumSettings
     difficulty: Floats
-    """(queries,) of each training query, low is easy; equal ones are shuffled."""
+    """(queries,) difficulty score of each training query; low is easy, and equal ones are shuffled."""
 
 
 class CurriculumSampler:
-    """The queries of a run's batches.
+    """Samples the training queries of each batch of a run.
 
     Args:
-        curriculum: its difficulties and its pace.
-        seed: the run's.
-        steps: of the whole training.
+        curriculum: settings and difficulty scores.
+        seed: seed of the run.
+        steps: number of steps of the whole training.
+
+    Example:
+        >>> settings = CurriculumSettings(pacing="linear", score="turns", delta=0.5, duration=1.0)
+        >>> difficulty = np.array([4.0, 1.0, 3.0, 2.0])
+        >>> sampler = CurriculumSampler(Curriculum(settings, difficulty), seed=1, steps=10)
+        >>> [sampler.count_available(step) for step in (0, 5, 10)]
+        [2, 3, 4]
+        >>> sorted(sampler.sample_batch(0, 2).tolist())
+        [1, 3]
     """
 
     def __init__(self, curriculum: Curriculum, seed: int, steps: int) -> None:
@@ -39,26 +48,48 @@ class CurriculumSampler:
         self._order = order_by_difficulty(curriculum.difficulty, seed)
 
     def count_available(self, step: int) -> int:
-        """How many of the easiest queries may be in batch `step`."""
+        """Return how many of the easiest queries the batch of a step may contain."""
         settings = self._settings
         share = PACING[settings.pacing](step, self._full, settings.delta)
         return max(1, int(round(share * len(self._order), 6)))
 
     def sample_batch(self, step: int, count: int) -> Ints:
-        """(count,) queries of batch `step`."""
+        """Return (count,) indices of the queries in the batch of a step."""
         chosen: Ints = self._order[sample_uniform(self._seed, step, self.count_available(step), count)]
         return chosen
 
 
 def order_by_difficulty(difficulty: Floats, seed: int) -> Ints:
-    """(queries,) places in the order of difficulty; equally difficult ones in an order that the seed draws."""
-    drawn = make_generator(seed, "curriculum order", 0).permutation(len(difficulty))
-    order: Ints = np.lexsort((drawn, difficulty))
+    """Return the indices of the queries, easiest first.
+
+    Args:
+        difficulty: (queries,) difficulty scores.
+        seed: seed of the run; it draws the order of equally difficult queries.
+
+    Returns:
+        (queries,) indices.
+
+    Example:
+        >>> order_by_difficulty(np.array([0.3, 0.1, 0.2]), seed=1).tolist()
+        [1, 2, 0]
+    """
+    tie_breaker = make_generator(seed, "curriculum order", 0).permutation(len(difficulty))
+    order: Ints = np.lexsort((tie_breaker, difficulty))
     return order
 
 
 def sample_uniform(seed: int, step: int, available: int, count: int) -> Ints:
-    """(count,) places below `available`, each equally likely, distinct if there are enough; drawn anew each step."""
-    draw = make_generator(seed, "curriculum", step)
-    chosen: Ints = draw.choice(available, count, replace=count > available)
+    """Sample indices uniformly, without replacement if enough are available.
+
+    Args:
+        seed: seed of the run.
+        step: training step; each step has its own draw.
+        available: the indices are below this number.
+        count: number of indices.
+
+    Returns:
+        (count,) indices.
+    """
+    generator = make_generator(seed, "curriculum", step)
+    chosen: Ints = generator.choice(available, count, replace=count > available)
     return chosen

@@ -1,4 +1,7 @@
-"""The scores of difficulty by name. Penha and Hauff (2020), section 3. A difficulty is a float, low = easy."""
+"""Difficulty scores by name. Penha and Hauff (2020), section 3.
+
+The difficulty of a query is a float; low is easy.
+"""
 
 from typing import Literal, NamedTuple
 
@@ -8,29 +11,32 @@ DifficultyScoreName = Literal[
 
 
 class DifficultyScore(NamedTuple):
-    """A score of difficulty."""
+    """A difficulty score: its input and its definition."""
 
     needs: Literal["nothing", "text", "vectors", "scorer"]
-    """What it is computed from: nothing at all, since the order is drawn; the texts; besides them, word vectors; the
-    logits of a trained model."""
+    """Input of the score.
+
+    nothing: the order is drawn. text: the texts. vectors: the texts and word vectors. scorer: the logits of a trained
+    model.
+    """
     definition: str
-    """In a line."""
+    """Definition in one line."""
 
 
 DIFFICULTY_SCORES: dict[DifficultyScoreName, DifficultyScore] = {
     "random": DifficultyScore("nothing", "no difficulty: the order is shuffled"),
-    "turns": DifficultyScore("text", "utterances of the context"),
-    "words_context": DifficultyScore("text", "mean words an utterance of the context"),
-    "words_responses": DifficultyScore("text", "mean words a candidate"),
+    "turns": DifficultyScore("text", "number of utterances in the context"),
+    "words_context": DifficultyScore("text", "mean number of words per utterance of the context"),
+    "words_responses": DifficultyScore("text", "mean number of words per candidate"),
     "sigma_SM": DifficultyScore(
-        "vectors", "std over the candidates of the mean cosine of their words with the context's"
+        "vectors", "std over the candidates of the mean cosine of their words and the context words"
     ),
     "sigma_BM25": DifficultyScore("text", "std over the candidates of their BM25 score"),
     "BERT_pred": DifficultyScore(
-        "scorer", "minus how much more probable a trained model finds the relevant than the others"
+        "scorer", "mean probability of the others minus that of the relevant, by a trained model"
     ),
     "BERT_loss": DifficultyScore(
-        "scorer", "cross-entropy of a trained model, half on the relevant, half on the others"
+        "scorer", "cross-entropy of a trained model, half of the relevant, half of the others"
     ),
 }
-"""Name -> score."""
+"""Difficulty scores by name."""

@@ -1,4 +1,4 @@
-"""The settings of a curriculum, as a run's specification has them."""
+"""Settings of a curriculum, as part of the specification of a run."""
 
 from typing import Annotated
 
@@ -10,28 +10,33 @@ from trainables.utils.settings import Settings
 
 
 class CurriculumSettings(Settings):
-    """The order of the training data: easy queries first, at a pace. Penha and Hauff (2020), section 3."""
+    """Settings of a curriculum: easy queries first, paced. Penha and Hauff (2020), section 3."""
 
     pacing: Annotated[str, AfterValidator(canonicalize_pacing)] = "root_2"
-    """A key of `trainables.curriculum.pacing.PACING`."""
+    """Name of the pacing function, a key of `trainables.curriculum.pacing.PACING`."""
     score: DifficultyScoreName = "BERT_loss"
-    """What makes a query difficult."""
+    """Name of the difficulty score."""
     delta: Annotated[float, Field(gt=0, le=1)] = 0.33
-    """Share of the training queries at the beginning."""
+    """Share of the training queries that the first batch may contain."""
     duration: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """T, the step from which on all queries are sampled, as share of the training's steps."""
+    """Step T from which on all queries are sampled, as a share of all training steps."""
     vectors: str | None = None
-    """Digest of the word vectors of sigma_SM ("sha256:..."); none: the input embeddings of the model."""
+    """Hash of the word vectors of sigma_SM ("sha256:..."). If None, the input embeddings of the model."""
     scorer: str | None = None
-    """Id of the run whose weights BERT_pred and BERT_loss are made with."""
+    """Id of the scoring run; its model computes BERT_pred and BERT_loss."""
 
     def canonicalize(self) -> "CurriculumSettings | None":
-        """The one name of this behaviour: all data from the beginning is no curriculum, and what the score or the
-        pacing does not look at stands at its default."""
-        unmoved = self.delta == 1 and self.pacing != "step"
-        if self.pacing == "standard" or unmoved:
+        """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.
+
+        Settings that the difficulty score or the pacing function does not use get their defaults.
+
+        Returns:
+            The settings, or None if all data may be sampled from the beginning, which is no curriculum.
+        """
+        is_constant = self.delta == 1 and self.pacing != "step"
+        if self.pacing == "standard" or is_constant:
             return None
-        idle = {"vectors"} if self.score != "sigma_SM" else set()
-        idle |= {"scorer"} if DIFFICULTY_SCORES[self.score].needs != "scorer" else set()
-        idle |= {"delta"} if self.pacing == "step" else set()
-        return CurriculumSettings(**self.model_dump(exclude=idle))
+        unused = {"vectors"} if self.score != "sigma_SM" else set()
+        unused |= {"scorer"} if DIFFICULTY_SCORES[self.score].needs != "scorer" else set()
+        unused |= {"delta"} if self.pacing == "step" else set()
+        return CurriculumSettings(**self.model_dump(exclude=unused))

@@ -1,4 +1,7 @@
-"""Metrics of scored candidates: of ranked lists and of probabilities, and all of them by name. Needs only numpy."""
+"""Metrics of ranked lists, of probabilities and of sentence similarity.
+
+`get_measure` returns a metric by its name. This package needs only numpy.
+"""
 
 from trainables.metrics.calibration import (
     ReliabilityCurve,

@@ -1,7 +1,8 @@
-"""Metrics of probabilities: whether what is said to be relevant with probability p is so in a share p of the cases.
+"""Metrics of probabilities: calibration and probabilistic scores.
 
-A score is logit(relevant) - logit(not relevant), and the probability its sigmoid. Only a model's scores are that; those
-of BM25 are not.
+A model is calibrated if a share p of the candidates with predicted probability p is relevant. A score is
+logit(relevant) - logit(not relevant), and the probability is its sigmoid. Scores of a model are such logits; scores of
+BM25 are not.
 """
 
 from typing import NamedTuple
@@ -12,29 +13,33 @@ from numpy.typing import ArrayLike
 from trainables.utils.arrays import Floats, Ints
 
 N_BINS = 15
-"""Of equal width, as in Guo et al. (2017), "On calibration of modern neural networks"."""
+"""Number of bins of equal width, as in Guo et al. (2017), "On calibration of modern neural networks"."""
 
 
 class ReliabilityCurve(NamedTuple):
-    """A reliability diagram's data, (bins,) each: NaN, NaN and 0 where a bin is empty."""
+    """Data of a reliability diagram, (bins,) each; an empty bin has NaN, NaN and 0."""
 
-    probability: Floats  # mean over the bin
-    relevant: Floats  # share of the bin
-    candidates: Ints
+    probability: Floats  # mean predicted probability in the bin
+    relevant: Floats  # share of relevant candidates in the bin
+    candidates: Ints  # number of candidates in the bin
 
 
 def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """Mean squared distance of the probability from what is so (Brier, 1950). Less is better.
+    """Compute the mean squared difference of probability and relevance (Brier, 1950). Lower is better.
 
     Args:
-        scores: (..., n).
+        scores: (..., n) logit(relevant) - logit(not relevant).
         relevant: (..., n) 0 or 1.
 
     Returns:
-        (...), in [0, 1]: of one list (n,) a number, of (queries, candidates) one for each query.
+        (...), in [0, 1]: one number for a list (n,), and one number per query for (queries, candidates).
 
     Raises:
-        ValueError: for no scores, a NaN among them, shapes that differ, or a label other than 0 and 1.
+        ValueError: there are no scores, a score is NaN, the shapes differ, or a label is neither 0 nor 1.
+
+    Example:
+        >>> brier_score([[0.0, 0.0], [9.0, -9.0]], [[1, 0], [1, 0]]).round(3).tolist()
+        [0.25, 0.0]
     """
     values, labels = _validate_inputs(scores, relevant)
     score: Floats = np.mean((_sigmoid(values) - labels) ** 2, axis=-1)
@@ -42,19 +47,23 @@ def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 
 
 def negative_log_likelihood(scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """Mean of -log of the probability given to what is so, in nats. Less is better.
+    """Compute the mean negative log-probability of the true labels, in nats. Lower is better.
 
-    It is infinite where an infinite score is wrong.
+    It is infinite if an infinite score is wrong.
 
     Args:
-        scores: (..., n).
+        scores: (..., n) logit(relevant) - logit(not relevant).
         relevant: (..., n) 0 or 1.
 
     Returns:
-        (...), at least 0: of one list (n,) a number, of (queries, candidates) one for each query.
+        (...), at least 0: one number for a list (n,), and one number per query for (queries, candidates).
 
     Raises:
-        ValueError: as for brier_score.
+        ValueError: see `brier_score`.
+
+    Example:
+        >>> negative_log_likelihood([[0.0, 0.0], [9.0, -9.0]], [[1, 0], [1, 0]]).round(3).tolist()
+        [0.693, 0.0]
     """
     values, labels = _validate_inputs(scores, relevant)
     loss: Floats = np.mean(np.logaddexp(0.0, np.where(labels == 1, -values, values)), axis=-1)
@@ -62,45 +71,55 @@ def negative_log_likelihood(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 
 
 def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int = N_BINS) -> float:
-    """How far the probability of relevance is from the share that is relevant, averaged over bins of probability.
+    """Compute the expected calibration error (ECE). Lower is better.
 
-    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning". Less is
-    better.
+    It is the absolute difference of mean probability and share of relevant candidates, averaged over bins of
+    probability, each weighted by its number of candidates. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
+    calibrated probabilities using Bayesian binning".
 
     Args:
         scores: (n,) logit(relevant) - logit(not relevant); the probability is its sigmoid.
         relevant: (n,) 0 or 1.
-        bins: of equal width over [0, 1].
+        bins: number of bins of equal width over [0, 1].
 
     Returns:
-        In [0, 1].
+        A number in [0, 1].
 
     Raises:
-        ValueError: as for brier_score.
+        ValueError: see `brier_score`.
+
+    Example:
+        >>> expected_calibration_error([0.0, 0.0, 0.0, 0.0], [1, 0, 0, 0])
+        0.25
     """
     values, labels = _validate_inputs(scores, relevant)
-    probabilities, places = _assign_bins(values.ravel(), bins)
-    gaps = np.bincount(places, weights=probabilities - labels.ravel(), minlength=bins)
+    probabilities, indices = _assign_bins(values.ravel(), bins)
+    gaps = np.bincount(indices, weights=probabilities - labels.ravel(), minlength=bins)
     return float(np.abs(gaps).sum() / values.size)
 
 
 def reliability_curve(scores: ArrayLike, relevant: ArrayLike, bins: int = N_BINS) -> ReliabilityCurve:
-    """What a reliability diagram shows, over the bins of the expected calibration error.
+    """Compute the data of a reliability diagram, with the bins of the expected calibration error.
 
-    That error is the mean of |probability - relevant|, each bin counting as often as it has candidates.
+    That error is the mean of |probability - relevant|, each bin weighted by its number of candidates.
 
     Args:
-        scores: (n,).
+        scores: (n,) logit(relevant) - logit(not relevant).
         relevant: (n,) 0 or 1.
-        bins: of equal width over [0, 1]; each holds its lower edge, the last both.
+        bins: number of bins of equal width over [0, 1]; each contains its lower edge, the last one both edges.
 
     Raises:
-        ValueError: as for brier_score.
+        ValueError: see `brier_score`.
+
+    Example:
+        >>> curve = reliability_curve([-2.0, -2.0, 2.0, 2.0], [0, 0, 1, 0], bins=2)
+        >>> curve.probability.round(2).tolist(), curve.relevant.tolist(), curve.candidates.tolist()
+        ([0.12, 0.88], [0.0, 0.5], [2, 2])
     """
     values, labels = _validate_inputs(scores, relevant)
-    probabilities, places = _assign_bins(values.ravel(), bins)
-    count = np.bincount(places, minlength=bins)
-    sums = (np.bincount(places, weights=one, minlength=bins) for one in (probabilities, labels.ravel()))
+    probabilities, indices = _assign_bins(values.ravel(), bins)
+    count = np.bincount(indices, minlength=bins)
+    sums = (np.bincount(indices, weights=weights, minlength=bins) for weights in (probabilities, labels.ravel()))
     probability, share = (np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in sums)
     return ReliabilityCurve(probability, share, count)
 
@@ -110,17 +129,17 @@ def _validate_inputs(scores: ArrayLike, relevant: ArrayLike) -> tuple[Floats, Fl
     if not values.size or values.shape != labels.shape or np.isnan(values).any():
         raise ValueError(f"expected as many scores as labels and no NaN, but got {values.shape} and {labels.shape}")
     if not np.isin(labels, (0.0, 1.0)).all():
-        raise ValueError("relevant must hold only 0 and 1")
+        raise ValueError("relevant must contain only 0 and 1")
     return values, labels
 
 
 def _sigmoid(values: Floats) -> Floats:
-    """Without overflow."""
+    """Compute the sigmoid without overflow."""
     probabilities: Floats = 0.5 * (1 + np.tanh(values / 2))
     return probabilities
 
 
 def _assign_bins(values: Floats, bins: int) -> tuple[Floats, Ints]:
-    """(n,) probabilities, and the bin of each."""
+    """Return (n,) probabilities and (n,) indices of their bins."""
     probabilities = _sigmoid(values)
     return probabilities, np.minimum((probabilities * bins).astype(int), bins - 1)

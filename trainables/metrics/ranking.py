@@ -1,16 +1,16 @@
-"""Metrics of ranked lists, each tie counted at its expectation over all orders of the tied candidates.
+"""Metrics of ranked lists; a tie counts as its mean over all orders of the tied candidates.
 
-A ranker that gives every candidate the same score has found nothing: its R10@1 is 1/10. Breaking ties in favour of the
-relevant document would make it 1, so a tie is worth its mean over all orders. The closed forms are those of McSherry
-and Najork (2008), "Computing information retrieval performance measures efficiently in the presence of tied scores".
+A ranker that gives all candidates the same score has found nothing: its R10@1 is 1/10. Breaking ties in favour of the
+relevant document would make it 1. The closed forms are those of McSherry and Najork (2008), "Computing information
+retrieval performance measures efficiently in the presence of tied scores".
 
 Every function takes
 
     scores: (queries, candidates), higher is better; infinite scores are ordinary scores;
-    relevant: (queries, candidates), 1 where the candidate is relevant and 0 elsewhere;
+    relevant: (queries, candidates), 1 if the candidate is relevant and 0 otherwise;
 
-gives (queries,), and raises ValueError for shapes that differ or are not two-dimensional, a NaN score, a label other
-than 0 and 1, or a query without a relevant document, whose value is undefined.
+and returns (queries,). It raises ValueError if the shapes differ or are not two-dimensional, a score is NaN, or a label
+is neither 0 nor 1. It also raises ValueError if a query has no relevant document, since its value is undefined.
 """
 
 import re
@@ -25,60 +25,86 @@ RERANKING_NOTE = (
     "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
     "and cannot be compared with figures of retrieval from a whole collection."
 )
-"""Of every metric of ranked lists here."""
+"""Note for the reader of every metric in this module."""
 
 
 def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """Share of the relevant documents that are ranked in the first k.
+    """Compute the share of the relevant documents that are among the first k.
 
-    With g candidates scored above a relevant document and t candidates of its score, itself included, it stands in the
-    first k with probability (k - g) / t, clipped to [0, 1].
+    Suppose that g candidates have a higher score than a relevant document, and t candidates, including itself, the same
+    score. It is among the first k with probability (k - g) / t, clipped to [0, 1].
 
     Args:
         k: cut-off, at least 1.
-        scores: as the module says.
-        relevant: as the module says.
+        scores: (queries, candidates), see the module.
+        relevant: (queries, candidates) 0 or 1.
 
     Returns:
         (queries,) recall of each query, in [0, 1].
 
     Raises:
-        ValueError: for k below 1, and as the module says.
+        ValueError: k is below 1, or the input is invalid, see the module.
+
+    Example:
+        >>> recall_at(1, [[3.0, 2.0, 1.0], [1.0, 2.0, 2.0]], [[1, 0, 0], [0, 0, 1]]).tolist()
+        [1.0, 0.5]
     """
     _check_cutoff(k)
     lists = _rank_candidates(scores, relevant)
-    found = np.clip((k - lists.above) / lists.tied, 0.0, 1.0)
-    hits: Floats = np.sum(lists.labels * found, axis=1)
+    probability = np.clip((k - lists.above) / lists.tied, 0.0, 1.0)
+    hits: Floats = np.sum(lists.labels * probability, axis=1)
     recall: Floats = np.minimum(hits / lists.labels.sum(axis=1), 1.0)
     return recall
 
 
 def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """Mean, over the relevant documents, of the precision at their rank; its mean over queries is MAP.
+    """Compute the mean precision at the ranks of the relevant documents; its mean over queries is MAP.
 
-    Among t tied candidates, r of them relevant, below R relevant ones, each place holds a relevant document with
-    probability r / t, and the j-th place then has R + 1 + (j - 1) (r - 1) / (t - 1) up to it.
+    Consider t tied candidates, r of them relevant, below R relevant ones. Each place in the tie has a relevant document
+    with probability r / t. If the j-th place has one, R + 1 + (j - 1) (r - 1) / (t - 1) are expected up to that place.
+
+    Args:
+        scores: (queries, candidates), see the module.
+        relevant: (queries, candidates) 0 or 1.
 
     Returns:
         (queries,) in (0, 1].
+
+    Raises:
+        ValueError: the input is invalid, see the module.
+
+    Example:
+        >>> average_precision([[4.0, 3.0, 2.0, 1.0]], [[1, 0, 0, 1]]).tolist()
+        [0.75]
     """
     lists = _rank_candidates(scores, relevant)
-    within, inside = lists.labels_in_tie, lists.ranks - lists.above - 1  # of the same score, before this place
-    found = lists.labels_above + 1 + inside * (within - 1) / np.maximum(lists.tied - 1, 1)
-    precision = within / lists.tied * found / lists.ranks
+    within, before = lists.labels_in_tie, lists.ranks - lists.above - 1  # before: candidates of the tie above this one
+    relevant_so_far = lists.labels_above + 1 + before * (within - 1) / np.maximum(lists.tied - 1, 1)
+    precision = within / lists.tied * relevant_so_far / lists.ranks
     average: Floats = precision.sum(axis=1) / lists.labels.sum(axis=1)
     return average
 
 
 def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """One over the rank of the first relevant document; its mean over queries is MRR.
+    """Compute one over the rank of the first relevant document; its mean over queries is MRR.
 
-    Only the best-scored tie that holds a relevant document counts. Of its t candidates r are relevant: the first of
-    these stands at its j-th place with a probability that is r / t for j = 1, and from each place to the next changes
-    by the factor (t - j - r + 1) / (t - j).
+    Only the highest-scored tie with a relevant document counts. Of its t candidates, r are relevant. The first of these
+    is at place j of the tie with a probability that is r / t for j = 1. From place j to the next, the probability
+    changes by the factor (t - j - r + 1) / (t - j).
+
+    Args:
+        scores: (queries, candidates), see the module.
+        relevant: (queries, candidates) 0 or 1.
 
     Returns:
         (queries,) in (0, 1].
+
+    Raises:
+        ValueError: the input is invalid, see the module.
+
+    Example:
+        >>> reciprocal_rank([[3.0, 2.0, 1.0], [2.0, 2.0, 1.0]], [[0, 1, 0], [1, 0, 0]]).tolist()
+        [0.5, 0.75]
     """
     lists = _rank_candidates(scores, relevant)
     above, tied, within = (values[:, None] for values in lists.find_first_relevant_tie())
@@ -90,13 +116,24 @@ def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 
 
 def rank_of_first_relevant(scores: ArrayLike, relevant: ArrayLike) -> Floats:
-    """Rank of the first relevant document, 1 being the best: less is better.
+    """Compute the rank of the first relevant document; 1 is the best. Lower is better.
 
-    The first of r relevant ones among t tied candidates stands at (t + 1) / (r + 1). The slides on WSLS with hard
-    negatives report, of 10 candidates, 10 minus the mean of this.
+    The first of r relevant documents among t tied candidates is expected at place (t + 1) / (r + 1) of the tie. The
+    slides on WSLS with hard negatives report 10 minus the mean of this rank, for 10 candidates.
+
+    Args:
+        scores: (queries, candidates), see the module.
+        relevant: (queries, candidates) 0 or 1.
 
     Returns:
         (queries,) from 1 to the number of candidates.
+
+    Raises:
+        ValueError: the input is invalid, see the module.
+
+    Example:
+        >>> rank_of_first_relevant([[3.0, 2.0, 1.0], [2.0, 2.0, 1.0]], [[0, 1, 0], [1, 0, 0]]).tolist()
+        [2.0, 1.5]
     """
     above, tied, within = _rank_candidates(scores, relevant).find_first_relevant_tie()
     expected: Floats = above + (tied + 1) / (within + 1)
@@ -104,21 +141,26 @@ def rank_of_first_relevant(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 
 
 def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
-    """Discounted cumulative gain of the first k, over that of the best order (Järvelin and Kekäläinen, 2002).
+    """Compute the normalised discounted cumulative gain of the first k (Järvelin and Kekäläinen, 2002).
 
-    The gain is linear and the discount log2(1 + rank), as in trec_eval. The best order is that of these candidates.
+    The gain is linear and the discount is log2(1 + rank), as in trec_eval. It is normalised by the gain of the best
+    order of these candidates.
 
     Args:
-        k: cut-off, at least 1; beyond the number of candidates it cuts nothing.
-        scores: as the module says.
-        gains: (queries, candidates) grades, 0 for not relevant; 0 and 1 where relevance has no grades, as in a study's
-            scores.
+        k: cut-off, at least 1; beyond the number of candidates it has no effect.
+        scores: (queries, candidates), see the module.
+        gains: (queries, candidates) grades, 0 if not relevant. They are 0 and 1 if relevance has no grades, as in the
+            scores of a study.
 
     Returns:
         (queries,) in [0, 1].
 
     Raises:
-        ValueError: for k below 1, a grade that is negative or not finite, and as the module says.
+        ValueError: k is below 1, a grade is negative or not finite, or the input is invalid, see the module.
+
+    Example:
+        >>> ndcg_at(10, [[3.0, 2.0, 1.0]], [[0, 2, 1]]).round(4).tolist()
+        [0.6697]
     """
     _check_cutoff(k)
     lists = _rank_candidates(scores, gains, graded=True)
@@ -129,10 +171,14 @@ def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
 
 
 def parse_recall_name(name: str) -> tuple[int, int]:
-    """(n, k) of a metric's name: "R10@1" is (10, 1), recall at 1 among 10 candidates.
+    """Return (n, k) of a metric R<n>@<k>, the recall at k among n candidates.
 
     Raises:
-        ValueError: if the name is not R<n>@<k> with 1 <= k <= n.
+        ValueError: the name is not R<n>@<k> with 1 <= k <= n.
+
+    Example:
+        >>> parse_recall_name("R10@1")
+        (10, 1)
     """
     match = re.fullmatch(r"R([1-9]\d*)@([1-9]\d*)", name)
     if match is None or int(match[2]) > int(match[1]):
@@ -141,35 +187,39 @@ def parse_recall_name(name: str) -> tuple[int, int]:
 
 
 class _RankedLists(NamedTuple):
-    """Lists in descending order of score, (queries, candidates) each; the order within a tie is of no account."""
+    """Lists in descending order of score, (queries, candidates) each; the order within a tie is arbitrary."""
 
     labels: Floats
-    above: Ints  # candidates that score higher
-    tied: Ints  # candidates of the same score, itself included
+    above: Ints  # candidates with a higher score
+    tied: Ints  # candidates with the same score, including itself
 
     @property
     def ranks(self) -> Ints:
-        """(candidates,) from 1."""
+        """Ranks from 1, (candidates,)."""
         return np.arange(1, self.labels.shape[1] + 1)
 
     @property
     def labels_in_tie(self) -> Floats:
-        """(queries, candidates) sum of the labels in each candidate's tie."""
+        """Sum of the labels in the tie of each candidate, (queries, candidates)."""
         ties: Floats = np.take_along_axis(self._cumulative_labels, self.above + self.tied, 1) - self.labels_above
         return ties
 
     @property
     def labels_above(self) -> Floats:
-        """(queries, candidates) sum of the labels above each candidate's tie."""
+        """Sum of the labels above the tie of each candidate, (queries, candidates)."""
         return np.take_along_axis(self._cumulative_labels, self.above, 1)
 
     @property
     def _cumulative_labels(self) -> Floats:
-        """(queries, candidates + 1) of the labels so far, beginning with 0."""
+        """Cumulative sums of the labels, starting with 0, (queries, candidates + 1)."""
         return np.concatenate([np.zeros((len(self.labels), 1)), np.cumsum(self.labels, axis=1)], axis=1)
 
     def find_first_relevant_tie(self) -> tuple[Ints, Ints, Floats]:
-        """(queries,) each, of the best-scored tie with a relevant candidate: above, tied and relevant in it."""
+        """Find the highest-scored tie with a relevant candidate, for each query.
+
+        Returns:
+            (queries,) candidates above the tie, (queries,) candidates in it, and (queries,) relevant ones in it.
+        """
         within = self.labels_in_tie
         place = np.argmax(within > 0, axis=1)[:, None]
         above, tied = (np.take_along_axis(counts, place, 1)[:, 0] for counts in (self.above, self.tied))
@@ -192,7 +242,7 @@ def _rank_candidates(scores: ArrayLike, relevant: ArrayLike, graded: bool = Fals
     if graded and not (np.isfinite(labels) & (labels >= 0)).all():
         raise ValueError("gains must be finite and at least 0")
     if not graded and not np.isin(labels, (0.0, 1.0)).all():
-        raise ValueError("relevant must hold only 0 and 1")
+        raise ValueError("relevant must contain only 0 and 1")
     if (labels.sum(axis=1) == 0).any():
         raise ValueError(f"{(labels.sum(axis=1) == 0).sum()} queries have no relevant document")
     order = np.argsort(-values, axis=1, kind="stable")
@@ -201,7 +251,14 @@ def _rank_candidates(scores: ArrayLike, relevant: ArrayLike, graded: bool = Fals
 
 
 def _count_ties(ranked: Floats) -> tuple[Ints, Ints]:
-    """(queries, candidates) how many score higher, and how many the same, given scores in descending order."""
+    """Count the candidates with a higher score and those with the same score.
+
+    Args:
+        ranked: (queries, candidates) scores in descending order.
+
+    Returns:
+        (queries, candidates) with a higher score, and (queries, candidates) with the same score, including itself.
+    """
     candidates = ranked.shape[1]
     position = np.arange(candidates)
     first = np.ones(ranked.shape, dtype=bool)

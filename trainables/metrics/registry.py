@@ -1,4 +1,4 @@
-"""Every metric by its name. What a study's file, the records and the analysis call a metric is a name of these."""
+"""Registry of all metrics by the names that study files, run records and the analysis use."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -28,14 +28,16 @@ class Measure:
     """A metric of scored candidates.
 
     Attributes:
-        name: with its parameters.
-        function: of scores and relevance, (queries, candidates) both, to (queries,); to one number if not `per_query`.
+        name: name of the metric, including its parameters.
+        function: maps scores and relevance, (queries, candidates) each, to (queries,), or to one number if `per_query`
+            is False.
         per_query: whether each query has a value, so that differences can be tested.
-        minimised: whether less is better.
-        logits: whether scores must be logits, as a model's are and BM25's are not.
-        candidates: that each query must have; None: any number, and as many as it likes.
-        similarity: of a metric of sentence pairs, which of them it is about: its values are of pairs, not of queries,
-            and it needs the names of the queries, which are those of the sets.
+        lower_is_better: whether a lower value is better.
+        needs_logits: whether the scores must be logits. Scores of a model are logits; scores of BM25 are not.
+        required_candidates: number of candidates that each query must have. If None, queries may have any number of
+            candidates, and the numbers may differ.
+        sts_correlation: for a metric of sentence pairs, the correlation and the pairs that it covers. Its values belong
+            to pairs instead of queries, and it needs the names of the queries, which are those of the sets.
     """
 
     name: str
@@ -48,17 +50,17 @@ class Measure:
 
     @property
     def max_value(self) -> float:
-        """What its values are at most, where more is better."""
+        """Largest possible value, if higher is better."""
         return PERCENT if self.sts_correlation else 1.0
 
     @property
     def unit(self) -> str:
-        """What its values are of."""
+        """Unit that has a value: "sentence pair" or "query"."""
         return "sentence pair" if self.sts_correlation else "query"
 
     @property
     def is_rank_based(self) -> bool:
-        """Whether it judges every system, query by query, by the order of its candidates alone."""
+        """True if each query has a value that depends only on the order of its candidates."""
         return self.per_query and not self.needs_logits
 
     def compute_values(
@@ -69,36 +71,37 @@ class Measure:
         names: Sequence[str] | None = None,
         pair_ids: NDArray[np.intp] | None = None,
     ) -> Floats:
-        """The metric of each query.
+        """Compute the metric of each query.
 
         Args:
-            scores: (pairs,), the candidates of a query side by side.
+            scores: (pairs,), the candidates of a query next to each other.
             relevant: (pairs,) 0 or 1; gold similarities for a metric of sentence pairs.
-            lengths: (queries,) candidates of each, in the order of the pairs; they may differ where `candidates` is
-                None.
-            names: (queries,) of each; only a metric of sentence pairs asks for them.
-            units: (pairs,) a number of each, the same of the same two sentences; only a metric of sentence pairs asks
-                for them. None: all differ.
+            lengths: (queries,) number of candidates of each query, in the order of the pairs. The numbers may differ if
+                `required_candidates` is None.
+            names: (queries,) names of the queries; only a metric of sentence pairs needs them.
+            pair_ids: (pairs,) number of each pair, equal for pairs of the same two sentences; only a metric of sentence
+                pairs needs them. If None, all pairs differ.
 
         Returns:
-            (queries,); of a metric of sentence pairs, what `Similarity.values` has.
+            (queries,) values; for a metric of sentence pairs, see `STSCorrelation.compute_values`.
 
         Raises:
-            ValueError: where the function does, a query has other than `candidates`, or it is no metric of queries.
+            ValueError: the function raises it, a query does not have `required_candidates` candidates, or the metric
+                has no value per query.
         """
         if self.sts_correlation:
-            own = np.arange(len(scores)) if pair_ids is None else pair_ids
-            return self.sts_correlation.compute_values(*self._check_names(scores, relevant, lengths, names), own)
+            ids = np.arange(len(scores)) if pair_ids is None else pair_ids
+            return self.sts_correlation.compute_values(*self._check_names(scores, relevant, lengths, names), ids)
         if not self.per_query:
             raise ValueError(f"{self.name} has no value for a single query")
         if self.required_candidates is not None and (lengths != self.required_candidates).any():
-            raise ValueError(f"queries with other than {self.required_candidates} candidates")
+            raise ValueError(f"{self.name} needs exactly {self.required_candidates} candidates for each query")
         starts = np.cumsum(lengths) - lengths
         values = np.empty(len(lengths))
         for length in np.unique(lengths):
-            own = np.flatnonzero(lengths == length)
-            rows = starts[own, None] + np.arange(length)
-            values[own] = self.function(scores[rows], relevant[rows])
+            queries = np.flatnonzero(lengths == length)
+            rows = starts[queries, None] + np.arange(length)
+            values[queries] = self.function(scores[rows], relevant[rows])
         return values
 
     def compute_overall(
@@ -108,16 +111,16 @@ class Measure:
         lengths: Ints,
         names: Sequence[str] | None = None,
     ) -> float:
-        """One number: the mean over queries, or what the function makes of all pairs together.
+        """Compute one number: the mean over queries, or the value of all pairs together.
 
         Args:
-            scores: as for `values`, and so are the others.
-            relevant: the same.
-            lengths: the same.
-            names: the same.
+            scores: see `compute_values`.
+            relevant: see `compute_values`.
+            lengths: see `compute_values`.
+            names: see `compute_values`.
 
         Raises:
-            ValueError: as for `values`.
+            ValueError: see `compute_values`; a metric without a value per query is allowed here.
         """
         if self.sts_correlation:
             return self.sts_correlation.compute_overall(*self._check_names(scores, relevant, lengths, names))
@@ -133,13 +136,13 @@ class Measure:
         names: Sequence[str] | None,
     ) -> tuple[Floats, Floats, Ints, Sequence[str]]:
         if names is None or len(names) != len(lengths):
-            raise ValueError(f"{self.name} needs the name of each query, which is that of its set")
+            raise ValueError(f"{self.name} needs the name of each query: <set> or <set>/<subset>")
         return np.asarray(scores, np.float64), np.asarray(relevant, np.float64), lengths, names
 
 
 _MEASURES = {
-    one.name: one
-    for one in (
+    measure.name: measure
+    for measure in (
         Measure("MAP", average_precision),
         Measure("MRR", reciprocal_rank),
         Measure("position", rank_of_first_relevant, lower_is_better=True),
@@ -149,24 +152,36 @@ _MEASURES = {
         Measure("Spearman", spearman, per_query=False),
     )
 }
-LOWER_IS_BETTER = tuple(name for name, one in _MEASURES.items() if one.lower_is_better)
-"""Metrics of which less is better."""
+LOWER_IS_BETTER = tuple(name for name, measure in _MEASURES.items() if measure.lower_is_better)
+"""Names of the metrics for which a lower value is better."""
 
 
 @cache
 def get_measure(name: str) -> Measure:
-    """The metric of this name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE", "Spearman",
-    "STS" (100 x Spearman, the mean over sets), "STS/STS12" (of a set) or "STS/STS12/MSRpar" (of a subset).
+    """Return the metric of this name.
+
+    Args:
+        name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE", "Spearman", "STS" (100 x Spearman,
+            the mean over sets), "STS/STS12" (one set) or "STS/STS12/MSRpar" (one subset).
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no metric of this name.
+
+    Example:
+        >>> import numpy as np
+        >>> scores, relevant = np.array([3.0, 2.0, 1.0, 1.0, 2.0]), np.array([1, 0, 0, 1, 0])
+        >>> measure, lengths = get_measure("MRR"), np.array([3, 2])
+        >>> measure.compute_values(scores, relevant, lengths).tolist()
+        [1.0, 0.5]
+        >>> measure.compute_overall(scores, relevant, lengths)
+        0.75
     """
     if name in _MEASURES:
         return _MEASURES[name]
-    if found := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
-        return Measure(name, partial(ndcg_at, int(found[1])))
-    if found := re.fullmatch(r"STS(?:/(\S*[^\s/]))?", name):
-        return Measure(name, spearman, sts_correlation=STSCorrelation(found[1] or ""))
+    if match := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
+        return Measure(name, partial(ndcg_at, int(match[1])))
+    if match := re.fullmatch(r"STS(?:/(\S*[^\s/]))?", name):
+        return Measure(name, spearman, sts_correlation=STSCorrelation(match[1] or ""))
     try:
         candidates, cutoff = parse_recall_name(name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Semantic textual similarity: how well the cosines of sentence pairs agree with gold similarities, set by set."""
+"""Semantic textual similarity: correlation of cosines with gold similarities, by set of pairs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,79 +13,95 @@ from trainables.utils.arrays import Bools, Floats, Ints
 
 _T = TypeVar("_T")
 PERCENT = 100.0
-"""Correlations of sentence encoders are reported times 100."""
+"""Factor of the reported values: correlations of sentence encoders are reported times 100."""
 
 
 def get_set_name(name: str) -> str:
-    """The set of a query: "STS12" of "STS12/MSRpar"."""
+    """Return the set of a query.
+
+    Example:
+        >>> get_set_name("STS12/MSRpar")
+        'STS12'
+    """
     return name.partition("/")[0]
 
 
 @dataclass(frozen=True)
 class STSCorrelation:
-    """100 x Spearman of a set, all pairs of its subsets as one list, or the mean of it over sets.
+    """100 x Spearman's correlation of a set, or its mean over sets.
 
-    This is the "all" aggregation and the average of Gao et al. (2021) and Wu et al. (2021, Table 2).
+    The pairs of all subsets of a set form one list. This is the "all" aggregation and the average of Gao et al. (2021)
+    and Wu et al. (2021, Table 2).
 
     Attributes:
-        place: "" for the mean over the sets that are there, else a set, or "<set>/<subset>".
+        scope: a set, or "<set>/<subset>". If "", the mean over all sets that the pairs belong to.
+
+    Example:
+        >>> scores, grades = np.array([0.1, 0.2, 0.9, 0.3, 0.2]), np.array([0.0, 2.0, 5.0, 1.0, 4.0])
+        >>> lengths, names = np.array([3, 2]), ["STS12/MSRpar", "STS-B"]
+        >>> STSCorrelation("STS12").compute_overall(scores, grades, lengths, names)
+        100.0
+        >>> STSCorrelation().compute_overall(scores, grades, lengths, names)
+        0.0
     """
 
     scope: str = ""
 
     def covers(self, names: Sequence[str]) -> Bools:
-        """(queries,) whether it is about the pairs of a query."""
+        """Return (queries,) whether the pairs of each query are in the scope."""
         return np.array([self.scope in ("", name, get_set_name(name)) for name in names], dtype=bool)
 
     def compute_overall(self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str]) -> float:
-        """The metric; see `values`."""
+        """Compute the metric; `compute_values` documents the arguments and errors."""
         rows = self._group_rows(lengths, names)
-        found = [_apply_to_set(spearman, name, scores[own], grades[own]) for name, own in rows.items()]
-        return PERCENT * float(np.mean(found))
+        correlations = [_apply_to_set(spearman, name, scores[own], grades[own]) for name, own in rows.items()]
+        return PERCENT * float(np.mean(correlations))
 
     def compute_values(
         self, scores: Floats, grades: Floats, lengths: Ints, names: Sequence[str], pair_ids: NDArray[np.intp]
     ) -> Floats:
-        """Pseudo-values of the distinct pairs that it is about; their mean is the metric.
+        """Compute pseudo-values of the distinct pairs in the scope; their mean is the metric.
 
-        Those of a mean over G sets are, about it, 1 / (G n) times those of a set of n pairs, and those of a pair that
-        is there several times are summed, all times the number of distinct pairs: so the variance of their mean is
-        that of a sample of distinct pairs, stratified by set. Of seven sets that share most of what the standard ones
-        do, the test over pairs rejects at .05 in .045 to .052 of studies of two systems that are alike, and in .072 to
-        .092 where all pairs are taken to differ (400 studies each, seeds that do not vary; `benchmarks.correlation`).
+        For a mean over G sets, the deviation of a pseudo-value from its mean is multiplied by 1 / (G n). Here n is the
+        number of pairs in its set. The values of a pair that occurs several times are summed. All are then multiplied
+        by the number of distinct pairs. So the variance of their mean is that of a sample of distinct pairs, stratified
+        by set.
+
+        Measured type-I error at .05 of the test over pairs, for seven sets that share most of the pairs that the
+        standard sets share: .045 to .052, and .072 to .092 if all pairs are assumed to differ (400 studies each, equal
+        systems, seeds that do not vary; `benchmarks.correlation`).
 
         Args:
-            scores: (pairs,), those of a query side by side.
+            scores: (pairs,), those of a query next to each other.
             grades: (pairs,) gold similarities.
-            lengths: (queries,) pairs of each query, in the order of the pairs.
-            names: (queries,) "<set>" or "<set>/<subset>" of each.
-            units: (pairs,) a number of each, the same of the same two sentences.
+            lengths: (queries,) number of pairs of each query, in the order of the pairs.
+            names: (queries,) "<set>" or "<set>/<subset>" of each query.
+            pair_ids: (pairs,) number of each pair, equal for pairs of the same two sentences.
 
         Returns:
-            (distinct pairs covered,) in the order of their numbers.
+            (distinct pairs in the scope,) in the order of their numbers.
 
         Raises:
-            ValueError: it is about none of the pairs, or a set has a NaN, fewer than two pairs, or equal grades only.
+            ValueError: no pair is in the scope, or a set has a NaN, fewer than two pairs, or only equal grades.
         """
         rows = self._group_rows(lengths, names)
-        found = [_apply_to_set(spearman_pseudo_values, name, scores[own], grades[own]) for name, own in rows.items()]
-        shares = [(pseudo - pseudo.mean()) / (len(found) * len(pseudo)) for pseudo in found]
-        known, places = np.unique(pair_ids[np.concatenate(list(rows.values()))], return_inverse=True)
-        summed = len(known) * np.bincount(places, np.concatenate(shares))
-        mean = float(np.mean([pseudo.mean() for pseudo in found]))
+        by_set = [_apply_to_set(spearman_pseudo_values, name, scores[own], grades[own]) for name, own in rows.items()]
+        shares = [(pseudo - pseudo.mean()) / (len(by_set) * len(pseudo)) for pseudo in by_set]
+        distinct, indices = np.unique(pair_ids[np.concatenate(list(rows.values()))], return_inverse=True)
+        summed = len(distinct) * np.bincount(indices, np.concatenate(shares))
+        mean = float(np.mean([pseudo.mean() for pseudo in by_set]))
         values: Floats = PERCENT * (summed - summed.mean() + mean)
         return values
 
     def _group_rows(self, lengths: Ints, names: Sequence[str]) -> dict[str, NDArray[np.intp]]:
-        """The rows of the pairs that are one list, by its name."""
+        """Return list name -> rows of the pairs in that list; a list is a set, or the scope itself."""
         lists = [self.scope or get_set_name(name) for name in names]
         covered = self.covers(names)
         by_pair = np.repeat(np.array(lists, dtype=object), lengths)
         by_pair[~np.repeat(covered, lengths)] = None
-        found = {name: np.flatnonzero(by_pair == name) for name in dict.fromkeys(lists)}
         if not covered.any():
-            raise ValueError(f"no pairs of {self.scope or 'any set'}")
-        return found
+            raise ValueError(f"there are no pairs of {self.scope or 'any set'}")
+        return {name: np.flatnonzero(by_pair == name) for name in dict.fromkeys(lists)}
 
 
 def _apply_to_set(function: Callable[[Floats, Floats], _T], name: str, scores: Floats, grades: Floats) -> _T:

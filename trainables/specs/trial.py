@@ -1,4 +1,4 @@
-"""What a trial is asked to do, and what comes back: plain data that travels between processes."""
+"""Input and output of a trial: plain data that processes exchange."""
 
 from importlib import import_module
 from pathlib import Path
@@ -13,32 +13,32 @@ from trainables.utils.settings import Settings
 
 
 class TrialSpec(Settings):
-    """One errand of a trial."""
+    """Specification of a trial: train one run, or evaluate it on the test split."""
 
     specification: SerializeAsAny[RunSpec]
     action: Literal["train", "test"] = "train"
-    """Train and evaluate on the development set, or evaluate the trained weights on the test set."""
+    """Either train and evaluate on the dev split, or evaluate the trained weights on the test split."""
     metric: str
     cache: Path
-    """Prepared data, and what is computed once for many runs."""
+    """Folder of the prepared data and of everything that is computed once for many runs."""
     stages: str | None = None
-    """Local folder or URL of the states; none: `stages` in the cache."""
+    """Local folder or URL of the checkpoints. If None, the folder `stages` in the cache."""
     interval: float = 60.0
-    """Seconds of training that a kill may cost; 0: a batch."""
+    """Seconds of training that a killed process may lose; 0 saves a resume checkpoint after every batch."""
     study: str = ""
-    """Names the study that asks: what it trained itself, before a kill, was not shared."""
+    """Name of the study; what a run of it trained before a kill counts as resumed, not as shared."""
     model_path: Path | None = None
     vectors: Path | None = None
-    """File of the word vectors that the curriculum's score reads; none: the model's own input embeddings."""
+    """File of the word vectors for the difficulty score. If None, the input embeddings of the model."""
     scores: bool = False
-    """Whether to keep how difficult every query is for this run: it is a scorer."""
+    """True if this is a scoring run, which saves the difficulty score of every query."""
     cuts: tuple[int, ...] = ()
-    """Instances after which other runs may fork: smoothed states are remembered there."""
+    """Instances after which other runs may fork; checkpoints of smoothed segments are saved there."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def trainable(self) -> str:
-        """Module of what trains it: a process that reads the job knows by it what the specification is."""
+        """Module of the trainable; a process that reads the trial gets the class of the specification from it."""
         return type(self.specification).trainable
 
     @model_validator(mode="before")
@@ -52,19 +52,19 @@ class TrialSpec(Settings):
 
 
 class TrialResult(NamedTuple):
-    """What a finished errand found."""
+    """Result of a finished trial."""
 
     split: str
     metric: float
     scores: np.ndarray  # (pairs,) in the order of the candidates
     history: list[dict[str, float]]
     weights_hash: str | None
-    best_evaluation: BestEvaluation | None  # the evaluation whose weights these are; None: they are the last ones
-    instances_trained: int  # now
-    instances_resumed: int  # by earlier tries of the same run, before a kill
-    instances_reused: int  # by other runs
+    best_evaluation: BestEvaluation | None  # that chose the final weights; None if they are the last ones
+    instances_trained: int  # by this trial
+    instances_resumed: int  # trained by earlier attempts of the same run, before a kill
+    instances_reused: int  # trained by other runs
     checkpoints_reused: list[str]
-    damaged: list[str]  # a line for each state that was found damaged, and computed again
+    damaged: list[str]  # one line for each damaged file that was removed and recomputed
     seconds: float
-    texts: int = 0  # that the run's model reads, of all splits; 0: not known
-    texts_truncated: int = 0  # of those, how many lost something to the model's max_length
+    texts: int = 0  # number of texts of all splits that the model reads; 0 if unknown
+    texts_truncated: int = 0  # number of these texts that were cut to the max_length of the model

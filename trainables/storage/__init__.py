@@ -1,4 +1,4 @@
-"""Atomic folders and leases, on a local disk or on any file system that fsspec knows."""
+"""Storage of checkpoints: atomic folders and leases, on a local disk or any fsspec file system."""
 
 import os
 from pathlib import Path
@@ -9,15 +9,24 @@ from trainables.storage.remote import RemoteStorage
 
 
 def open_storage(location: str) -> Storage:
-    """The storage at a local path or a URL, e.g. s3://bucket/stages.
+    """Return the storage at a local path or a URL.
+
+    Args:
+        location: a path, or a URL such as `s3://bucket/stages`.
 
     Raises:
-        ValueError: no file system of this name.
-        ImportError: the package that serves it is not installed; the message says which.
+        ValueError: fsspec knows no file system of this name.
+        ImportError: the package of the file system is not installed; the message names it.
+
+    Example:
+        >>> type(open_storage("/tmp/checkpoints")).__name__
+        'LocalStorage'
+        >>> type(open_storage("memory://checkpoints")).__name__
+        'RemoteStorage'
     """
     if "://" not in location:
         return LocalStorage(Path(os.path.expanduser(location)).absolute())
-    import fsspec  # a study whose checkpoints lie on a disk need not load it
+    import fsspec  # not needed for a local path
     from fsspec.implementations.local import LocalFileSystem
 
     system, path = fsspec.core.url_to_fs(location)

@@ -1,7 +1,7 @@
-"""Where states lie: named folders of files, each there as a whole or not at all, on any file system fsspec knows.
+"""Interface of a storage: named folders of files that appear as a whole or not at all.
 
-The file `SEAL` makes a folder count. On a disk, local or shared, a folder is written under a temporary name and
-renamed; elsewhere its files are put one by one, each whole, and the seal last.
+On a local or shared disk, a folder is written under a temporary name and renamed. On other file systems its files are
+uploaded one by one, each atomically, and the file `MANIFEST` last: a folder without it is incomplete.
 """
 
 from abc import ABC, abstractmethod
@@ -12,96 +12,112 @@ from typing import NamedTuple
 
 MANIFEST = "stage.json"
 RESUME_FOLDER = "resume"
-"""Folder, among the stages, of the slots of unfinished runs: `resume/<run id>/<instances>/`, the newest state only."""
+"""Folder of the resume checkpoints: `resume/<run id>/<instances>/` contains the newest one of an unfinished run."""
 
 
 class StoredFile(NamedTuple):
-    """A file of a storage, by its path in it."""
+    """A file in a storage."""
 
-    path: str
-    size: int
-    modified_at: float  # seconds since 1970, by the clock of whoever keeps the file
+    path: str  # relative to the storage
+    size: int  # bytes
+    modified_at: float  # seconds since 1970, by the clock of the file system
 
 
 class Marker(NamedTuple):
-    """A small text, and what changes when it is written again."""
+    """A small text file, with a stamp that changes each time it is written."""
 
     text: str
     modified_at: str
 
 
 class Storage(ABC):
-    """Named folders, and notes beside them."""
+    """Named folders of files, and small text files (markers) next to them."""
 
     poll_interval_s: float
-    """Seconds after which it is worth looking again."""
+    """Seconds to wait between two checks for a change."""
 
     @abstractmethod
     def subfolder(self, name: str) -> "Storage":
-        """The storage that a folder of this one is."""
+        """Return the storage that has a folder of this one as its root."""
 
     @abstractmethod
     @contextmanager
     def write_folder(self, name: str) -> Iterator[Path]:
-        """Yields an empty folder on this machine; its files become the folder `name` when the block ends well."""
+        """Yield an empty local folder; its files become the folder `name` if the block succeeds."""
 
     @abstractmethod
     @contextmanager
     def read_folder(self, name: str) -> Iterator[Path]:
-        """Yields a folder on this machine with the files of `name`; FileNotFoundError where there is none."""
+        """Yield a local folder with the files of the folder `name`.
+
+        If there is no such folder, opening its files raises FileNotFoundError.
+        """
 
     @abstractmethod
     def exists(self, name: str) -> bool:
-        """Whether there is such a folder that counts."""
+        """Return whether there is a complete folder of this name."""
 
     @abstractmethod
     def list_folders(self) -> list[str]:
-        """Names of all folders that count, sorted."""
+        """Return the names of all complete folders, sorted."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Removes a folder, if there is one; where that is not possible, it stays."""
+        """Remove a folder if it exists; if that fails, the folder stays."""
 
     @abstractmethod
     def mark_used(self, name: str) -> None:
-        """Notes that a folder was used; where that is not possible, nothing happens."""
+        """Record that a folder was used now; a failure to do so is ignored."""
 
     @abstractmethod
     def list_files(self) -> Iterator[StoredFile]:
-        """All files of all folders, unfinished ones left out."""
+        """Yield all files of all folders, except temporary ones."""
 
     @abstractmethod
     def get_folder_size(self, name: str) -> int:
-        """Bytes of the files below a folder; 0 where there is none."""
+        """Return the bytes of all files below a folder; 0 if it does not exist."""
 
     @abstractmethod
     def put_file(self, name: str, source: Path) -> None:
-        """Copies a file of this machine to `name`, a path in the storage, whole; one that is there is replaced."""
+        """Copy a local file into the storage, atomically; an existing file is replaced.
+
+        Args:
+            name: path in the storage.
+            source: local file.
+        """
 
     @abstractmethod
     def get_file(self, name: str, target: Path) -> None:
-        """Copies a file of the storage to this machine, whole; FileNotFoundError where there is none."""
+        """Copy a file of the storage to a local path, atomically.
+
+        Args:
+            name: path in the storage.
+            target: local path.
+
+        Raises:
+            FileNotFoundError: the storage has no such file.
+        """
 
     @abstractmethod
     def list_paths(self) -> list[str]:
-        """Paths of all files that are whole, sorted."""
+        """Return the paths of all files except temporary ones, sorted."""
 
     @abstractmethod
     def create_marker(self, name: str, text: str) -> bool:
-        """Writes a note unless there is one; whether it was written."""
+        """Write a marker unless it exists; return whether it was written."""
 
     @abstractmethod
     def read_marker(self, name: str) -> Marker | None:
-        """A note."""
+        """Return a marker, or None if it does not exist."""
 
     @abstractmethod
     def refresh_marker(self, name: str, text: str) -> None:
-        """Changes the stamp of a note that still has this text."""
+        """Change the stamp of a marker if it still has this text."""
 
     @abstractmethod
     def delete_marker(self, name: str, text: str) -> None:
-        """Removes a note if it still has this text."""
+        """Delete a marker if it still has this text."""
 
     @abstractmethod
     def remove_stale_files(self) -> None:
-        """Removes what killed writers left."""
+        """Remove the temporary files that killed writers left."""

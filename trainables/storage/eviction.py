@@ -1,4 +1,7 @@
-"""Keeps a storage of states within a budget: what was used longest ago goes first, what is still needed never."""
+"""Eviction of cached checkpoints: keeps a storage within a size limit.
+
+The least recently used checkpoint is removed first; checkpoints that are still needed are never removed.
+"""
 
 from collections.abc import Callable, Iterable, Set
 from typing import NamedTuple
@@ -7,62 +10,78 @@ from trainables.storage.base import RESUME_FOLDER, Storage, StoredFile
 
 
 class CacheEntry(NamedTuple):
-    """What is kept or removed as a whole: a stage, or the slot of an unfinished run."""
+    """A folder that is kept or removed as a whole: a checkpoint, or the resume checkpoints of one run."""
 
     name: str
-    size: int
+    size: int  # bytes
     last_used: float  # seconds since 1970
 
 
 class EvictionResult(NamedTuple):
-    """What an eviction did."""
+    """Result of an eviction: removed and remaining entries."""
 
     removed: list[str]
     remaining: list[CacheEntry]
 
     @property
     def remaining_bytes(self) -> int:
-        """Bytes of what stays."""
-        return sum(unit.size for unit in self.remaining)
+        """Bytes of the remaining entries."""
+        return sum(entry.size for entry in self.remaining)
 
 
 def group_entries(files: Iterable[StoredFile]) -> list[CacheEntry]:
-    """The units that these files make up, the one used longest ago first."""
-    found: dict[str, CacheEntry] = {}
+    """Return the cache entries that these files belong to, least recently used first.
+
+    Example:
+        >>> files = [StoredFile("a/model", 5, 20.0), StoredFile("a/used", 1, 30.0), StoredFile("b/model", 5, 10.0)]
+        >>> [(entry.name, entry.size) for entry in group_entries(files)]
+        [('b', 5), ('a', 6)]
+    """
+    entries: dict[str, CacheEntry] = {}
     for file in files:
         parts = file.path.split("/")
         name = "/".join(parts[: 2 if parts[0] == RESUME_FOLDER else 1])
-        known = found.get(name, CacheEntry(name, 0, 0.0))
-        found[name] = CacheEntry(name, known.size + file.size, max(known.last_used, file.modified_at))
-    return sorted(found.values(), key=lambda unit: (unit.last_used, unit.name))
+        entry = entries.get(name, CacheEntry(name, 0, 0.0))
+        entries[name] = CacheEntry(name, entry.size + file.size, max(entry.last_used, file.modified_at))
+    return sorted(entries.values(), key=lambda entry: (entry.last_used, entry.name))
 
 
 def select_evicted(entries: list[CacheEntry], needed: Set[str], budget: int) -> list[CacheEntry]:
-    """What must go, of units in the order in which they may, so that the rest takes at most `budget` bytes.
+    """Return the entries to remove so that the rest fits into the budget.
 
-    Where the needed alone takes more, everything else goes.
+    If the needed entries alone exceed the budget, all others are removed.
+
+    Args:
+        entries: in the order in which they may be removed.
+        needed: names of entries that must stay.
+        budget: bytes that the remaining entries may have.
+
+    Example:
+        >>> entries = [CacheEntry("a", 6, 1.0), CacheEntry("b", 6, 2.0), CacheEntry("c", 6, 3.0)]
+        >>> [entry.name for entry in select_evicted(entries, needed={"a"}, budget=12)]
+        ['b']
     """
-    total, going = sum(unit.size for unit in entries), []
-    for unit in entries:
-        if total > budget and unit.name not in needed:
-            going.append(unit)
-            total -= unit.size
-    return going
+    total, evicted = sum(entry.size for entry in entries), []
+    for entry in entries:
+        if total > budget and entry.name not in needed:
+            evicted.append(entry)
+            total -= entry.size
+    return evicted
 
 
 def evict(storage: Storage, needed: Callable[[], Set[str]], budget: int, headroom: int = 0) -> EvictionResult:
-    """Removes what exceeds the budget.
+    """Remove the least recently used entries if a storage exceeds its budget.
 
     Args:
-        storage: of the states; other studies may be using it, and compute again what they miss.
-        needed: names of units that must stay; asked only when the budget is exceeded.
-        budget: bytes.
-        room: bytes below the budget that are freed as well when it is exceeded.
+        storage: storage of the checkpoints. Other studies may use it too; they compute a removed checkpoint again.
+        needed: returns the names of entries that must stay; called only if the budget is exceeded.
+        budget: bytes that the storage may contain.
+        headroom: bytes to free below the budget if it is exceeded.
     """
-    found = group_entries(storage.list_files())
-    exceeded = sum(unit.size for unit in found) > budget
-    going = select_evicted(found, needed(), budget - headroom) if exceeded else []
-    for unit in going:
-        storage.remove(unit.name)
-    gone = {unit.name for unit in going}
-    return EvictionResult([unit.name for unit in going], [unit for unit in found if unit.name not in gone])
+    entries = group_entries(storage.list_files())
+    exceeded = sum(entry.size for entry in entries) > budget
+    evicted = select_evicted(entries, needed(), budget - headroom) if exceeded else []
+    for entry in evicted:
+        storage.remove(entry.name)
+    removed = {entry.name for entry in evicted}
+    return EvictionResult([entry.name for entry in evicted], [entry for entry in entries if entry.name not in removed])

@@ -1,7 +1,8 @@
-"""Who is computing a state right now, so that others wait for it instead of computing it as well.
+"""Advisory leases with a heartbeat: they avoid duplicate work.
 
-No result depends on claims, only whether work is done twice: two processes that hold the same claim write the same
-bits. On a disk a claim is exclusive; on other file systems it is as exclusive as their creation of a file.
+A process that holds a lease computes something; the others wait for the result. Correctness does not depend on leases,
+because two holders of the same lease write identical files. On a disk a lease is exclusive. On other file systems it is
+exclusive only if they can create a file exclusively.
 """
 
 import os
@@ -15,19 +16,19 @@ from trainables.storage.base import Marker, Storage
 from trainables.utils.system import get_machine_id, has_exited
 
 HEARTBEAT_S = 5.0
-"""Seconds between two signs of life of a claim's holder."""
+"""Seconds between two heartbeats of the holder of a lease."""
 LEASE_TIMEOUT_S = 60.0
-"""Seconds without a sign of life after which a claim is nobody's."""
+"""Seconds without a heartbeat after which a lease expires."""
 
 
 class Leases:
-    """The claims in one storage, as one process sees them.
+    """Leases of one process in one storage.
 
     Args:
-        storage: where the claimed states will lie.
-        beat: seconds between signs of life.
-        stale: seconds without one after which a claim is taken over. They are counted on this process's clock from the
-            moment it saw the last sign, since the clocks of a cluster disagree.
+        storage: storage of the results that the leases protect.
+        heartbeat_s: seconds between two heartbeats.
+        timeout_s: seconds without a heartbeat after which another process may take the lease. This process measures
+            them with its own clock, from the moment it saw the last heartbeat, because the clocks of a cluster differ.
     """
 
     def __init__(self, storage: Storage, heartbeat_s: float = HEARTBEAT_S, timeout_s: float = LEASE_TIMEOUT_S) -> None:
@@ -36,30 +37,39 @@ class Leases:
 
     @contextmanager
     def try_acquire(self, name: str) -> Iterator[bool]:
-        """Holds the claim of `name` for the block; False where somebody else who is alive holds it."""
-        note, mine = f"{name}.claim", f"{get_machine_id()} {os.getpid()} {uuid.uuid4().hex}"
-        if not self._storage.create_marker(note, mine):
-            self._delete_if_stale(note)
-            if not self._storage.create_marker(note, mine):
+        """Hold the lease of `name` during the block, without waiting for it.
+
+        Yields:
+            True if this process holds the lease, False if another running process holds it.
+        """
+        marker, owner = f"{name}.claim", f"{get_machine_id()} {os.getpid()} {uuid.uuid4().hex}"
+        if not self._storage.create_marker(marker, owner):
+            self._delete_if_stale(marker)
+            if not self._storage.create_marker(marker, owner):
                 yield False
                 return
-        ended = threading.Event()
-        beats = threading.Thread(target=self._send_heartbeats, args=(note, mine, ended), daemon=True)
-        beats.start()
+        released = threading.Event()
+        heartbeats = threading.Thread(target=self._send_heartbeats, args=(marker, owner, released), daemon=True)
+        heartbeats.start()
         try:
             yield True
         finally:
-            ended.set()
-            beats.join()
+            released.set()
+            heartbeats.join()
             with _ignore_errors():
-                self._storage.delete_marker(note, mine)
+                self._storage.delete_marker(marker, owner)
 
     @contextmanager
     def acquire(self, name: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Holds the claim of `name` for the block; until nobody else does, waits and calls `waited` again and again."""
+        """Wait for the lease of `name`, then hold it during the block.
+
+        Args:
+            name: name of the lease.
+            on_wait: called repeatedly while another process holds the lease.
+        """
         while True:
-            with self.try_acquire(name) as claimed:
-                if claimed:
+            with self.try_acquire(name) as acquired:
+                if acquired:
                     yield
                     return
             time.sleep(self._storage.poll_interval_s)
@@ -68,53 +78,60 @@ class Leases:
     def run_once(
         self, name: str, is_done: Callable[[], bool], compute: Callable[[], object], on_wait: Callable[[], None]
     ) -> None:
-        """Makes what is not there, unless somebody else is at it: then waits for that.
+        """Compute a result that does not exist yet, or wait while another process computes it.
 
         Args:
-            name: of the claim.
-            there: whether there is nothing to do.
-            make: does it.
-            waited: called again and again while somebody else does.
+            name: name of the lease.
+            is_done: returns whether the result exists.
+            compute: computes the result.
+            on_wait: called repeatedly while another process computes the result.
         """
         while not is_done():
-            with self.try_acquire(name) as claimed:
-                if claimed and not is_done():
+            with self.try_acquire(name) as acquired:
+                if acquired and not is_done():
                     compute()
-            if not claimed:
+            if not acquired:
                 time.sleep(self._storage.poll_interval_s)
                 on_wait()
 
     def _send_heartbeats(self, marker: str, owner: str, released: threading.Event) -> None:
-        """In a thread, because a step or an evaluation may take longer than a claim without a sign of life lasts."""
+        """Renew a lease until it is released.
+
+        Runs in a thread, because a training step or an evaluation may take longer than the timeout of a lease.
+        """
         while not released.wait(self._heartbeat_s):
             with _ignore_errors():
                 self._storage.refresh_marker(marker, owner)
 
     def _delete_if_stale(self, marker: str) -> None:
-        found = self._storage.read_marker(marker)
-        if found is None:
+        current = self._storage.read_marker(marker)
+        if current is None:
             return
         last, since = self._seen.get(marker, (None, 0.0))
-        if last != found:
+        if last != current:
             since = time.monotonic()
-            self._seen[marker] = (found, since)
-        if _is_owner_dead(found.text) or time.monotonic() - since > self._timeout_s:
-            self._storage.delete_marker(marker, found.text)
+            self._seen[marker] = (current, since)
+        if _is_owner_dead(current.text) or time.monotonic() - since > self._timeout_s:
+            self._storage.delete_marker(marker, current.text)
 
 
 def _ignore_errors() -> AbstractContextManager[None]:
-    """Ignores every error: a claim that cannot be renewed or dropped goes stale, while its holder's work stands.
+    """Ignore every exception inside the block.
 
-    The file systems of fsspec raise errors of their own kinds.
+    A lease that cannot be renewed or deleted expires, and the work of its holder remains valid. The exception types
+    depend on the file system of fsspec.
     """
     return suppress(Exception)
 
 
 def _is_owner_dead(text: str) -> bool:
-    """Whether the process that wrote a claim is known to be at it no more: gone, or this one, which runs one run after
-    the other and would otherwise wait for itself."""
+    """Return whether the process that wrote a lease is known to have abandoned it.
+
+    That is a process that has ended, or this process: it executes one run after the other, and would otherwise wait for
+    itself.
+    """
     parts = text.split()
-    if len(parts) != 3 or not parts[1].isdigit():  # half written
+    if len(parts) != 3 or not parts[1].isdigit():  # incompletely written
         return False
-    where, process = parts[0], int(parts[1])
-    return has_exited(where, process) or (where, process) == (get_machine_id(), os.getpid())
+    machine_id, pid = parts[0], int(parts[1])
+    return has_exited(machine_id, pid) or (machine_id, pid) == (get_machine_id(), os.getpid())

@@ -1,4 +1,4 @@
-"""States in a folder, on a disk of this machine or one that several share."""
+"""Storage in a folder, on a local disk or one that several machines share."""
 
 import os
 import shutil
@@ -17,7 +17,13 @@ from trainables.utils.files import (
 
 
 class LocalStorage(Storage):
-    """A folder. What is in it appears by one rename or one exclusive creation; shared disks keep to that as well."""
+    """Storage in a folder of a disk.
+
+    Folders appear by one rename and markers by one exclusive creation, which are atomic on shared disks too.
+
+    Args:
+        folder: root of the storage; it need not exist.
+    """
 
     poll_interval_s = 0.1
 
@@ -25,64 +31,77 @@ class LocalStorage(Storage):
         self.folder = folder
 
     def subfolder(self, name: str) -> "LocalStorage":
+        """Return the storage of a subfolder."""
         return LocalStorage(self.folder / name)
 
     @contextmanager
     def write_folder(self, name: str) -> Iterator[Path]:
+        """Yield a temporary folder that is renamed to `name` if the block succeeds."""
         with write_folder_atomically(self.folder / name) as temporary:
             yield temporary
 
     @contextmanager
     def read_folder(self, name: str) -> Iterator[Path]:
+        """Yield the folder itself."""
         yield self.folder / name
 
     def exists(self, name: str) -> bool:
+        """Return whether the folder exists."""
         return (self.folder / name).is_dir()
 
     def list_folders(self) -> list[str]:
+        """Return the names of all folders except hidden ones, sorted."""
         if not self.folder.is_dir():
             return []
         return sorted(path.name for path in self.folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
     def remove(self, name: str) -> None:
+        """Remove a folder atomically; if that fails, it stays."""
         remove_folder(self.folder / name)
 
     def mark_used(self, name: str) -> None:
+        """Set the modification time of the folder's manifest to now, if possible."""
         with suppress(OSError):
             os.utime(self.folder / name / MANIFEST)
 
     def list_files(self) -> Iterator[StoredFile]:
-        for place, folders, files in os.walk(self.folder):
+        """Yield all files in folders, except files in hidden folders."""
+        for parent, folders, files in os.walk(self.folder):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            for path in (Path(place, name) for name in files if Path(place) != self.folder):
+            for path in (Path(parent, name) for name in files if Path(parent) != self.folder):
                 with suppress(FileNotFoundError):
-                    about = path.stat()
-                    yield StoredFile(path.relative_to(self.folder).as_posix(), about.st_size, about.st_mtime)
+                    stat = path.stat()
+                    yield StoredFile(path.relative_to(self.folder).as_posix(), stat.st_size, stat.st_mtime)
 
     def get_folder_size(self, name: str) -> int:
+        """Return the bytes of all files below a folder; 0 if it does not exist."""
         total = 0
-        for place, _, files in os.walk(self.folder / name):
+        for parent, _, files in os.walk(self.folder / name):
             for file in files:
                 with suppress(FileNotFoundError):
-                    total += Path(place, file).stat().st_size
+                    total += Path(parent, file).stat().st_size
         return total
 
     def put_file(self, name: str, source: Path) -> None:
+        """Copy a local file into the storage, atomically."""
         with write_atomically(self.folder / name) as temporary:
             shutil.copyfile(source, temporary)
 
     def get_file(self, name: str, target: Path) -> None:
+        """Copy a file of the storage to a local path, atomically."""
         with write_atomically(target) as temporary:
             shutil.copyfile(self.folder / name, temporary)
 
     def list_paths(self) -> list[str]:
-        found = []
-        for place, folders, files in os.walk(self.folder):
+        """Return the paths of all files except hidden ones and those in hidden folders, sorted."""
+        paths = []
+        for parent, folders, files in os.walk(self.folder):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            found += [Path(place, name).relative_to(self.folder) for name in files if not name.startswith(".")]
-        return sorted(path.as_posix() for path in found)
+            paths += [Path(parent, name).relative_to(self.folder) for name in files if not name.startswith(".")]
+        return sorted(path.as_posix() for path in paths)
 
     def create_marker(self, name: str, text: str) -> bool:
+        """Create a marker exclusively (O_EXCL); return whether it was created."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(self.folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
@@ -91,12 +110,13 @@ class LocalStorage(Storage):
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(text)
-        except OSError:  # half a note would be respected as somebody's for a while
+        except OSError:  # others would wait for the owner of an incomplete marker
             (self.folder / name).unlink(missing_ok=True)
             raise
         return True
 
     def read_marker(self, name: str) -> Marker | None:
+        """Return a marker with its modification time, or None if it does not exist."""
         path = self.folder / name
         try:
             return Marker(path.read_text(encoding="utf-8"), str(path.stat().st_mtime_ns))
@@ -104,22 +124,25 @@ class LocalStorage(Storage):
             return None
 
     def refresh_marker(self, name: str, text: str) -> None:
-        found = self.read_marker(name)
-        if found is not None and found.text == text:
+        """Set the modification time of a marker to now, if it still has this text."""
+        marker = self.read_marker(name)
+        if marker is not None and marker.text == text:
             with suppress(OSError):
                 os.utime(self.folder / name)
 
     def delete_marker(self, name: str, text: str) -> None:
+        """Delete a marker if it still has this text."""
         path = self.folder / name
         aside = make_temporary_path(path)
         try:
             os.rename(path, aside)
         except FileNotFoundError:
             return
-        if aside.read_text(encoding="utf-8") != text:  # written anew since the caller looked: put it back
+        if aside.read_text(encoding="utf-8") != text:  # written again since the caller read it: put it back
             with suppress(OSError):
                 os.link(aside, path)
         aside.unlink()
 
     def remove_stale_files(self) -> None:
+        """Remove the temporaries of processes that have ended."""
         remove_stale_files(self.folder)

@@ -1,1 +1,1 @@
-"""Helpers that know nothing of ranking: errors, whole files, hashes, named random streams, processes, signals."""
+"""General helpers: errors, atomic files, hashes, named random streams, processes and signals."""

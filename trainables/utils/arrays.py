@@ -1,4 +1,4 @@
-"""Types of numpy arrays. The shapes are in the docstrings of whoever takes or returns them."""
+"""Types of numpy arrays; the docstrings of the functions that use them state the shapes."""
 
 import numpy as np
 import numpy.typing as npt

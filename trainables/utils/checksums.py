@@ -1,7 +1,7 @@
-"""Cached files with the SHA-256 of what was written, checked when a process first opens them.
+"""Cached files with SHA-256 checksums, verified when a process first opens them.
 
-A file has its digest beside it in `<name>.sha256`, a folder those of all its files in `SHA256SUMS`; both in the form of
-`sha256sum`, so `sha256sum --check` reads them too.
+The checksum of a file is next to it in `<name>.sha256`. The checksums of all files of a folder are in `SHA256SUMS`.
+Both have the format of `sha256sum`, so `sha256sum --check` reads them too.
 """
 
 import hashlib
@@ -14,17 +14,18 @@ from trainables.utils.files import remove_folder, write_atomically, write_folder
 
 _CHECKSUM_LIST, _SUFFIX = "SHA256SUMS", ".sha256"
 _verified: dict[Path, tuple[int, int, int]] = {}
-"""What a file was when this process checked it: inode, bytes, time of its last change."""
+"""Inode, size in bytes and modification time of each file when this process verified it."""
 _Loaded = TypeVar("_Loaded")
 
 
 class DamagedError(Exception):
-    """A cached file is not what was written.
+    """Raised if a cached file differs from what was written.
 
     Args:
         path: the file.
         reason: what is wrong with it.
-        unit: the file or folder without which it is made anew; None: only a new start of the study makes it.
+        unit: the file or folder to remove so that the file is computed again. If None, only restarting the study
+            computes it again.
     """
 
     def __init__(self, path: Path, reason: str, unit: Path | None = None) -> None:
@@ -35,7 +36,7 @@ class DamagedError(Exception):
         return DamagedError, (self.path, self.reason, self.unit)
 
     def remove(self) -> None:
-        """Removes the unit, so that it is made anew."""
+        """Remove the unit, so that it is computed again."""
         if self.unit is not None and self.unit.is_dir():
             remove_folder(self.unit)
         elif self.unit is not None:
@@ -45,16 +46,19 @@ class DamagedError(Exception):
 
 @contextmanager
 def write_with_checksum(path: Path) -> Iterator[Path]:
-    """As `whole_file`, with the digest beside it; not durable, since what a power cut damages is noticed."""
+    """Yield a temporary path like `write_atomically`, and write the checksum of the file next to it.
+
+    The write is not durable: the checksum reveals what a power cut damages.
+    """
     with write_atomically(path, durable=False) as temporary:
         yield temporary
-        with write_atomically(_checksum_path(path), durable=False) as sums:
-            sums.write_text(f"{hash_file(temporary)}  {path.name}\n", encoding="utf-8")
+        with write_atomically(_checksum_path(path), durable=False) as checksum:
+            checksum.write_text(f"{hash_file(temporary)}  {path.name}\n", encoding="utf-8")
 
 
 @contextmanager
 def write_folder_with_checksums(path: Path) -> Iterator[Path]:
-    """As `whole_folder`, with the digests of its files."""
+    """Yield a temporary folder like `write_folder_atomically`, and add the checksums of its files."""
     with write_folder_atomically(path, durable=False) as temporary:
         yield temporary
         files = sorted(file for file in temporary.iterdir() if file.is_file())
@@ -63,53 +67,67 @@ def write_folder_with_checksums(path: Path) -> Iterator[Path]:
 
 
 def verify_file(path: Path, unit: Path | None = None) -> Path:
-    """`path`, whose bytes are those that were written: digested once in a process, unless it changes.
+    """Return `path` after verifying that the file contains the bytes that were written.
+
+    A process hashes a file once, and again only if the file changes.
 
     Args:
-        path: a file of `checked_file` or in a folder of `checked_folder`.
-        unit: what `DamagedError` says must be removed.
+        path: a file written by `write_with_checksum`, or in a folder written by `write_folder_with_checksums`.
+        unit: the file or folder to remove if the file is damaged, passed to `DamagedError`.
+
+    Returns:
+        The path itself.
 
     Raises:
-        DamagedError: they are not, the file is missing, or there is no digest of it.
-        OSError: the file is there and cannot be read.
+        DamagedError: the content differs, the file is missing, or it has no checksum.
+        OSError: the file exists but cannot be read.
     """
     try:
-        about = path.stat()
+        stat = path.stat()
     except FileNotFoundError:
         raise DamagedError(path, "is missing", unit) from None
-    state = about.st_ino, about.st_size, about.st_mtime_ns
+    state = stat.st_ino, stat.st_size, stat.st_mtime_ns
     if _verified.get(path) != state:
-        known = _read_checksum(path)
-        if known is None:
+        expected = _read_checksum(path)
+        if expected is None:
             raise DamagedError(path, "has no checksum", unit)
-        if hash_file(path) != known:
-            raise DamagedError(path, "does not have its checksum", unit)
+        if hash_file(path) != expected:
+            raise DamagedError(path, "does not match its checksum", unit)
         _verified[path] = state
     return path
 
 
 def verify_folder(path: Path) -> Path:
-    """`path`, all of whose files are as they were written; what came later, with a digest beside it, is not looked at.
+    """Return `path` after verifying all files that were written with the folder.
+
+    Files that were added later, each with its own checksum file, are not verified.
+
+    Args:
+        path: a folder written by `write_folder_with_checksums`.
+
+    Returns:
+        The path itself.
 
     Raises:
-        DamagedError: they are not; OSError: as `verified`.
+        DamagedError: a file is damaged, missing or without a checksum, or the list of checksums is unusable.
+        OSError: a file exists but cannot be read.
     """
     names = _read_checksums(path / _CHECKSUM_LIST)
     if not names:
-        raise DamagedError(path / _CHECKSUM_LIST, "is no list of checksums", path)
-    there = {file.name for file in path.iterdir() if file.is_file() and not file.name.startswith(".")}
-    later = {name for name in there if name.endswith(_SUFFIX) or f"{name}{_SUFFIX}" in there}
-    for name in sorted(names.keys() | there - later - {_CHECKSUM_LIST}):
+        raise DamagedError(path / _CHECKSUM_LIST, "is not a list of checksums", path)
+    present = {file.name for file in path.iterdir() if file.is_file() and not file.name.startswith(".")}
+    added_later = {name for name in present if name.endswith(_SUFFIX) or f"{name}{_SUFFIX}" in present}
+    for name in sorted(names.keys() | present - added_later - {_CHECKSUM_LIST}):
         verify_file(path / name, path)
     return path
 
 
 def is_intact(path: Path, remove_damaged: bool = False) -> bool:
-    """Whether a checked file or folder is there and as it was written.
+    """Return whether a file or folder with checksums exists and is undamaged.
 
     Args:
-        path: of it.
-        remove: where it is not, what is there of it.
+        path: the file or folder.
+        remove_damaged: if True, remove it when it is damaged.
     """
     try:
         if path.is_dir():
@@ -124,12 +142,20 @@ def is_intact(path: Path, remove_damaged: bool = False) -> bool:
 
 
 def has_checksum(path: Path) -> bool:
-    """Whether a checked file is there with its digest, whatever is in it."""
+    """Return whether a file and its checksum file exist, without verifying the content."""
     return path.is_file() and _checksum_path(path).is_file()
 
 
 def load_or_rebuild(load: Callable[[], _Loaded], rebuild: Callable[[], object]) -> _Loaded:
-    """What `load` gives; where it finds a damaged unit, that is removed and made anew first."""
+    """Return the result of `load`; if it finds a damaged unit, remove and rebuild the unit and load again.
+
+    Args:
+        load: returns the value, or raises `DamagedError`.
+        rebuild: computes the removed unit again.
+
+    Raises:
+        DamagedError: the damage names no unit to remove, or the second load fails too.
+    """
     try:
         return load()
     except DamagedError as error:
@@ -141,7 +167,7 @@ def load_or_rebuild(load: Callable[[], _Loaded], rebuild: Callable[[], object]) 
 
 
 def hash_file(path: Path) -> str:
-    """Of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -155,7 +181,7 @@ def _read_checksum(path: Path) -> str | None:
 
 
 def _read_checksums(path: Path) -> dict[str, str]:
-    """Digest by name; empty where there is no such list, or it cannot be understood."""
+    """Return file name -> checksum; empty if the list does not exist or cannot be parsed."""
     try:
         rows = [line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines()]
         return {name: digest for digest, name in rows}

@@ -1,18 +1,25 @@
-"""Exceptions that say whose fault it was: the user's, or the machine's; any other is the configuration's own."""
+"""Exceptions for errors of the user and errors of the machine.
+
+Any other exception is an error of the configuration itself.
+"""
 
 from collections.abc import Sequence
 
 _MAX_LISTED = 10
-"""Most mistakes that are named at once."""
+"""Largest number of errors that one message lists."""
 
 
 class UserError(Exception):
-    """Raised for bad input; command lines print it on one line and exit with status 2.
+    """Raised for bad input; commands print it on one line and exit with status 2.
 
     Args:
-        where: the key, file or folder at fault.
-        found: what stands there.
-        expected: what was expected instead.
+        where: the key, file or folder that is wrong.
+        actual: the value found there.
+        expected: the value that was expected instead.
+
+    Example:
+        >>> print(UserError("training.batch_size", 0, "at least 2"))
+        training.batch_size: 0; expected at least 2
     """
 
     def __init__(self, where: str, actual: object, expected: str) -> None:
@@ -21,15 +28,22 @@ class UserError(Exception):
     def __reduce__(self) -> tuple[type["UserError"], tuple[object, ...]]:
         message = str(self)
         where, _, rest = message.partition(": ")
-        found, _, expected = rest.rpartition("; expected ")
-        return UserError, (where, found, expected)
+        actual, _, expected = rest.rpartition("; expected ")
+        return UserError, (where, actual, expected)
 
 
 class CollectedUserError(UserError):
-    """Several mistakes of one input: a line each for the first ten, then the number of the others.
+    """Raised for several errors in one input.
+
+    The message has one line for each of the first ten errors, then the number of further ones.
 
     Args:
-        errors: the mistakes, in the order in which they are named.
+        errors: the errors, in the order in which they are listed.
+
+    Example:
+        >>> print(CollectedUserError([UserError("seeds", [], "a seed"), UserError("epochs", 0, "a number above 0")]))
+        seeds: []; expected a seed
+        epochs: 0; expected a number above 0
     """
 
     def __init__(self, errors: Sequence[UserError]) -> None:
@@ -44,20 +58,24 @@ class CollectedUserError(UserError):
 
 
 def raise_if_any(errors: Sequence[UserError]) -> None:
-    """Raises what is wrong, if anything is.
+    """Raise the collected errors, if there are any.
 
     Raises:
-        UserError: the one mistake, or all of them.
+        UserError: the only error, or a `CollectedUserError` with all of them.
     """
     if errors:
         raise errors[0] if len(errors) == 1 else CollectedUserError(errors)
 
 
 class MachineError(Exception):
-    """Something about the machine, not about what it was asked to do: a process or node that ended, another processor
-    than the run needs. Trying again, later or elsewhere, may end well."""
+    """Raised if the machine is at fault, not the configuration; a retry later or elsewhere may succeed.
+
+    Examples are a process or node that ended, and a processor other than the one that the run needs.
+    """
 
 
 class MissingDifficultyScoresError(MachineError):
-    """The table of difficulties that a trained model makes is not there. Where that model's run failed by itself, it is
-    no fault of the machine; only whoever knows that run's record can tell."""
+    """Raised if the difficulty scores that a scoring run computes do not exist.
+
+    If the scoring run itself failed, the machine is not at fault. Only its run record shows which case it is.
+    """

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and the removal of what killed writers left."""
+"""Atomic writes of files and folders, and the removal of temporaries that killed writers left."""
 
 import hashlib
 import json
@@ -17,21 +17,21 @@ from trainables.utils.system import get_machine_id, has_exited
 _TEMPORARY_NAME = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
 _CHECKSUM_LINE = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",\n')
 _STALE_AFTER_S = 24 * 3600.0
-"""Seconds after which a temporary is nobody's, wherever its writer was."""
+"""Seconds after which a temporary counts as abandoned, on whichever machine its writer was."""
 
 
 def make_temporary_path(path: Path) -> Path:
-    """A name beside `path` that says which process writes there."""
+    """Return a temporary path in the folder of `path`; its name identifies this machine and process."""
     return path.with_name(f".{path.name}.{get_machine_id()}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
 
 
 @contextmanager
 def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Yields a temporary name beside `path`; what was written there becomes `path` when the block ends well.
+    """Yield a temporary path; the file written there becomes `path` if the block succeeds.
 
     Args:
-        path: of the file.
-        durable: whether it must outlast a power cut from then on; else it may be found empty afterwards.
+        path: the file; its folder is created if needed.
+        durable: whether the file must survive a power cut from then on. If False, it may be empty after one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = make_temporary_path(path)
@@ -48,16 +48,23 @@ def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
-    """The same for a folder; where `path` exists already, as another process's equal work, that one stays."""
+    """Yield a temporary folder that becomes `path` if the block succeeds.
+
+    If `path` exists already, the existing folder is kept: another process wrote the same content.
+
+    Args:
+        path: the folder; its parents are created if needed.
+        durable: whether the files must survive a power cut from then on.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = make_temporary_path(path)
     temporary.mkdir()
     try:
         yield temporary
-        for place, _, names in os.walk(temporary) if durable else ():
+        for parent, _, names in os.walk(temporary) if durable else ():
             for name in names:
-                fsync_path(Path(place, name))
-            fsync_path(Path(place))
+                fsync_path(Path(parent, name))
+            fsync_path(Path(parent))
         try:
             os.rename(temporary, path)
         except OSError:
@@ -70,7 +77,7 @@ def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 def fsync_path(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
+    """Wait until the content of a file, or the entries of a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -79,7 +86,7 @@ def fsync_path(path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Removes a folder so that nobody sees half of it; one that is not there is as good as removed."""
+    """Remove a folder atomically: no process sees half of it. A missing folder is not an error."""
     temporary = make_temporary_path(path)
     try:
         os.rename(path, temporary)
@@ -89,25 +96,27 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_stale_files(folder: Path, recursive: bool = False) -> None:
-    """Removes the temporaries in `folder` whose writer on this machine has ended, or that are older than a day.
+    """Remove the temporaries in `folder` that no running process writes.
+
+    These are temporaries older than a day, and those of processes of this machine that have ended.
 
     Args:
-        folder: need not exist.
-        deep: in all folders below as well.
+        folder: the folder; it need not exist.
+        recursive: whether to clean all folders below as well.
     """
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in [*folders, *files]:
-            if _is_stale(Path(place, name)):
-                shutil.rmtree(Path(place, name), ignore_errors=True)
-                Path(place, name).unlink(missing_ok=True)
+            if _is_stale(Path(parent, name)):
+                shutil.rmtree(Path(parent, name), ignore_errors=True)
+                Path(parent, name).unlink(missing_ok=True)
         folders[:] = [name for name in folders if recursive and not _TEMPORARY_NAME.fullmatch(name)]
 
 
 def _is_stale(path: Path) -> bool:
-    found = _TEMPORARY_NAME.fullmatch(path.name)
-    if found is None:
+    match = _TEMPORARY_NAME.fullmatch(path.name)
+    if match is None:
         return False
-    if has_exited(found["machine"], int(found["process"])):
+    if has_exited(match["machine"], int(match["process"])):
         return True
     try:
         return time.time() - path.stat().st_mtime > _STALE_AFTER_S
@@ -116,12 +125,16 @@ def _is_stale(path: Path) -> bool:
 
 
 def write_json(path: Path, value: object, with_checksum: bool = False) -> None:
-    """Writes `value` as JSON, whole; NaN is refused.
+    """Write `value` as JSON, atomically and durably.
 
     Args:
-        path: of the file.
-        value: JSON-able.
-        sealed: the file of an object begins with the key `sha256`, the SHA-256 of its text without that line.
+        path: the file.
+        value: a value that JSON can represent.
+        with_checksum: if True, the first key of a non-empty object is `sha256`: the SHA-256 of the text without
+            that line.
+
+    Raises:
+        ValueError: the value contains a NaN or an infinity.
     """
     text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
     if with_checksum and value:
@@ -131,17 +144,19 @@ def write_json(path: Path, value: object, with_checksum: bool = False) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What `write_json` wrote, without its seal; one that was written without a seal is not checked.
+    """Return the value that `write_json` wrote, without its checksum.
+
+    A file that was written without a checksum is not verified.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is not JSON, or does not have its checksum.
+        FileNotFoundError: the file does not exist.
+        ValueError: the file is not JSON, or does not match its checksum.
     """
     content = path.read_bytes()
-    if seal := _CHECKSUM_LINE.match(content):
-        content = b"{\n" + content[seal.end() :]
-        if hashlib.sha256(content).hexdigest() != seal[1].decode():
-            raise ValueError("it does not have its checksum")
+    if line := _CHECKSUM_LINE.match(content):
+        content = b"{\n" + content[line.end() :]
+        if hashlib.sha256(content).hexdigest() != line[1].decode():
+            raise ValueError("it does not match its checksum")
     try:
         return json.loads(content)
     except ValueError as error:

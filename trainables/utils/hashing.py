@@ -1,10 +1,22 @@
-"""SHA-256 of values and of files."""
+"""Hashes of JSON values."""
 
 import hashlib
 import json
 
 
 def hash_json(value: object) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of `value` as JSON with sorted keys and no spaces."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of `value` as JSON.
+
+    The JSON has sorted keys and no spaces. Every run id, fingerprint and checkpoint key is such a hash.
+
+    Raises:
+        ValueError: the value contains a NaN or an infinity.
+
+    Example:
+        >>> hash_json({"epsilon": 0.2, "seed": 1}) == hash_json({"seed": 1, "epsilon": 0.2})
+        True
+        >>> len(hash_json([]))
+        16
+    """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

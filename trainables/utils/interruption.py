@@ -1,7 +1,8 @@
-"""How a command ends when it is asked to: by Ctrl-C, by SIGTERM (kill, Slurm, containers), by SIGHUP (a lost terminal).
+"""Handling of the signals that end a command: SIGINT, SIGTERM and SIGHUP.
 
-The first signal unwinds the command as an exception does. A second one, or a command that has not unwound after a few
-seconds, ends at once, and so does every process that it has started. Either way there is one line, and status 1.
+SIGINT comes from Ctrl-C, SIGTERM from kill, Slurm or containers, SIGHUP from a lost terminal. The first signal raises
+an exception that unwinds the command. The command ends at once, with every process that it has started, if a second
+signal arrives or if it has not unwound after a few seconds. It prints one line and exits with status 1.
 """
 
 import os
@@ -17,11 +18,11 @@ from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE = 8.0
-"""Seconds to unwind. Containers are killed 10 seconds after SIGTERM, jobs of Slurm after 30."""
+"""Seconds to unwind. Containers are killed 10 seconds after SIGTERM, Slurm jobs after 30."""
 
 
 class _State:
-    """Of this process's command; there is one."""
+    """State of the command that this process runs; there is only one."""
 
     command = ""
     signal = ""
@@ -36,12 +37,15 @@ _state = _State()
 
 
 def handle_signals(command: str) -> None:
-    """Answers signals from here on; before `run`, that nothing was started. What is ignored (nohup) stays ignored.
+    """Install the signal handlers of a command.
+
+    Before `run_command`, a signal ends the process with the message that nothing was started. Signals that are ignored
+    (as under nohup) stay ignored.
 
     Args:
-        command: its name, for the line.
+        command: name of the command, for the message.
     """
-    _state.command, _state.stderr_fd = command, os.dup(2)  # Ray's start is kept off the standard error
+    _state.command, _state.stderr_fd = command, os.dup(2)  # a copy, since stderr is redirected while Ray starts
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _on_signal)
@@ -52,40 +56,46 @@ def handle_signals(command: str) -> None:
 
 
 def run_command(main: Callable[[], int]) -> NoReturn:
-    """Calls a command's `main` and ends the process with the status that it returns."""
+    """Call `main` and end the process with the status that it returns, or with 1 after a signal."""
     _state.running = True
     try:
         _state.exit_status = main()
     except (KeyboardInterrupt, Exception) as error:
         if isinstance(error, Exception) and not is_interrupted():
             raise
-        report_interruption(_state.command, "run the same command again")
+        report_interruption(_state.command, "rerun the same command")
         _state.exit_status = 1
     if is_interrupted():
         with suppress(OSError):
             sys.stdout.flush()
-        _kill_all_and_exit(_state.exit_status)  # whatever would still be done at the end of the interpreter might wait
+        _kill_all_and_exit(_state.exit_status)  # the normal shutdown of the interpreter might block
     sys.exit(_state.exit_status)
 
 
 def is_interrupted() -> str:
-    """By what, if a signal has asked this command to end. Libraries turn the exception into others."""
+    """Return "interrupted", with the signal unless it is SIGINT, if a signal has arrived; otherwise "".
+
+    An except clause does not suffice: libraries turn the exception of the signal into others.
+    """
     return _describe_signal() if _state.signal else ""
 
 
 def report_interruption(command: str, advice: str) -> None:
-    """Says that a command was interrupted, and the rest."""
-    from trainables.utils.cli import print_escaped  # signals are answered before anything else is imported
+    """Print that the command was interrupted, followed by the advice."""
+    from trainables.utils.cli import print_escaped  # handlers are installed before anything else is imported
 
     _state.reported = True
-    with suppress(OSError):  # the terminal is gone
+    with suppress(OSError):  # the terminal may be gone
         print_escaped(
             f"{_line_prefix(sys.stderr.isatty())}{command}: {_describe_signal()}; {advice}", sys.stderr, flush=True
         )
 
 
 def abort_command(message: str) -> NoReturn:
-    """Ends this process and all that it has started, from any thread, with a line and status 1."""
+    """End this process and all processes that it started, with a message and status 1.
+
+    Any thread may call it. No message is printed if `report_interruption` has already printed one.
+    """
     if not _state.reported:
         with suppress(OSError):
             os.write(
@@ -96,23 +106,26 @@ def abort_command(message: str) -> NoReturn:
 
 @contextmanager
 def keep_signal_handlers() -> Iterator[None]:
-    """For Ray's start: it takes SIGTERM for itself, and exits."""
-    before = {number: answer for number in _SIGNALS if (answer := signal.getsignal(number)) is not None}
+    """Restore the signal handlers after the block, which may replace them.
+
+    Used while Ray starts: Ray installs its own handler of SIGTERM, which exits the process.
+    """
+    before = {number: handler for number in _SIGNALS if (handler := signal.getsignal(number)) is not None}
     try:
         yield
     except SystemExit as error:
         if error.code != signal.SIGTERM:
             raise
-        if callable(answer := before.get(signal.SIGTERM)):
-            answer(signal.SIGTERM, None)
+        if callable(handler := before.get(signal.SIGTERM)):
+            handler(signal.SIGTERM, None)
         raise KeyboardInterrupt from None
     finally:
-        for number, answer in before.items():
-            signal.signal(number, answer)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    """The handler. It runs in the main thread, which may be busy outside Python."""
+    """Handle a signal in the main thread, which may be busy in native code and handle it late."""
     _state.signal = _state.signal or signal.Signals(number).name
     if _state.exit_status is not None:
         _kill_all_and_exit(_state.exit_status)
@@ -124,14 +137,17 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _watch_signals(read_end: int) -> None:
-    """In a thread of its own: ends the command some seconds after the first signal, or with the second one."""
+    """End the command a few seconds after the first signal, or at the second one.
+
+    Runs in its own thread, so it also works while the main thread is busy in native code.
+    """
     while (number := os.read(read_end, 1)[0]) not in _SIGNALS:
         continue
     _state.signal = _state.signal or signal.Signals(number).name
     select.select([read_end], [], [], _GRACE)
     if _state.exit_status is not None:
         _kill_all_and_exit(_state.exit_status)
-    abort_command(f"{_describe_signal()}; what was finished is safe; run the same command again")
+    abort_command(f"{_describe_signal()}; finished work is kept; rerun the same command")
 
 
 def _describe_signal() -> str:
@@ -139,7 +155,7 @@ def _describe_signal() -> str:
 
 
 def _line_prefix(is_terminal: bool) -> str:
-    """A terminal shows ^C first."""
+    """Return a line feed for a terminal, which shows ^C first."""
     return "\n" if is_terminal else ""
 
 
@@ -151,13 +167,13 @@ def _kill_all_and_exit(status: int) -> NoReturn:
 
 
 def _list_descendants() -> list[int]:
-    """Of this process, parents first; none where there is no /proc."""
+    """Return the ids of all descendants of this process, parents first; empty if the system has no /proc."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             parent = int(path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(path.parent.name))
-    found = [os.getpid()]
-    for process in found:
-        found += children.get(process, [])
-    return found[1:]
+    processes = [os.getpid()]
+    for process in processes:  # the list grows while it is read
+        processes += children.get(process, [])
+    return processes[1:]

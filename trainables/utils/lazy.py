@@ -1,4 +1,4 @@
-"""Lets a package offer names of its modules without importing them before they are asked for (PEP 562)."""
+"""Lazy imports of package attributes (PEP 562)."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,11 +6,16 @@ from typing import Any
 
 
 def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
+    """Return a `__getattr__` for a package that imports a module when one of its names is first used.
 
     Args:
-        package: its name.
-        modules: name that the package offers -> module of the package that has it.
+        package: name of the package.
+        modules: public name -> module of the package that defines it.
+
+    Example:
+        >>> getattr_ = make_lazy_getattr("trainables.utils", {"hash_json": "hashing"})
+        >>> getattr_("hash_json").__module__
+        'trainables.utils.hashing'
     """
 
     def get(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What every settings model has in common."""
+"""Base class and number types of all settings models."""
 
 from typing import Annotated
 
@@ -6,13 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Proportion = Annotated[float, Field(ge=0, le=1)]
 MAX_COUNT = 10**12
-"""Of every count: more than any machine trains, and far below what 64 bits hold."""
+"""Upper limit of every count: more than any machine can train, and far below the range of 64 bits."""
 NonNegativeInt = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 PositiveInt = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 AtLeastTwo = Annotated[int, Field(ge=2, le=MAX_COUNT)]
 
 
 class Settings(BaseModel):
-    """Base of every settings model: immutable, and an unknown key is an error."""
+    """Base class of all settings models: instances are immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

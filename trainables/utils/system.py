@@ -1,4 +1,4 @@
-"""The machine and its processes: which of them wrote a file and whether it is still at it, how many can run at once."""
+"""The machine and its processes: identity, number of cores, and processes that have ended."""
 
 import hashlib
 import multiprocessing
@@ -15,11 +15,14 @@ from pathlib import Path
 
 @lru_cache(maxsize=1)
 def get_machine_id() -> str:
-    """8 hexadecimal digits for this machine, its boot and its process namespace: where a process number means one
-    process. A hash, since the names of other people's machines are nobody's business."""
+    """Return 8 hexadecimal digits that identify this machine, its boot and its process namespace.
+
+    Within one such namespace a process id names one process. The result is a hash, so that the name of the machine
+    stays private.
+    """
     address, boot = uuid.getnode(), _read_text("/proc/sys/kernel/random/boot_id")
     hardware = str(address)
-    if address >> 40 & 1:  # there is no network card: the address was drawn for this process alone
+    if address >> 40 & 1:  # no network card: uuid drew a random address for this process
         identity = _read_text("/etc/machine-id")
         hardware = identity if boot or identity else hardware
     facts = [platform.node(), hardware, boot, _read_pid_namespace()]
@@ -29,25 +32,28 @@ def get_machine_id() -> str:
 def _read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except OSError:  # not on this system
+    except OSError:  # this system does not have the file
         return ""
 
 
 def _read_pid_namespace() -> str:
     try:
         return os.readlink("/proc/self/ns/pid")
-    except OSError:  # no /proc on this system
+    except OSError:  # this system has no /proc
         return ""
 
 
 def count_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def block_sigint() -> Iterator[None]:
-    """Processes that are started inside hear no Ctrl-C, from their first moment on: it is the parent's to answer."""
+    """Block SIGINT, so that processes started inside the block ignore Ctrl-C from the beginning.
+
+    Only the parent process handles Ctrl-C.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -56,7 +62,10 @@ def block_sigint() -> Iterator[None]:
 
 
 def exit_with_parent() -> None:
-    """For a process that works for another: it would wait for ever for one that was killed."""
+    """End this worker process as soon as its parent process ends.
+
+    Without this, a worker would wait forever after its parent was killed.
+    """
 
     def watch() -> None:
         parent = multiprocessing.parent_process()
@@ -68,7 +77,12 @@ def exit_with_parent() -> None:
 
 
 def has_exited(machine_id: str, pid: int) -> bool:
-    """Whether this process is known to have ended; of another machine's nothing is known."""
+    """Return whether a process is known to have ended; always False for a process of another machine.
+
+    Args:
+        machine_id: `get_machine_id()` of the process.
+        pid: its process id.
+    """
     if machine_id != get_machine_id():
         return False
     try:
@@ -81,7 +95,7 @@ def has_exited(machine_id: str, pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Ended, but not yet taken note of by its parent."""
+    """Return whether a process has ended but its parent has not yet collected its status."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:

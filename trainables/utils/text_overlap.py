@@ -1,4 +1,7 @@
-"""Counts the texts that two splits both contain: a query that training has seen makes its evaluation look too good."""
+"""Overlap of splits: the texts that two splits both contain.
+
+A test query that the model was trained on makes its evaluation look too good.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,47 +10,70 @@ _PAIRS = (("train", "dev"), ("train", "test"), ("dev", "test"))
 _SPLIT_ADJECTIVES = {"train": "training", "dev": "development", "test": "test"}
 
 Overlap = dict[str, Any]
-"""What an evaluated split shares with another: `split`, `other`, `unit` (what is counted, in the plural), `of` (how
-many the split has), `texts` (how many of them have the normalised text of one of the other split), and `ids`."""
+"""Overlap of an evaluated split with another split, as a row with these keys.
+
+`split` and `other` name the splits. `unit` names the texts in the plural, such as "queries". `of` is the number of
+texts in the split; `texts` is how many of them have the same normalised text as one in the other split. `ids`, the
+number of shared ids, is present only if both splits have ids.
+"""
 
 
 class SplitTexts(NamedTuple):
-    """Queries or sentences of a split, each once."""
+    """Distinct queries or sentences of a split."""
 
     texts: Sequence[str]
     ids: Sequence[str] | None = None
-    """In the same order; None: they have none."""
+    """Ids of the texts, in the same order; None if the texts have no ids."""
 
 
 def normalize_text(text: str) -> str:
-    """Return the text without differences of case and of white space."""
+    r"""Return the text in lower case (case-folded) with single spaces between words.
+
+    Example:
+        >>> normalize_text("  How do I\tsort? ")
+        'how do i sort?'
+    """
     return " ".join(text.casefold().split())
 
 
 def count_overlaps(splits: Mapping[str, SplitTexts], unit: str) -> list[Overlap]:
-    """Count what the development and test sets share with each other and with training; a row where there is any."""
-    texts = {split: [normalize_text(text) for text in own.texts] for split, own in splits.items()}
+    """Count the texts that the dev and test splits share with each other and with the training split.
+
+    Args:
+        splits: split -> its texts, for "train", "dev" and "test".
+        unit: name of the texts in the plural, such as "queries".
+
+    Returns:
+        One row for each pair of splits that share at least one text or id.
+
+    Example:
+        >>> splits = {"train": SplitTexts(["a"]), "dev": SplitTexts(["A", "b"]), "test": SplitTexts(["c"])}
+        >>> for row in count_overlaps(splits, "queries"):
+        ...     print(describe_overlap(row))
+        1 of 2 development queries (50 %) are training queries too
+    """
+    texts = {name: [normalize_text(text) for text in split.texts] for name, split in splits.items()}
     rows = []
     for other, split in _PAIRS:
-        known, mine, theirs = set(texts[other]), splits[split].ids, splits[other].ids
+        other_texts, ids, other_ids = set(texts[other]), splits[split].ids, splits[other].ids
         row = {"split": split, "other": other, "unit": unit, "of": len(texts[split])}
-        row["texts"] = sum(text in known for text in texts[split])
-        if mine is not None and theirs is not None:
-            row["ids"] = len({*mine} & {*theirs})
+        row["texts"] = sum(text in other_texts for text in texts[split])
+        if ids is not None and other_ids is not None:
+            row["ids"] = len({*ids} & {*other_ids})
         if get_overlap_size(row):
             rows.append(row)
     return rows
 
 
 def describe_overlap(row: Mapping[str, Any]) -> str:
-    """Return a line about an overlap, for people."""
+    """Return a one-line description of an overlap."""
     number, unit = get_overlap_size(row), row["unit"]
     split, other = _SPLIT_ADJECTIVES[row["split"]], _SPLIT_ADJECTIVES[row["other"]]
-    how = f" ({row['ids']} by id, {row['texts']} by text)" if "ids" in row else ""
-    return f"{number} of {row['of']} {split} {unit} ({100 * number / row['of']:.2g} %) are {other} {unit} too{how}"
+    counts = f" ({row['ids']} by id, {row['texts']} by text)" if "ids" in row else ""
+    return f"{number} of {row['of']} {split} {unit} ({100 * number / row['of']:.2g} %) are {other} {unit} too{counts}"
 
 
 def get_overlap_size(row: Mapping[str, Any]) -> int:
-    """Return how many texts of a split the other one contains, by text or by id, whichever are more."""
+    """Return the number of shared texts: the larger of the counts by text and by id."""
     texts, ids = int(row["texts"]), int(row.get("ids", 0))
     return max(texts, ids)

@@ -1,4 +1,4 @@
-"""Torch on one thread for a while."""
+"""Temporary limit on the number of threads of torch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def use_one_thread() -> Iterator[None]:
-    """The bits of a sum depend on how many threads share it; on one they do not depend on the machine."""
+    """Run torch on one thread inside the block.
+
+    The rounding of a sum depends on how many threads share it. With one thread it does not depend on the machine.
+    """
     import torch
 
     before = torch.get_num_threads()

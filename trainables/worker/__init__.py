@@ -1,1 +1,1 @@
-"""The process of a trial: the run in it, its limits of time and memory, its crash report."""
+"""Process of a trial: executes a run within limits of time and memory, and leaves a crash report."""

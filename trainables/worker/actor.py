@@ -1,4 +1,4 @@
-"""The Ray Tune trainable of a run, of whatever kind: thin, one Tune iteration a stretch of training."""
+"""Ray Tune trainable that executes runs: one Tune iteration per stretch of training."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,21 +11,26 @@ from trainables.utils.checksums import DamagedError
 from trainables.worker.limits import StepLimitEnforcer, StepLimits
 
 _MAX_REPAIRS = 20
-"""Damaged files that one step makes good; where there are more, the disk is at fault."""
+"""Largest number of damaged files that one step repairs; if there are more, the disk is defective."""
 
 
 class RunTrainable(tune.Trainable):
-    """Executes one Job given as JSON in `config["job"]`, within the Limits in `config["limits"]`, JSON too; none: no
-    limits. Actors are reused for the next job.
+    """Executes one trial, and then further ones: Tune reuses the actor.
 
-    Reports `parts` and `total` after each part of the groundwork, `instances` after each stretch and, at the end,
-    `metric`. States live in the storage of stages, not in Tune. Whoever only names this class loads no torch.
+    `config["job"]` is the `TrialSpec` as JSON. `config["limits"]` is the `StepLimits` as JSON; if it is missing, there
+    are no limits.
+
+    Reports `parts` and `total` after each part of the precomputation, `instances` after each stretch of training, and
+    `metric` at the end. Checkpoints are in their own storage, not in Tune. Importing this class loads no torch.
     """
 
     _run: ActiveRun | None = None
 
     def setup(self, config: dict[str, Any]) -> None:
-        """Takes up the job; nothing is loaded before the first step, so that its errors are the trial's."""
+        """Read the trial and its limits from the configuration.
+
+        Nothing is loaded before the first step, so that errors of loading count as errors of the trial.
+        """
         self._close_run()
         self.job = TrialSpec.model_validate_json(config["job"])
         self.limits = StepLimits.model_validate_json(config.get("limits", "{}"))
@@ -34,12 +39,12 @@ class RunTrainable(tune.Trainable):
         self._damaged: list[str] = []
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Takes up another job in the same process."""
+        """Read the next trial, in the same process."""
         self.setup(new_config)
         return True
 
     def step(self) -> dict[str, Any]:
-        """Computes a part of the groundwork, trains to the next stop, or evaluates."""
+        """Precompute one part, train to the next stop, or evaluate; return what to report to Tune."""
         try:
             with self._enforcer.enforce():
                 parts, outcome = self._work_with_repairs()
@@ -57,24 +62,29 @@ class RunTrainable(tune.Trainable):
         return {"metric": outcome.metric, tune.result.DONE: True}
 
     def cleanup(self) -> None:
-        """Tune stops the trial."""
+        """Close the run when Tune stops the trial."""
         self._close_run()
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: the storage of stages holds the states, and a trial that Tune restores takes them up from there."""
+        """Do nothing.
+
+        The checkpoints are in their own storage, and a trial that Tune restores resumes from there.
+        """
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None:
-        """Nothing, for the same reason."""
+        """Do nothing, for the reason that `save_checkpoint` states."""
 
     def _close_run(self) -> None:
-        """An unfinished run would keep others waiting for the stretch it is in."""
+        """Close the run, since an unfinished run holds a lease for which others wait."""
         if self._run is not None:
             self._run.close()
         self._run = None
 
     def _work_with_repairs(self) -> tuple[PrecomputeProgress | None, TrialResult | None]:
-        """A part of the groundwork, or what training came to; a cached file that turns out to be damaged is removed,
-        made anew by the groundwork, and named in the outcome."""
+        """Return the progress of one precomputed part, or the result of one stretch of training.
+
+        A damaged cached file is removed, computed again by the precomputation, and listed in the result.
+        """
         for _ in range(_MAX_REPAIRS):
             try:
                 return self._work()
@@ -82,7 +92,7 @@ class RunTrainable(tune.Trainable):
                 if error.unit is None:
                     raise
                 error.remove()
-                self._damaged.append(f"{error}; it was removed, and is computed again")
+                self._damaged.append(f"{error}; it was removed and recomputed")
                 self._close_run()
                 self._precompute_progress = None
         return self._work()
@@ -94,11 +104,13 @@ class RunTrainable(tune.Trainable):
         return None, outcome and outcome._replace(damaged=[*self._damaged, *outcome.damaged])
 
     def _precompute_part(self) -> PrecomputeProgress | None:
-        """None where nothing is missing."""
+        """Precompute one part; return None if no part is missing."""
         if self._run is not None:
             return None
-        runs = get_trainable(self.job.specification).training_backend
-        self._precompute_progress = self._precompute_progress or runs.precompute(self.job, self._enforcer.reset_timer)
+        backend = get_trainable(self.job.specification).training_backend
+        self._precompute_progress = self._precompute_progress or backend.precompute(
+            self.job, self._enforcer.reset_timer
+        )
         return next(self._precompute_progress, None)
 
     def _advance_run(self) -> TrialResult | None:
@@ -108,7 +120,10 @@ class RunTrainable(tune.Trainable):
         return self._run.advance()
 
     def on_run_complete(self, outcome: TrialResult) -> None:
-        """For whoever keeps records: called once, in the trial's process, before the trial ends."""
+        """Process the result of a run, as a hook for subclasses that save records.
+
+        Called once, in the process of the trial, before the trial ends.
+        """
 
     def on_run_error(self, error: Exception) -> None:
-        """The same for a run that failed."""
+        """Process the exception of a failed run, as a hook for subclasses."""

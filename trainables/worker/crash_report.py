@@ -1,7 +1,6 @@
-"""What a process says when it ends within a step without an exception: that it hung, or crashed in C code.
+"""Crash report of a trial process that ended without a Python exception: a timeout or a native crash.
 
-Python's faulthandler writes it, from C and without the interpreter's lock: also a process that never gives that lock
-back is heard.
+Python's faulthandler writes the report from C without the GIL, so it also works if the GIL is never released.
 """
 
 import re
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CRASH_REPORT_FILE = "last-words.txt"
-"""Name, in the folder of a run's record, of what its trial says."""
+"""Name of the crash report in the folder of a run record."""
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _SECTION = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-f]+).*\n((?:  .*\n?)*)", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
@@ -17,21 +16,34 @@ _FATAL = re.compile(r"^Fatal Python error: (.*)$", re.MULTILINE)
 
 
 class CrashReport(NamedTuple):
-    """What was said."""
+    """Content of a crash report."""
 
     fault: str | None
-    """Name of the crash; None: the time was up."""
+    """Name of the fault, such as "Segmentation fault"; None for a timeout."""
     location: str
-    """Innermost line of the thread that made the step, and the innermost of this project that led there."""
+    """Innermost frame of the thread that executed the step, and the innermost frame of this project that led there."""
 
 
 def format_header(thread: int) -> str:
-    """First line of the file: whose step it is."""
+    """Return the first line of a crash report: the id of the thread that executes the step."""
     return f"{thread:#018x}\n"
 
 
 def parse_crash_report(text: str) -> CrashReport | None:
-    """Reads the file; None where the process had no time to say anything."""
+    r"""Parse the text of a crash report.
+
+    Args:
+        text: the header, followed by the dump of faulthandler.
+
+    Returns:
+        The report, or None if the process ended before it could write one.
+
+    Example:
+        >>> dump = "Timeout (0:01:00)!\nThread 0x00000000000000ab (most recent call first):\n"
+        >>> text = format_header(0xAB) + dump + '  File "/tmp/step.py", line 8 in wait\n'
+        >>> parse_crash_report(text)
+        CrashReport(fault=None, location='step.py:8 in wait')
+    """
     thread, _, rest = text.partition("\n")
     fatal = _FATAL.search(rest)
     if fatal is None and not rest.startswith("Timeout"):
@@ -42,14 +54,23 @@ def parse_crash_report(text: str) -> CrashReport | None:
 
 def _format_location(frames: list[tuple[str, str, str]]) -> str:
     if not frames:
-        return "a place unknown"
+        return "an unknown place"
     lines = [f"{to_relative_path(path)}:{line} in {function}" for path, line, function in frames]
-    own = [line for line in lines if line.startswith(("trainables/", "study/"))]
-    return f"{lines[0]}, called from {own[0]}" if own and own[0] != lines[0] else lines[0]
+    project_lines = [line for line in lines if line.startswith(("trainables/", "study/"))]
+    if project_lines and project_lines[0] != lines[0]:
+        return f"{lines[0]}, called from {project_lines[0]}"
+    return lines[0]
 
 
 def to_relative_path(path: str) -> str:
-    """A source file's path without what belongs to the machine."""
+    """Return the path of a source file without the parts that are specific to the machine.
+
+    The path is relative to this project, to the installed packages, or to the folder of the file.
+
+    Example:
+        >>> to_relative_path("/home/jane/venv/lib/python3.11/site-packages/ray/tune/tuner.py")
+        'ray/tune/tuner.py'
+    """
     if Path(path).is_relative_to(PROJECT_ROOT):
         return str(Path(path).relative_to(PROJECT_ROOT))
     installed = re.search(r".*/(?:site|dist)-packages/(.+)|.*/lib/python\d[^/]*/(.+)", path)

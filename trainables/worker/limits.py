@@ -1,4 +1,4 @@
-"""What one step of a trial may take: minutes, and memory of its process."""
+"""Limits on one step of a trial: its duration and the memory of its process."""
 
 import faulthandler
 import sys
@@ -13,36 +13,48 @@ from trainables.worker.crash_report import format_header
 
 
 class StepLimits(Settings):
-    """The limits of a trial's steps."""
+    """Limits on each step of a trial."""
 
     minutes: float | None = None
-    """A step that takes longer ends its process; none: no limit."""
+    """Minutes after which a step ends its process. If None, there is no limit."""
     memory: int | None = None
-    """Bytes of the process beyond which allocations fail, mapped files left out; none: no limit."""
+    """Bytes of the process beyond which allocations fail, without mapped files. If None, there is no limit."""
     crash_report: Path | None = None
-    """File that is there during a step, and says how a process ended that did not end it; none: nobody wants to know.
-    See `trainables.worker.crash_report`."""
+    """File for the crash report; it exists during a step, and afterwards if the process ended within the step.
+
+    If None, no report is written and `minutes` has no effect. See `trainables.worker.crash_report`.
+    """
 
 
 def check_memory_limit(memory: str | None) -> None:
-    """Refuses a limit that this system cannot keep.
+    """Check that this system can enforce a memory limit.
+
+    Args:
+        memory: the setting `trial.memory`. If None, there is no limit.
 
     Raises:
-        UserError: only Linux counts what a process allocates against RLIMIT_DATA.
+        UserError: the system is not Linux; only Linux counts all allocations of a process against RLIMIT_DATA.
     """
     if memory is not None and sys.platform != "linux":
-        raise UserError("trial.memory", memory, "none, since this system does not limit a process's memory")
+        raise UserError("trial.memory", memory, "none: only Linux can limit the memory of a process")
 
 
 class StepLimitEnforcer:
-    """Keeps the limits of one trial, step by step."""
+    """Enforces the limits of one trial, step by step.
+
+    Args:
+        limits: the limits of each step.
+    """
 
     def __init__(self, limits: StepLimits) -> None:
         self._limits = limits
 
     @contextmanager
     def enforce(self) -> Iterator[None]:
-        """For the block, which is one step, in the thread that makes it. Afterwards the process is as it was."""
+        """Enforce the limits during the block: one step, in the thread that executes it.
+
+        After the block, the process has its earlier limits again.
+        """
         with _limit_memory(self._limits.memory):
             if self._limits.crash_report is None:
                 yield
@@ -62,27 +74,30 @@ class StepLimitEnforcer:
                 yield
             finally:
                 faulthandler.cancel_dump_traceback_later()
-                faulthandler.enable(all_threads=False)  # to stderr again, as Ray has it
+                faulthandler.enable(all_threads=False)  # to stderr again, as Ray sets it up
         path.unlink(missing_ok=True)
 
     def reset_timer(self) -> None:
-        """Starts the step's clock anew: it had to wait for another trial, which is not its fault."""
+        """Restart the timer of the step, because time spent waiting for another trial does not count."""
         if self._limits.minutes is not None and self._limits.crash_report is not None:
             faulthandler.dump_traceback_later(60 * self._limits.minutes, exit=True, file=self._file)
 
 
 @contextmanager
 def _limit_memory(limit: int | None) -> Iterator[None]:
-    """RLIMIT_DATA counts address space that is private and writable, whether used or not: what threads and allocators
-    have reserved so far, often more than a gigabyte, comes on top of the limit."""
+    """Limit the memory that the process may allocate during the block, in bytes.
+
+    RLIMIT_DATA counts private writable address space, used or not. What threads and allocators have reserved so far,
+    often more than a gigabyte, is therefore added to the limit.
+    """
     if limit is None:
         yield
         return
     import resource  # not on every system
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = limit + _count_reserved_bytes()
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    total = limit + _count_reserved_bytes()
+    resource.setrlimit(resource.RLIMIT_DATA, (total if hard == resource.RLIM_INFINITY else min(total, hard), hard))
     try:
         yield
     finally:
@@ -90,7 +105,7 @@ def _limit_memory(limit: int | None) -> Iterator[None]:
 
 
 def _count_reserved_bytes() -> int:
-    """Bytes that count against RLIMIT_DATA and are not in use."""
+    """Return the bytes that count against RLIMIT_DATA but are not in use."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     kilobytes = {
         name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines) if "kB" in value

@@ -106,7 +106,7 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
     assert beyond.params.values == {"pacing": "root_9", "score": "turns", "delta": 0.4, "duration": 0.5}
     for wrong, line in (
         ({**given, "pacing": "standard"}, "--sweep pacing"),
-        ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected no pacing function 'bla'"),
+        ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected a pacing function: standard, "),
         ({**given, "delta": "1"}, "--sweep delta"),
         ({**given, "score": "BERT_pred"}, "--sweep score: BERT_pred; expected a score of the study's curriculum.score"),
         ({"variant": "CL", "score": "turns", "delta": "0.2"}, "--sweep pacing: missing"),

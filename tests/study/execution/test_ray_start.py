@@ -78,7 +78,7 @@ def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
     assert len(children) > 2
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=30)
-    assert (process.returncode, told) == (1, "a.command: interrupted by SIGTERM; run the same command again\n")
+    assert (process.returncode, told) == (1, "a.command: interrupted by SIGTERM; rerun the same command\n")
     assert alive(children) == set()
     if writable:
         assert list(home.iterdir()) == []
@@ -95,5 +95,5 @@ def test_a_signal_while_it_starts_is_no_crash(number: signal.Signals, start: Sta
     process.send_signal(number)
     _, told = process.communicate(timeout=30)
     what = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
-    assert (process.returncode, told) == (1, f"a.command: {what}; run the same command again\n")
+    assert (process.returncode, told) == (1, f"a.command: {what}; rerun the same command\n")
     assert alive(children) == set()

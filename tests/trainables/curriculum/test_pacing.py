@@ -84,7 +84,7 @@ def test_names_are_known_in_every_form() -> None:
     assert canonicalize_pacing("baseline") == "standard"
     assert PACING["root_137"](0, 10, 0.5) == 0.5
     for wrong in ("root_0", "root_-2", "roots_2", "quadratic", "root_2.5", ""):
-        with pytest.raises(ValueError, match="no pacing function"):
+        with pytest.raises(ValueError, match="a pacing function: standard, step, "):
             canonicalize_pacing(wrong)
         with pytest.raises(KeyError):
             PACING[wrong]

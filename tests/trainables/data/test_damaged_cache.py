@@ -93,7 +93,7 @@ def test_a_file_that_is_damaged_after_it_was_checked_is_checked_again(tmp_path: 
         draft.write_bytes(b"1234")
     assert verify_file(tmp_path / "a") == tmp_path / "a"
     (tmp_path / "a").write_bytes(b"1235")
-    with pytest.raises(DamagedError, match="does not have its checksum"):
+    with pytest.raises(DamagedError, match="does not match its checksum"):
         verify_file(tmp_path / "a")
 
 
@@ -180,6 +180,6 @@ def test_a_damaged_table_of_the_prepared_data_ends_a_trial_and_not_with_a_number
     made = job(world, tmp_path / "cache", T_LS, FROZEN)
     table = RankerData(made).prepared.folder / "candidates.parquet"
     flip(table)
-    with pytest.raises(DamagedError, match=r"prepared/\w+/candidates.parquet does not have its checksum"):
+    with pytest.raises(DamagedError, match=r"prepared/\w+/candidates.parquet does not match its checksum"):
         carried_out(made)
     assert table.is_file()

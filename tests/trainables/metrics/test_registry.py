@@ -46,7 +46,7 @@ def test_lists_are_judged_one_by_one_whatever_their_length(name: str) -> None:
 
 def test_recall_needs_its_number_of_candidates() -> None:
     lengths = np.array([4, 5])
-    with pytest.raises(ValueError, match="other than 4 candidates"):
+    with pytest.raises(ValueError, match="exactly 4 candidates"):
         get_measure("R4@1").compute_values(*lists(lengths), lengths)
 
 

@@ -130,7 +130,7 @@ def test_a_command_ends_in_one_line_and_with_its_children(name: str, tmp_path: P
     process, child = script(tmp_path, "ready(); time.sleep(100)")
     processes.append(process)
     process.send(name)
-    assert process.ended() == (1, f"a.command: {SIGNALS[name]}; run the same command again\n")
+    assert process.ended() == (1, f"a.command: {SIGNALS[name]}; rerun the same command\n")
     assert gone(child)
 
 
@@ -141,7 +141,7 @@ def test_an_exception_that_a_library_makes_of_it_is_the_interruption_all_the_sam
     process, child = script(tmp_path, body)
     processes.append(process)
     process.send("SIGINT")
-    assert process.ended() == (1, "a.command: interrupted; run the same command again\n")
+    assert process.ended() == (1, "a.command: interrupted; rerun the same command\n")
     assert gone(child)
 
 
@@ -151,7 +151,7 @@ def test_a_second_signal_ends_it_at_once_and_leaves_no_children(tmp_path: Path, 
     process.send("SIGTERM")
     assert process.output.readline() == "swallowed\n"
     process.send("SIGINT")
-    line = "a.command: interrupted by SIGTERM; what was finished is safe; run the same command again\n"
+    line = "a.command: interrupted by SIGTERM; finished work is kept; rerun the same command\n"
     assert process.ended() == (1, line)
     assert gone(child)
 
@@ -160,7 +160,7 @@ def test_a_command_that_does_not_unwind_ends_all_the_same(tmp_path: Path, proces
     process, child = script(tmp_path, STUBBORN, grace=0.5)
     processes.append(process)
     process.send("SIGTERM")
-    line = "a.command: interrupted by SIGTERM; what was finished is safe; run the same command again\n"
+    line = "a.command: interrupted by SIGTERM; finished work is kept; rerun the same command\n"
     assert process.ended() == (1, line)
     assert gone(child)
 
@@ -171,7 +171,7 @@ def test_what_is_ignored_stays_ignored(tmp_path: Path, processes: list[Started])
     processes.append(process)
     process.send("SIGHUP")
     process.send("SIGTERM")
-    assert process.ended() == (1, "a.command: interrupted by SIGTERM; run the same command again\n")
+    assert process.ended() == (1, "a.command: interrupted by SIGTERM; rerun the same command\n")
 
 
 POOL = """
