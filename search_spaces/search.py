@@ -15,7 +15,7 @@ from search_spaces.samplers import SAMPLERS
 from search_spaces.space import Params, to_suggestions
 from search_spaces.system_space import SystemSpace
 from trainables.utils.random import derive_seed
-from trainables.utils.threads import use_one_thread
+from trainables.utils.system import use_one_thread
 
 if TYPE_CHECKING:
     import optuna

@@ -25,7 +25,7 @@ def read_history(path: Path, expected_sha256: str | None = None) -> History:
     """
     found = _read_json(path) if expected_sha256 or path.is_file() else []
     if expected_sha256 and hash_file(path) != expected_sha256:
-        raise UserError(str(path), "it does not have its checksum", _EXPECTED_FILE)
+        raise UserError(str(path), "it does not match its checksum", _EXPECTED_FILE)
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
     return found

@@ -131,7 +131,7 @@ def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
     except ValueError as error:
         raise _make_damage_error(path, str(error)) from None
     if recorded_hash not in (None, actual_hash):
-        raise _make_damage_error(path, "it does not have its checksum")
+        raise _make_damage_error(path, "it does not match its checksum")
     if not isinstance(rows, list):
         raise _make_damage_error(path, "it has no rows of a curve")
     return rows
@@ -195,7 +195,7 @@ def _check_file(path: Path, recorded_hash: str | None) -> None:
     except FileNotFoundError:
         raise _make_damage_error(path, "no such file") from None
     if not is_whole:
-        raise _make_damage_error(path, "it does not have its checksum")
+        raise _make_damage_error(path, "it does not match its checksum")
 
 
 def _make_damage_error(path: Path, problem: str) -> UserError:

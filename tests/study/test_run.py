@@ -83,7 +83,11 @@ def test_several_mistakes_are_a_line_each(tmp_path):
 @pytest.mark.parametrize(
     ("row", "proposals", "told"),
     [
-        ('Variant("uniform", "linear")', "", "no number of configurations; expected a line for X-LS in default_n_configurations"),
+        (
+            'Variant("uniform", "linear")',
+            "",
+            "no number of configurations; expected a line for X-LS in default_n_configurations",
+        ),
         ('("uniform", "linear")', "", "('uniform', 'linear'); expected Variant(distribution, schedule)"),
         ('Variant("uniform", None)', "", "the schedule None; expected one of constant, two_stage, linear"),
         ('Variant("triangular", "linear")', "", "the distribution 'triangular'; expected 'none', 'uniform'"),
@@ -97,7 +101,8 @@ def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals,
         "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
         f"s.VARIANTS['X-LS'] = {row}\n"
         "import search_spaces.registry as k\nmade = k.StudyType.__init__\n"
-        f"def init(self, **own):\n  if 'BERT' in own['default_n_configurations']: {proposals or 'pass'}\n  made(self, **own)\n"
+        f"def init(self, **own):\n  if 'BERT' in own['default_n_configurations']: {proposals or 'pass'}\n"
+        "  made(self, **own)\n"
         "k.StudyType.__init__ = init\nfrom study.run import main\nsys.exit(main())"
     )
     study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--plan" else []

@@ -176,7 +176,7 @@ def compute_extra_metrics(job: "TrialSpec", scores: np.ndarray, frame: "pd.DataF
 
 
 class _Scorer:
-    """Weights of the features, and how they are trained: what `trainables.training.resume.ResumableTraining` asks of a trainer."""
+    """Weights of the features, and how they are trained: a trainer, as `ResumableTraining` asks for."""
 
     def __init__(self, specification: ToySpecification, metric: str) -> None:
         self.specification, self.metric, self.data = specification, metric, Points(specification.task)

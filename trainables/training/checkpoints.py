@@ -82,7 +82,7 @@ def _read_checkpoint(folder: Path) -> Checkpoint:
         (_STATE_FILE, content["state"], _hash_file(folder / _STATE_FILE)),
     ):
         if expected != actual:
-            raise ValueError(f"{name} does not have its checksum")
+            raise ValueError(f"{name} does not match its checksum")
     origins = tuple(TrainedBy(*origin) for origin in content["origins"])
     best = BestEvaluation(*content["best"]) if "best" in content else None
     return Checkpoint(content["instances"], load_file(folder / _STATE_FILE), content["history"], origins, best)

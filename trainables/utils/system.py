@@ -1,4 +1,4 @@
-"""The machine and its processes: identity, number of cores, and processes that have ended."""
+"""The machine and its processes: identity, number of cores, threads, and processes that have ended."""
 
 import hashlib
 import multiprocessing
@@ -101,3 +101,19 @@ def _is_zombie(pid: int) -> bool:
     except OSError:
         return False
     return state == "Z"
+
+
+@contextmanager
+def use_one_thread() -> Iterator[None]:
+    """Run torch on one thread inside the block.
+
+    The rounding of a sum depends on how many threads share it. With one thread it does not depend on the machine.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

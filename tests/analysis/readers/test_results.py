@@ -149,7 +149,7 @@ def test_a_damaged_curve_is_refused(records: Path) -> None:
     assert next(own for own in read_records(records).runs if own.id == run.id).history == run.history
     curve = json.loads((place / "history.json").read_text())
     (place / "history.json").write_text(json.dumps(curve[:-1]))
-    with pytest.raises(UserError, match=r"history\.json: it does not have its checksum"):
+    with pytest.raises(UserError, match=r"history\.json: it does not match its checksum"):
         _ = next(own for own in read_records(records).runs if own.id == run.id).history
 
 

@@ -12,7 +12,7 @@ import torch
 from trainables.data.negatives.base import PoolScores, Query
 from trainables.models import pretrained
 from trainables.specs.ranker import SamplerSettings
-from trainables.utils.threads import use_one_thread
+from trainables.utils.system import use_one_thread
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
