@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
     parser.add_argument(
         "source",
         metavar="FOLDER | wandb:ENTITY/PROJECT",
-        help="a study's folder, its wandb folder, or a project on the W&B server; wandb:PROJECT uses your default entity",
+        help="a study's folder, its wandb folder, or a W&B project; wandb:PROJECT uses your default entity",
     )
     parser.add_argument("--study", metavar="NAME", help="name of the study, if the project contains several")
     parser.add_argument("--records", type=Path, metavar="FOLDER", help="a study's folder, for runs that W&B lacks")
@@ -140,9 +140,11 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 
 def _build_results_frame(analysis: ReportData) -> pd.DataFrame:
-    """Return columns system, configuration, seed, metric, split, value, role: one row a finished run and split.
+    """Return a table of the plan's metric, one row a finished run and split.
 
-    The role is that of the run: search, confirm or baseline; it is empty in records without one.
+    Returns:
+        Columns system, configuration, seed, metric, split, value, role. The role is that of the run: search, confirm
+            or baseline; it is empty in records without one.
     """
     plan = analysis.results.plan
     rows = []

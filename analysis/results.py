@@ -1,4 +1,4 @@
-"""Public imports for reading the results of a study: `read_records`, `read_server`, `per_query` and more."""
+"""Public imports for reading the results of a study: `read_records`, `read_server`, `per_query`, ..."""
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results, per_query

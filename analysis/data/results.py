@@ -32,7 +32,10 @@ class Results:
     queries: pd.DataFrame | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same content; `unfinished` is not compared, since records do not contain it."""
+        """Return whether both have the same content.
+
+        `unfinished` is not compared, since run records do not contain it.
+        """
         if not isinstance(other, Results):
             return NotImplemented
         if self.queries is None or other.queries is None:

@@ -27,7 +27,7 @@ _EXPECTED_PAIRS = "sentence pairs whose gold similarities differ"
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """The candidates of a split: their columns, their rows in order of query and document, their relevance."""
+    """The candidates of a split: their columns, and their rows in order of query and document."""
 
     columns: Any
     rows: NDArray[np.intp]

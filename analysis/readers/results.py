@@ -1,4 +1,4 @@
-"""Reads the results of a study from its W&B folder, a W&B server or its run records; all give the same.
+"""Reads the results of a study from its W&B folder, a W&B server or its records; all give the same.
 
 Missing data is never ignored. A run that failed, diverged or never finished counts as missing from its configuration.
 Runs that do not rank the same queries are refused.

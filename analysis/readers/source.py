@@ -48,7 +48,10 @@ def open_results(
 
 
 def load_results(folder: Path, records: Path | None = None, log: LogFunction = print) -> Results:
-    """Load a study from its W&B files, with missing runs from its records; without W&B files, from its records."""
+    """Load a study from its W&B files, with missing runs from its records.
+
+    Without W&B files, load it from its records.
+    """
     has_records = (folder / "plan.json").is_file() and (folder / "runs").is_dir()
     has_wandb = any(folder.glob("wandb/offline-run-*")) or any(folder.glob("offline-run-*"))
     results = read_records(folder) if has_records and not has_wandb else read_wandb_files(folder)
@@ -68,7 +71,7 @@ def _merge_records(results: Results, records: Results, place: Path, log: LogFunc
 
 
 def default_output_folder(source: str) -> Path:
-    """Return the default folder of the report: inside the source folder, or in the working folder for a project."""
+    """Return the default folder of the report: inside the source folder, or for a project ./report-PROJECT."""
     return (
         Path(f"report-{ProjectAddress.parse(source).project}") if source.startswith(PREFIX) else Path(source, "report")
     )

@@ -138,7 +138,10 @@ class WandbProject:
         }
 
     def _download_queries(self, run: "public.Run") -> list[Path]:
-        """Download the file of queries of a document, and check its digest; empty for a document that is incomplete."""
+        """Download the file of queries of a document and check its digest.
+
+        The list is empty if the study was killed while it wrote the document.
+        """
         if _clean_summary(run).get("state") != "finished":
             return []
         return [place / QUERIES for place in self._download_artifacts(run, run.id).values()]
@@ -195,7 +198,11 @@ class WandbProject:
 
 
 def _list_artifacts(run: "public.Run") -> "list[wandb.Artifact]":
-    """List the artifacts that a run logged; retried, since threads share the client's cache and may break it."""
+    """List the artifacts that a run logged.
+
+    The client keeps a list of known artifacts that threads share, and sometimes removes an entry twice. So a KeyError
+    is retried.
+    """
     for _ in range(5):
         with suppress(KeyError):
             return list(run.logged_artifacts())

@@ -8,7 +8,7 @@ Verdict = Literal["better", "worse", "equivalent", "undecided"]
 
 
 def tost(estimate: Estimate, margin: float) -> float:
-    """Return the p-value of the hypothesis that the true difference is `margin` or more, in either direction.
+    """Return the p-value of the hypothesis that the true difference is at least `margin` in size.
 
     Args:
         estimate: mean difference with its standard error.
@@ -20,7 +20,7 @@ def tost(estimate: Estimate, margin: float) -> float:
     Example:
         >>> from analysis.stats.estimate import Estimate
         >>> round(tost(Estimate(mean=0.001, error=0.002, df=100), margin=0.005), 4)
-        0.0
+        0.0241
     """
     if not margin > 0:
         raise ValueError(f"the margin must be above 0 but is {margin}")

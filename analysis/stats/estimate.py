@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _CAUTION, _LEVEL, _POWER = 0.3, 0.05, 0.6
-"""At the level .05, a mean square with few degrees of freedom is assumed to be at its .3 quantile. At lower levels it is
-assumed to be at lower quantiles; see `Estimate.df_at`.
+"""Mean squares with few degrees of freedom are assumed to be at a low quantile; see `Estimate.df_at`.
+
+The quantile is .3 at the level .05, and lower at lower levels.
 """
 _LOG_OF_NOTHING = -746.0
 """Used as the logarithm of a p-value that is too small for a float: its exponential is 0."""
@@ -55,7 +56,7 @@ class Estimate(NamedTuple):
     df_more: float = math.inf
 
     def df_at(self, level: float) -> float:
-        """Return the degrees of freedom of a test at a level: Satterthwaite (1946), with a correction for few seeds.
+        """Return the degrees of freedom of a test at a level: Satterthwaite (1946), corrected for few seeds.
 
         Satterthwaite's 1 / df is the sum of (share of the variance)^2 / df over the parts. With few seeds, their share
         of the variance is known badly. If the seeds happen to agree, their share is estimated too small and df too
@@ -84,7 +85,7 @@ class Estimate(NamedTuple):
         return TestResult(min(1.0, 2 * self.one_sided_p(abs(self.mean))), *self.confidence_interval(confidence), df)
 
     def confidence_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the interval of `test` without computing p, which takes longer; without spread it has no width."""
+        """Return the interval of `test` without p, which takes longer; without spread it has no width."""
         from scipy import stats
 
         if self.error == 0:
@@ -123,7 +124,7 @@ def _log(p: float) -> float:
 
 @lru_cache(maxsize=256)
 def _chi2_ratio(df: float, level: float) -> float:
-    """Return a mean square divided by its expectation, if it is at the quantile of `_CAUTION` for this level."""
+    """Return a mean square divided by its expectation, at the quantile of `_CAUTION` for this level."""
     from scipy import stats
 
     return float(stats.chi2.ppf(_CAUTION * (level / _LEVEL) ** _POWER, df)) / df

@@ -101,7 +101,7 @@ def estimate_over_both(d: ArrayLike) -> Estimate:
 
 
 def estimate_each_seed(d: ArrayLike) -> list[Estimate]:
-    """Estimate by a paired t-test over queries for every seed alone, as reported by Penha and Hauff (2020)."""
+    """Estimate by a paired t-test over queries for every seed alone, as in Penha and Hauff (2020)."""
     return [_student_estimate(row) for row in _as_differences(d)]
 
 

@@ -23,7 +23,10 @@ class DifferenceVariance(NamedTuple):
     rest: float
 
     def estimate(self, seeds: int, queries: int, mean: float = 0.0) -> Estimate:
-        """Return the estimate that `paired_tests.estimate_over_both` would find with this many seeds and queries."""
+        """Return the estimate over both factors that this many seeds and queries would give.
+
+        It is that of `paired_tests.estimate_over_both`.
+        """
         few, more = self.rest + queries * self.seed, seeds * self.query
         if seeds > queries:
             few, more = self.rest + seeds * self.query, queries * self.seed
@@ -72,7 +75,7 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
 def required_queries(
     variance: DifferenceVariance, difference: float, seeds: int, level: float, power: float = POWER
 ) -> int | None:
-    """Return the number of queries that finds a true difference with this power, given the number of seeds.
+    """Return the number of queries that finds a true difference with this power and number of seeds.
 
     Args:
         variance: variances of the paired difference.

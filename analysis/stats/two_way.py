@@ -73,11 +73,11 @@ def combine_mean_squares(mean: float, few: float, more: float, levels: tuple[int
 
 
 def satterthwaite_estimate(anova: TwoWayAnova) -> Estimate:
-    """Estimate as `two_way_estimate`, with Satterthwaite's own degrees of freedom and a floor of the variance.
+    """Estimate with Satterthwaite's own degrees of freedom and a floor of the variance.
 
-    The variance is never below MS_residual / (S Q). With three to ten seeds, the level of a test at .05 is between
-    .018, where only the rest varies, and .078. Racing uses it: its levels far below .05 were measured with this
-    estimate.
+    Otherwise as `two_way_estimate`. The variance is never below MS_residual / (S Q). With three to ten seeds, the
+    level of a test at .05 is between .018, where only the rest varies, and .078. Racing uses it: its levels far below
+    .05 were measured with this estimate.
     """
     a, b, rest = anova.ms_seed, anova.ms_query, anova.ms_residual
     seeds, queries = anova.seeds - 1, anova.queries - 1
