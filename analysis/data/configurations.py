@@ -28,7 +28,7 @@ class Configuration:
         runs: runs by seed, or under None for a system without seeds, such as BM25.
         other_settings: the other hyperparameters in which the system's configurations differ, and their values.
         pruned: True if racing gave it no more seeds. Its missing seeds are no fault, and it is never chosen.
-        symbol: symbol of the strength.
+        symbol: name of the strength in tables and figures.
     """
 
     id: str
@@ -90,7 +90,7 @@ class Configuration:
 
         Args:
             plan: plan of the study.
-            phase: phase whose split and seeds are used.
+            phase: search, confirmed or test; it decides the split and the seeds.
             metric: name of the metric. If None, the plan's.
 
         Returns:
@@ -166,14 +166,14 @@ def choose_configurations(results: Results, configurations: list[Configuration])
         if configuration.is_tested(plan) and not configuration.pruned:
             tested.setdefault(configuration.system, []).append(configuration)
     for system in plan.all_systems:
-        own = tested.get(system, [])
-        complete = [c for c in own if not c.find_faults(plan, "test")]
-        if len(complete) > 1 or (not complete and len(own) > 1):
-            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or own)
+        candidates = tested.get(system, [])
+        complete = [c for c in candidates if not c.find_faults(plan, "test")]
+        if len(complete) > 1 or (not complete and len(candidates) > 1):
+            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or candidates)
             raise UserError(
                 f"system {system}", f"{plan.test_split} scores of {labels}", "those of the one chosen configuration"
             )
-        best[system] = next(iter(complete or own), None)
+        best[system] = next(iter(complete or candidates), None)
     return best
 
 

@@ -154,8 +154,13 @@ def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 study.set_metric_names([f"{plan.search_split} {name}" for name in objectives])
             shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
-            own = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
-            for key, value in {**shared, **own}.items():
+            of_system = {
+                "sampler": search.sampler,
+                "size": search.size,
+                "wanted": search.wanted,
+                "winner": search.winner,
+            }
+            for key, value in {**shared, **of_system}.items():
                 study.set_user_attr(key, value)
     finally:
         storage.remove_session()

@@ -58,8 +58,8 @@ def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> di
     for row in analysis.table.rows:
         summary[make_system_key(row.system, "dev")] = row.dev[0] if row.dev else None
         summary[make_system_key(row.system, "test")] = row.test[0] if row.test else None
-        own = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
-        summary[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in own)
+        runs = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
+        summary[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in runs)
     summary[FAILED] = cost.failed
     summary[INCOMPLETE] = sum(_is_incomplete(configuration, plan) for configuration in analysis.configurations)
     summary |= {

@@ -124,7 +124,7 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
     """Return the plan with the highest version, and the latest search log and queries.
 
     Args:
-        wandb_runs: runs of W&B, some of which hold these documents.
+        wandb_runs: runs of W&B, including those that hold these documents.
         files: files of complete documents of queries, by id.
         where: name of the study in errors.
     """

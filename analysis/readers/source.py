@@ -71,7 +71,7 @@ def _merge_records(results: Results, records: Results, place: Path, log: LogFunc
 
 
 def default_output_folder(source: str) -> Path:
-    """Return the default folder of the report: inside the source folder, or for a project ./report-PROJECT."""
+    """Return the default folder of the report: inside the source folder, or ./report-PROJECT."""
     return (
         Path(f"report-{ProjectAddress.parse(source).project}") if source.startswith(PREFIX) else Path(source, "report")
     )

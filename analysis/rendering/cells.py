@@ -39,7 +39,7 @@ def format_main_table(table: MainTable) -> tuple[list[str], list[list[str]]]:
             [row.system, format_number(row.strength), format_number(row.switch), *format_scores(row), row.marks]
         )
     if any(row.settings for row in table.rows):
-        header.insert(3, "other settings")
+        header.insert(3, "further settings")
         for cells, row in zip(rows, table.rows, strict=True):
             cells.insert(3, row.settings or "-")
     if not any(row.strength for row in table.rows):

@@ -52,8 +52,8 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
 def _describe_certainty(analysis: ReportData) -> list[str]:
     plan, baseline = analysis.results.plan, analysis.table.baselines[0]
     family = plan.headline
-    own = [c for c in select_headline_comparisons(plan, analysis.comparisons) if c.baseline == baseline]
-    known = [c for c in own if c.difference is not None and c.interval is not None and c.target]
+    headlines = [c for c in select_headline_comparisons(plan, analysis.comparisons) if c.baseline == baseline]
+    known = [c for c in headlines if c.difference is not None and c.interval is not None and c.target]
     if not known:
         return [f"Not known yet: no comparison with {baseline} is complete."]
     shown = sorted(known, key=_sort_key)[:_MAX_NAMED]
@@ -73,7 +73,7 @@ def _describe_cost(analysis: ReportData) -> list[str]:
     failed = f", {cost.failed} of them failed" if cost.failed else ""
     return [
         f"{cost.hours:.2f} trial hours ({cost.seconds:,.0f} s) in {_format_count(cost.runs, 'run')}{failed}.",
-        f"{cost.trained:,} instances were trained on; {cost.shared:,}{share} were shared with other runs instead.",
+        f"{cost.trained:,} instances were trained, {cost.shared:,}{share} were shared with other runs instead.",
     ]
 
 

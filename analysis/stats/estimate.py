@@ -63,10 +63,10 @@ class Estimate(NamedTuple):
         large: with three seeds, a test at .05 rejects up to .078 of true hypotheses, and a test at .001 up to .016.
 
         So the share is computed as if the mean square of the seeds were at its lower .3 (level / .05)^.6 quantile, and
-        the true value accordingly larger. With 200 queries or more, and whatever the variances are, the level at .05
-        is then .033 to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With
-        three seeds or more, levels down to .0002 are exceeded by a tenth at most. Where seeds matter less than
-        queries, these levels are not reached.
+        the true value accordingly larger. With 200 queries or more, for any variances, the level at .05 is then .033
+        to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With three seeds or
+        more, levels down to .0002 are exceeded by a tenth at most. Where seeds matter less than queries, these levels
+        are not reached.
         """
         if self.share in (0.0, 1.0):
             return self.df if self.share else self.df_more

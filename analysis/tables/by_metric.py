@@ -80,14 +80,17 @@ def build_metric_table(
     metrics = [name for name in plan.metrics if name != plan.metric]
     values = {name: [None if (c := chosen.get(name)) is None else c.evaluate_queries(plan, "test", metric)
                      for metric in (*metrics, plan.metric)] for name in plan.systems}  # fmt: skip
-    if not metrics or all(own is None for row in values.values() for own in row):
+    if not metrics or all(scores is None for row in values.values() for scores in row):
         return None
     metrics.append(plan.metric)
     baselines = list(dict.fromkeys(baseline for _, baseline in plan.headline.comparisons))[:2]
     first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # of the first family
     marked = [build_marks([c for c in first if c.metric == metric], baselines) for metric in metrics]
     rows = {
-        name: [MetricCell(mean_and_std(own), of.get(name, "")) for own, of in zip(row, marked, strict=True)]
+        name: [
+            MetricCell(mean_and_std(scores), column_marks.get(name, ""))
+            for scores, column_marks in zip(row, marked, strict=True)
+        ]
         for name, row in values.items()
     }
     return MetricTable(metrics, rows, baselines)

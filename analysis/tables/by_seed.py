@@ -94,14 +94,14 @@ def _evaluate_runs(plan: Plan, configuration: Configuration | None, seeds: tuple
     return [None if own is None or np.isnan(own).any() else own for own in values]
 
 
-def _build_cell(plan: Plan, own: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
-    if own is None:
+def _build_cell(plan: Plan, values: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
+    if values is None:
         return None
-    if baseline is None or len(own) < 2:
-        return SeedCell(float(own.mean()), "")
-    (estimate,) = estimate_each_seed(differences(own, baseline))
+    if baseline is None or len(values) < 2:
+        return SeedCell(float(values.mean()), "")
+    (estimate,) = estimate_each_seed(differences(values, baseline))
     p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in LOWER_IS_BETTER else 1)
-    return SeedCell(float(own.mean()), get_seed_mark(p, gain))
+    return SeedCell(float(values.mean()), get_seed_mark(p, gain))
 
 
 def _format_number(value: float) -> str:

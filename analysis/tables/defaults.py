@@ -30,7 +30,7 @@ class DefaultsTable(NamedTuple):
 
     Attributes:
         rows: one row a system.
-        phase: phase whose seeds the scores are over.
+        phase: search or confirmed; it decides the seeds of the scores.
         baselines: baselines of the marks.
     """
 
@@ -94,5 +94,5 @@ def build_defaults_table(
 
 def _find_only(configurations: Sequence[Configuration], system: str) -> Configuration | None:
     """Return the configuration of a system that was not searched; None if it has several."""
-    own = [c for c in configurations if c.system == system]
-    return own[0] if len(own) == 1 else None
+    matching = [c for c in configurations if c.system == system]
+    return matching[0] if len(matching) == 1 else None

@@ -67,8 +67,8 @@ def compute_importances(results: Results, configurations: Sequence[Configuration
     rows: list[Importance] = []
     for system in (name for name in plan.all_systems if name in searches):
         seeds = compute_seeds_share(plan, searches[system], configurations)
-        own = _compute_system_importances(system, searches[system], plan.search_objectives)
-        rows += [replace(row, seeds=seeds) for row in own]
+        importances = _compute_system_importances(system, searches[system], plan.search_objectives)
+        rows += [replace(row, seeds=seeds) for row in importances]
     return rows
 
 
@@ -116,21 +116,21 @@ def _compute_system_importances(system: str, search: SystemSearchLog, objectives
     known: dict[tuple[int, ...], dict[str, dict[str, float]]] = {}
     rows = []
     for name in search.grid:
-        own = [p for p in complete if name in p.values]
-        tried = len({p.values[name] for p in own})
+        having = [p for p in complete if name in p.values]
+        tried = len({p.values[name] for p in having})
         reason, shares = "", dict[str, float]()
-        if len(own) < MIN_CONFIGURATIONS:
+        if len(having) < MIN_CONFIGURATIONS:
             reason = f"fewer than {MIN_CONFIGURATIONS}"
         elif tried < 2:
             reason = "one value was tried"
         else:
-            key = tuple(p.number for p in own)
+            key = tuple(p.number for p in having)
             if key not in known:
-                known[key] = {objective: _compute_shares(own, search, objective) for objective in objectives}
+                known[key] = {objective: _compute_shares(having, search, objective) for objective in objectives}
             shares = {objective: known[key][objective][name] for objective in objectives if known[key][objective]}
             if len(shares) < len(objectives):
                 reason, shares = "all scores are equal", {}
-        rows.append(Importance(system, name, len(own), shares, reason))
+        rows.append(Importance(system, name, len(having), shares, reason))
     return rows
 
 

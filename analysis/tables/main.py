@@ -176,9 +176,9 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
     """State the result for the first baseline of the headline's family in one or two plain sentences."""
     plan, baseline = results.plan, table.baselines[0]
     on = {target: plan.adapt_to_unit(words) for target, words in _TARGET_TEXTS.items()}
-    own = [c for c in select_headline_comparisons(plan, compared) if c.baseline == baseline]
-    known = [c for c in own if c.difference is not None]
-    incomplete = [c.system for c in own if c.difference is None]
+    headlines = [c for c in select_headline_comparisons(plan, compared) if c.baseline == baseline]
+    known = [c for c in headlines if c.difference is not None]
+    incomplete = [c.system for c in headlines if c.difference is None]
     missing = f" Not compared, because incomplete: {', '.join(incomplete)}." if incomplete else ""
     if not known:
         return f"No conclusion about {baseline}: no comparison with it is complete.{missing}"
@@ -248,8 +248,8 @@ def _build_main_table(
     plan = results.plan
     first = plan.headline
     baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
-    own = select_headline_comparisons(plan, compared)
-    marked = build_marks(own, baselines)
+    headlines = select_headline_comparisons(plan, compared)
+    marked = build_marks(headlines, baselines)
     rows = [_build_row(results, name, chosen[name], marked.get(name, "")) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
     notes += _describe_incomplete(plan, configurations, chosen) + _describe_pruned(results, configurations)
@@ -261,7 +261,7 @@ def _build_main_table(
         metric=plan.metric,
         splits=(plan.search_split, plan.test_split),
         baselines=baselines,
-        target=next((c.target for c in own if c.target), None),
+        target=next((c.target for c in headlines if c.target), None),
         correction=first.correction,
         alpha=plan.alpha,
         seeds=len(plan.get_seeds("test")),
@@ -320,11 +320,24 @@ def _list_precisions(chosen: dict[str, Configuration | None]) -> list[str]:
     return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
 
 
-def _build_row(results: Results, name: str, own: Configuration | None, marked: str) -> SystemRow:
+def _build_row(results: Results, name: str, configuration: Configuration | None, marked: str) -> SystemRow:
     plan = results.plan
-    if own is None:
+    if configuration is None:
         return SystemRow(name, None, None, None, "", None, None, "", f"no {plan.test_split} scores")
-    dev, test = mean_and_std(own.evaluate_queries(plan, "search")), mean_and_std(own.evaluate_queries(plan, "test"))
-    faults = own.find_faults(plan, "test") or own.find_faults(plan, "search")
-    settings = ", ".join(own.settings)
-    return SystemRow(name, own.id, own.strength or None, own.switch, settings, dev, test, marked, "; ".join(faults))
+    dev, test = (
+        mean_and_std(configuration.evaluate_queries(plan, "search")),
+        mean_and_std(configuration.evaluate_queries(plan, "test")),
+    )
+    faults = configuration.find_faults(plan, "test") or configuration.find_faults(plan, "search")
+    settings = ", ".join(configuration.settings)
+    return SystemRow(
+        name,
+        configuration.id,
+        configuration.strength or None,
+        configuration.switch,
+        settings,
+        dev,
+        test,
+        marked,
+        "; ".join(faults),
+    )

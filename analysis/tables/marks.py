@@ -14,12 +14,12 @@ SEED_MARKS = {True: ("⇑", "↑"), False: ("⇓", "↓")}
 
 def build_marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str, str]:
     """Return the marks of each compared system, for the first baseline and then for the second."""
-    found = dict.fromkeys((c.system for c in compared), "")
+    marks = dict.fromkeys((c.system for c in compared), "")
     for baseline, symbols in zip(baselines, MARKS, strict=False):
         for c in compared:
             if c.baseline == baseline:
-                found[c.system] += symbols.get(c.verdict, "")
-    return found
+                marks[c.system] += symbols.get(c.verdict, "")
+    return marks
 
 
 def format_marks_legend(baselines: Sequence[str]) -> str:

@@ -223,8 +223,8 @@ def _select_shown(plan: Plan, judged: dict[str, Configuration | None], known: li
 
 
 def _find_best(plan: Plan, configurations: list[Configuration], system: str) -> Configuration | None:
-    own = [(c, _compute_level(plan, c)) for c in configurations if c.system == system and not c.pruned]
-    return max(((c, level) for c, level in own if level is not None), key=lambda pair: pair[1], default=(None,))[0]
+    levels = [(c, _compute_level(plan, c)) for c in configurations if c.system == system and not c.pruned]
+    return max(((c, level) for c, level in levels if level is not None), key=lambda pair: pair[1], default=(None,))[0]
 
 
 def _compute_level(plan: Plan, configuration: Configuration | None) -> float | None:

@@ -89,7 +89,7 @@ def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path)
     assert "Scores computed in fp32." in report.text
 
 
-_SHORT = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
+_SHORT = "Scores are of re-ranking candidates that contain the relevant documents, not of retrieval from a collection."
 
 
 def _texts(report: Report) -> list[str]:
@@ -135,7 +135,7 @@ def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> Non
     write_records(tmp_path / "study", plan_of(runs), runs)
     kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
     for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
-        assert f"Digit for digit, these figures repeat on this kind of machine: {kind}." in text
+        assert f"The scores are reproducible to the last digit on this kind of machine: {kind}." in text
     for run in [run for run in runs if run.variant == "LS"]:
         path = tmp_path / "study" / "runs" / run.id / "record.json"
         record = json.loads(path.read_text())
@@ -201,10 +201,11 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     analysis = _analyse(tmp_path / "noisy", runs, seeds=list(seeds))
     largest = max(c.detectable or 0.0 for c in analysis.comparisons if c.baseline == "BERT")
     assert (largest > 1) == (len(seeds) == 2)  # of two seeds the spread is next to unknown
-    seen = "not even the largest possible gain" if largest > 1 else f"a gain of {largest:.4f}"
-    assert analysis.conclusion == (
-        f"No variant differs significantly from BERT; {sample} {seen} would have been seen with 80 % power."
-    )
+    counts = f"50 queries, {len(seeds)} seeds"
+    limit = f"minimum detectable effect: {largest:.4f} (80 % power, {counts})"
+    if largest > 1:
+        limit = f"the study has less than 80 % power even for the largest possible gain ({counts})"
+    assert analysis.conclusion == f"No variant differs significantly from BERT; {limit}."
 
 
 @pytest.mark.parametrize(("fault", "note"), [
@@ -263,7 +264,7 @@ def test_before_the_test_evaluation(tmp_path: Path) -> None:
         run.scores.pop("test", None)
     write_records(tmp_path / "study", plan_of(runs), runs)
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
-    assert report.text.splitlines()[-1].startswith("Nothing can be said about BERT")
+    assert report.text.splitlines()[-1].startswith("No conclusion about BERT")
     assert "BERT is incomplete: no test scores" in (report.folder / "report.html").read_text()
 
 
@@ -283,7 +284,7 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
     best = values.dropna().mean(axis=1).sort_values(ascending=False)
     assert [float(row.split("|")[4].split("±")[0]) for row in rows[:-1]] == best.round(4).tolist()
     assert rows[-1] == f"| T-LS | ε 0.4, switch 0.25 | 1 of 2 | incomplete | {missing.configuration} |"
-    conclusion = "Nothing can be said about BERT: nothing is tested yet, no run has test scores."
+    conclusion = "No conclusion about BERT yet: no run has test scores."
     for text in (table, report.text, (tmp_path / "report" / "report.html").read_text()):
         assert title in text
         assert conclusion in text

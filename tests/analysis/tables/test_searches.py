@@ -134,15 +134,15 @@ def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, a
     assert {c.id for c in analysis.configurations if c.pruned} == lost
     (incomplete,) = [note for note in analysis.table.notes if "is incomplete" in note]
     assert "seed 3 failed" in incomplete
-    (dropped,) = [note for note in analysis.table.notes if "dropped by the race" in note]
-    assert dropped.startswith("dropped by the race after 1 of 3 seeds: T-LS (")
+    (dropped,) = [note for note in analysis.table.notes if "pruned by racing" in note]
+    assert dropped.startswith("pruned by racing after 1 of 3 seeds: T-LS (")
     assert all(f"[{key}]" in dropped for key in lost)
     run = next(run for run in analysis.results.runs if run.config["configuration_id"] in lost)
     run.files["test"] = next(run.files["test"] for run in analysis.results.runs if "test" in run.files)
     again = build_report_data(analysis.results)
     del run.files["test"]
     assert {name: c and c.id for name, c in again.chosen.items()} == {n: c and c.id for n, c in analysis.chosen.items()}
-    assert any("the race dropped it" in note for note in again.table.notes)
+    assert any("it was pruned by racing" in note for note in again.table.notes)
 
 
 def test_test_scores_do_not_make_a_dropped_configuration_the_chosen_one(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_default_outside_the_grid_has_a_gain_on_fresh_seeds_only(tmp_path: Pat
     row = next(row for row in analysis.confirmed if (row.system, row.tuned) == ("T-LS", True))
     assert (row.gain, row.optimism) == (None, None)
     assert row.fresh_gain is not None
-    assert "The untuned default is not in the grid of T-LS" in render_text(analysis)
+    assert "The default is not in the grid of T-LS" in render_text(analysis)
     assert "not in the grid of LS" not in render_text(analysis)
 
 

@@ -134,7 +134,7 @@ def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> N
     table = found.strata.to_frame()
     for system, own in table[table["attribute"] == "domain"].groupby("system"):
         assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
-    assert "by these very scores" in found.strata.format_legend(found.results.plan)
+    assert "by the same scores" in found.strata.format_legend(found.results.plan)
     assert "By turns, on dev" in render_markdown(found)
 
 
