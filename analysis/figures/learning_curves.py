@@ -15,7 +15,7 @@ from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
 _MAX_BANDS = 6
-"""Most systems that are drawn with bands; more could not be told apart."""
+"""Most systems that are drawn with bands; with more, the bands would be hard to distinguish."""
 _COLUMNS = 6
 """Most names in a row of the legend, if they do not fit in one row."""
 _BEST_MARKER: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.7}

@@ -14,7 +14,7 @@ from analysis.figures.style import get_colour, make_locator, subplots
 from analysis.tables.main import ReportData
 
 _MAX_LABELS = 16
-"""Most points of a panel whose values are written next to them."""
+"""Most points of a panel that have their values written next to them."""
 _MIN_SURFACE_POINTS = 6
 """Fewest points that a surface is drawn through."""
 

@@ -127,6 +127,9 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
         wandb_runs: runs of W&B, including those that hold these documents.
         files: files of complete documents of queries, by id.
         where: name of the study in errors.
+
+    Raises:
+        UserError: if there is no plan, or a file of queries is missing.
     """
     plans = [run.config for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
     if not plans:

@@ -63,11 +63,14 @@ class WandbProject:
         return name or names[0]
 
     def read_study(self, study: str) -> tuple[list[WandbRunData], dict[str, Path], list[Run]]:
-        """Read a study: its documents (runs that are no training), the files of queries, and its runs.
+        """Read a study from its W&B runs.
+
+        Args:
+            study: name of the study.
 
         Returns:
-            The documents without learning curves, the files of queries by id of their document, and the runs in order
-                of id.
+            The documents (plan, searches, queries) without learning curves, the files of queries by id of their
+                document, and the runs in order of id.
 
         Raises:
             UserError: if a file is damaged.
