@@ -144,7 +144,7 @@ def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> Non
     others = sum(run.variant not in ("LS", "BM25") for run in runs)
     told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
     for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
-        assert f"Runs are of 2 kinds of machine, on each of which figures have digits of their own: {told}" in text
+        assert f"Runs are from 2 kinds of machine, and the last digits of scores depend on the kind: {told}" in text
 
 
 def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: 
             "Splits overlap: 4 of 40 development queries (10 %) are training queries too (1 by id, 4 by text)" in text
         )
         assert "Splits overlap: 1 of 60 test queries (1.7 %) are development queries too (0 by id, 1 by text)" in text
-        assert "Entries of the task that name a query again, merged with it: 40" in text
+        assert "Task entries for a query that already existed, merged with it: 40" in text
 
 
 def test_main_table(tmp_path: Path) -> None:

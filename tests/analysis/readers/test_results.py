@@ -175,7 +175,7 @@ def test_a_specification_is_counted_once(records: Path) -> None:
     assert read_records(records) == expected
     record["summary"]["dev/R10@1"] += 1e-9
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
-    with pytest.raises(UserError, match=f"run copy in .*, and 0.5 in run {first.name}; expected the same"):
+    with pytest.raises(UserError, match=f"run copy in .*, but 0.5 in run {first.name}; expected equal values"):
         read_records(records)
     record["summary"]["state"] = "failed"
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))

@@ -151,9 +151,7 @@ def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
     for run in made:
         run.scores.pop("test", None)
     found = _study(tmp_path, made, seeds=[1])
-    assert dict(answer_questions(found))["How sure is that?"] == [
-        "Nothing is known yet: no comparison with BERT is complete."
-    ]
+    assert dict(answer_questions(found))["How sure is that?"] == ["Not known yet: no comparison with BERT is complete."]
 
 
 def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:

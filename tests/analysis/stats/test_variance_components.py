@@ -81,7 +81,7 @@ def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixtur
         ([*DEVIATIONS, "--seeds", "5", "1"], "--seeds: 5, 1; expected whole numbers of at least 2"),
         ([*DEVIATIONS, "--effect", "nan"], "--effect: nan; expected numbers above 0"),
         ([*DEVIATIONS, "--comparisons", "0"], "--comparisons: 0; expected a whole number above 0"),
-        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number below 1"),
+        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number from 1e-9 to below 1"),
     ],
 )
 def test_a_mistake_gets_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -203,7 +203,7 @@ def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> Non
     write_records(tmp_path, made.plan, made.runs, made.search)
     rows = build_report_data(read_records(tmp_path)).confirmed
     assert [(row.gain, row.fresh_gain, row.optimism) for row in rows] == [(0.0, 0.0, 0.0)] * 2
-    assert all("= untuned" in cells[1] for cells in confirmation.format_rows(rows))
+    assert all("= default" in cells[1] for cells in confirmation.format_rows(rows))
 
 
 def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path) -> None:
@@ -211,8 +211,11 @@ def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path
     changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
     write_records(tmp_path, changed.plan, changed.runs, changed.search)
     told = collect_notes(build_report_data(read_records(tmp_path)))
-    assert "search.hours: 5 of 12 proposals of T-LS were made; what such a study finds depends on the machine" in told
-    assert any(note.endswith("it dropped 1 of 9 configurations") for note in told)
+    assert (
+        "search.hours stopped the search of T-LS after 5 of 12 proposals; with such a limit the results depend on the machine"
+        in told
+    )
+    assert any(note.startswith("Racing pruned 1 of 9 configurations") for note in told)
     assert any("R10@1 (most), ECE (least)" in note for note in told)
 
 

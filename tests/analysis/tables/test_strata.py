@@ -189,7 +189,7 @@ def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> N
             assert row.difference is not None
             assert row.difference.to_text("+") in source
     for text in (told, source):
-        assert "Not declared, and not corrected for their number: exploratory. T-WSLS is the best" in text
+        assert "Exploratory: not declared, and not corrected for the number of strata. T-WSLS is the best" in text
 
 
 def test_the_figure_shows_both_systems_and_their_intervals(analysis: ReportData) -> None:
