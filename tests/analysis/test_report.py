@@ -329,7 +329,9 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (study / "plan.json").unlink()
     assert main([str(study)]) == 0
     printed = capsys.readouterr().out
-    assert printed.rstrip().splitlines()[-1].startswith("No variant differs significantly from BERT; with 60 queries")
+    conclusion = printed.rstrip().splitlines()[-1]
+    assert conclusion.startswith("No variant differs significantly from BERT; ")
+    assert conclusion.endswith("60 queries, 2 seeds).")
     page = (study / "report" / "report.html").read_text()
     assert page.count("data:image/svg+xml") == 10
     with (study / "report" / "results.csv").open() as stream:

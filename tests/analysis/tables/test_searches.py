@@ -211,12 +211,10 @@ def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path
     changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
     write_records(tmp_path, changed.plan, changed.runs, changed.search)
     told = collect_notes(build_report_data(read_records(tmp_path)))
-    assert (
-        "search.hours stopped the search of T-LS after 5 of 12 proposals; with such a limit the results depend on the machine"
-        in told
-    )
+    stopped = "search.hours stopped the search of T-LS after 5 of 12 proposals"
+    assert f"{stopped}; with such a limit the results depend on the machine" in told
     assert any(note.startswith("Racing pruned 1 of 9 configurations") for note in told)
-    assert any("R10@1 (most), ECE (least)" in note for note in told)
+    assert any("R10@1 (maximize), ECE (minimize)" in note for note in told)
 
 
 def test_fresh_runs_are_told_apart_in_the_results(analysis: ReportData) -> None:
