@@ -1,1 +1,1 @@
-"""From the results of a study to its report. The modules here are command lines and what other programs import."""
+"""Statistics and report of a study's results. The modules here are command lines and public imports."""

@@ -1,10 +1,10 @@
-"""The whole of the statistics on anyone's scores.
+"""Compares systems by a table of scores, which need not come from a study.
 
     python -m analysis.compare SCORES.csv [--baseline NAME ...] [--alpha .05] [--correction bonferroni] [--margin M]
                                [--test sign-flip] [--json FILE]
 
-SCORES is a CSV or Parquet file with columns system, value and, as far as there are such, seed and query: a row a score.
-Without --baseline every system is compared with every other one.
+SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Without
+--baseline every system is compared with every other one.
 """
 
 from trainables.utils import interruption
@@ -21,11 +21,12 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
-from analysis.rendering import cells as render
+from analysis.rendering.cells import format_comparisons, format_terminal_table
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.permutation_tests import TESTS
+from analysis.stats.power import POWER
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
 from analysis.tables.main import format_p_value
 from trainables.utils.cli import Parser, print_error, print_escaped
@@ -35,14 +36,14 @@ from trainables.utils.files import write_json
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A table of scores, compared.
+    """The comparisons of a table of scores.
 
     Attributes:
-        cube: the scores.
-        settings: how they were judged.
-        comparisons: in order of baselines, then of systems, as the table names them.
-        faults: what is missing of whom; those systems are not compared, and count in the corrections.
-        variance: its parts over the complete systems that have all seeds; None where there are too few.
+        scores: the scores.
+        settings: level, correction, margin and further tests.
+        comparisons: comparisons in order of baselines, then of systems, as in the table.
+        missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
+        variance: variance components over the complete systems that have all seeds. None if there are too few.
     """
 
     scores: ScoreTable
@@ -58,18 +59,25 @@ def compare(
     settings: ComparisonSettings | None = None,
     where: str = "scores",
 ) -> ComparisonResult:
-    """Compares systems by their scores.
+    """Compare systems by their scores.
 
     Args:
-        scores: columns system, value and, as far as there are such, seed and query; or what
-            `analysis.data.score_table` made of it.
-        baselines: each other system is compared with each of them, they themselves are not; none: every system with
-            every other one.
-        settings: level, correction, margin, further tests.
-        where: what an error calls the table.
+        scores: data frame with columns system and value, and optionally seed and query; or a score table made of one.
+        baselines: systems that every other system is compared with. If empty, every system is compared with every
+            other one.
+        settings: level, correction, margin and further tests. If None, the defaults.
+        where: name of the table in errors.
 
     Raises:
-        UserError: the table is not as it should be, or has no such baseline.
+        UserError: if the table is not valid, or has no such baseline.
+
+    Example:
+        >>> import pandas as pd
+        >>> values = {"BERT": [0.5, 0.6, 0.4, 0.7], "LS": [0.6, 0.8, 0.5, 0.8]}
+        >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
+        >>> result = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"])
+        >>> round(result.comparisons[0].difference, 3), result.comparisons[0].verdict
+        (0.125, 'better')
     """
     settings = settings or ComparisonSettings()
     table = scores if isinstance(scores, ScoreTable) else build_score_table(scores, where)
@@ -84,51 +92,62 @@ def compare(
     if not pairs:
         raise UserError("baseline", ", ".join(baselines), "a system to compare with them")
     if max(len(table.seeds), len(table.queries)) < 2:
-        raise UserError(where, "one seed and one query", "several seeds or several queries: their spread is the test's")
+        raise UserError(
+            where, "one seed and one query", "several seeds or several queries, because the tests need their spread"
+        )
     complete = {name: table.get_complete_scores(name) for name in names}
-    paired_scores = [(one, other, differences_or_none(complete[one], complete[other])) for one, other in pairs]
+    paired_scores = [
+        (system, baseline, differences_or_none(complete[system], complete[baseline])) for system, baseline in pairs
+    ]
     whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
-    judged = compare_family(ComparisonFamily("scores", "", "value", paired_scores), settings)
-    return ComparisonResult(table, settings, judged, table.describe_missing(), estimate_variance_components(whole))
+    comparisons = compare_family(ComparisonFamily("scores", "", "value", paired_scores), settings)
+    return ComparisonResult(table, settings, comparisons, table.describe_missing(), estimate_variance_components(whole))
 
 
 _QUESTIONS = {
     "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
-    "queries": "p asks whether these runs differ on new queries; of new seeds nothing can be said",
-    "seeds": "p asks whether other seeds would differ on these queries; of new queries nothing can be said",
+    "queries": "p asks whether these runs differ on new queries; it says nothing about new seeds",
+    "seeds": "p asks whether other seeds would differ on these queries; it says nothing about new queries",
 }
 
 
 def format_result(result: ComparisonResult) -> str:
-    """The comparisons for a terminal, and what has to be known to read them."""
+    """Format the comparisons for a terminal, with the notes that are needed to read them."""
     settings, comparisons = result.settings, result.comparisons
-    of_all = "max-T" if settings.correction == "maxt" else "Bonferroni"
+    simultaneous = "max-T" if settings.correction == "maxt" else "Bonferroni"
     number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
-    title = f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({of_all})"
+    title = (
+        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({simultaneous}); "
+        f"MDE at {POWER:.0%} power"
+    )
     questions = [_QUESTIONS[target] for target in dict.fromkeys(c.target for c in comparisons) if target]
-    over = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
-    free = [
-        f"{c.system} over {c.baseline}, {name}{over}: {value if isinstance(value, str) else format_p_value(value)}"
+    scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
+    test_lines = [
+        f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
         for c in comparisons
         for name, value in c.free.items()
     ]
-    incomplete = [f"not compared: {fault}" for fault in result.missing]
-    parts = [describe_deviations(result.variance)] if result.variance else []
-    cells = render.format_comparisons(comparisons, settings.correction)
-    return "\n".join([render.format_terminal_table(title, *cells, width=200), *questions, *parts, *free, *incomplete])
+    missing_lines = [f"not compared: {fault}" for fault in result.missing]
+    components = [describe_deviations(result.variance)] if result.variance else []
+    table = format_comparisons(comparisons, settings.correction)
+    return "\n".join(
+        [format_terminal_table(title, *table, width=200), *questions, *components, *test_lines, *missing_lines]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit status: 0 done, 2 bad input."""
+    """Run the command line; return the exit status: 0 done, 2 bad input."""
     parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
-    parser.add_argument("scores", type=Path, help="CSV or Parquet: system, value and, if there are such, seed, query")
-    parser.add_argument("--baseline", action="append", default=[], help="compare the others with this; may be repeated")
-    parser.add_argument("--less-is-better", action="store_true", help="of these values")
-    parser.add_argument("--alpha", type=float, default=0.05, help="level of the family (.05)")
-    parser.add_argument("--correction", choices=CORRECTIONS, default="bonferroni", help="the one that decides")
+    parser.add_argument("scores", type=Path, help="CSV or Parquet file: system, value, optionally seed and query")
+    parser.add_argument(
+        "--baseline", action="append", default=[], help="compare the other systems with this one; may be repeated"
+    )
+    parser.add_argument("--less-is-better", action="store_true", help="smaller values are better")
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family (.05)")
+    parser.add_argument("--correction", choices=CORRECTIONS, default="bonferroni", help="correction that decides")
     parser.add_argument("--margin", type=float, help="differences below it do not matter")
-    parser.add_argument("--test", action="append", default=[], choices=TESTS, help="also a distribution-free test")
-    parser.add_argument("--json", type=Path, help="where the comparisons go as JSON")
+    parser.add_argument("--test", action="append", default=[], choices=TESTS, help="add a distribution-free test")
+    parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
     try:
         _check_options(arguments.alpha, arguments.margin)
@@ -150,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check_options(alpha: float, margin: float | None) -> None:
     if not 1e-9 <= alpha < 1:
-        raise UserError("--alpha", alpha, "a number below 1, and no less than 1e-9")
+        raise UserError("--alpha", alpha, "a number from 1e-9 to below 1")
     if margin is not None and not 0 < margin < math.inf:
         raise UserError("--margin", margin, "a number above 0, in units of the values")
 

@@ -1,10 +1,10 @@
-"""Writes what a study found: tables, comparisons, figures, its searches as a file of Optuna, and one HTML page.
+"""Writes the report of a study: tables, comparisons, figures, an Optuna file and one HTML page.
 
     python -m analysis.report FOLDER [--output DIR]
     python -m analysis.report wandb:ENTITY/PROJECT [--study NAME] [--records FOLDER] [--cache FOLDER] [--output DIR]
 
-FOLDER is a study's folder or its wandb folder; without W&B files in it, the study's records are read. Runs that W&B
-lacks are taken from the study's records.
+FOLDER is a study's folder or its wandb folder. If it contains no W&B files, the study's run records are read. Runs
+that W&B lacks are taken from the run records.
 """
 
 from trainables.utils import interruption
@@ -40,7 +40,14 @@ _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
 
 @dataclass(frozen=True)
 class Report:
-    """What was written: the folder, the names of its files, the terminal text, the last line of which answers."""
+    """The written report.
+
+    Attributes:
+        folder: folder of the report.
+        files: names of the files in it.
+        text: text for the terminal. Its last line is the conclusion.
+        analysis: the data of the report.
+    """
 
     folder: Path
     files: list[str]
@@ -49,7 +56,11 @@ class Report:
 
 
 def write_report(results: Results, folder: Path) -> Report:
-    """Analyses a study and writes the report's files into `folder`, each whole or not at all.
+    """Analyse a study and write the report's files into `folder`, each of them completely or not at all.
+
+    Args:
+        results: a study.
+        folder: folder of the report; it is created.
 
     Raises:
         UserError: if the runs cannot be compared.
@@ -82,7 +93,7 @@ def write_report(results: Results, folder: Path) -> Report:
             os.replace(staging / name, folder / name)
         possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
         optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *possible}
-        for name in optional - {*written}:  # of an earlier report that had more to show
+        for name in optional - {*written}:  # left by an earlier report with more content
             (folder / name).unlink(missing_ok=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -90,22 +101,20 @@ def write_report(results: Results, folder: Path) -> Report:
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
-    """The command line; returns the exit status: 0 done, 1 the server is away, 2 bad input."""
+    """Run the command line; return the exit status: 0 done, 1 the server does not answer, 2 bad input."""
     parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
     parser.add_argument(
         "source",
         metavar="FOLDER | wandb:ENTITY/PROJECT",
-        help="a study's folder or its wandb folder, or a project on the W&B server; wandb:PROJECT is the user's own",
+        help="a study's folder, its wandb folder, or a W&B project; wandb:PROJECT uses your default entity",
     )
-    parser.add_argument("--study", metavar="NAME", help="which one, where the project holds several")
+    parser.add_argument("--study", metavar="NAME", help="name of the study, if the project contains several")
+    parser.add_argument("--records", type=Path, metavar="FOLDER", help="a study's folder, for runs that W&B lacks")
     parser.add_argument(
-        "--records", type=Path, metavar="FOLDER", help="a study's folder: runs that W&B lacks are taken from it"
-    )
-    parser.add_argument(
-        "--cache", type=Path, metavar="FOLDER", help="keeps the scores of a project (default: they are removed)"
+        "--cache", type=Path, metavar="FOLDER", help="keep downloaded scores in this folder (default: they are removed)"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="where the report goes (default: FOLDER/report, or ./report-PROJECT)"
+        "--output", type=Path, metavar="DIR", help="folder of the report (default: FOLDER/report, or ./report-PROJECT)"
     )
     arguments = parser.parse_args(argv)
     stream = output or sys.stdout
@@ -131,9 +140,11 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 
 def _build_results_frame(analysis: ReportData) -> pd.DataFrame:
-    """Columns system, configuration, seed, metric, split, value, role: one row a finished run and split.
+    """Return a table of the plan's metric, one row a finished run and split.
 
-    The role is that of the run: search, confirm or baseline; empty in records that do not tell it.
+    Returns:
+        Columns system, configuration, seed, metric, split, value, role. The role is that of the run: search, confirm
+            or baseline; it is empty in records without one.
     """
     plan = analysis.results.plan
     rows = []

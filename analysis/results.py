@@ -1,4 +1,4 @@
-"""The results of a study, for programs of one's own: `read_records`, `read`, `read_server` and `per_query`."""
+"""Public imports for reading the results of a study: `read_records`, `read_server`, `per_query`, ..."""
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results, per_query

@@ -1,11 +1,12 @@
-"""How many seeds and queries a study needs, before it is run: from a pilot, or from published deviations.
+"""Number of seeds and queries that a study needs, from a pilot or from published deviations.
 
     python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
     python -m analysis.sample_size --seed-sd .006 --query-sd .05 --rest-sd .12
 
-PILOT is a file as `analysis.compare` reads it, with two systems, seeds and queries or more. The deviations are of one
-system's scores: between seeds (of its mean), in what a query means for one system beyond what it means for all, and in
-the rest, a query of one run. Of a score per query that is 0 or 1 the rest is at most .5.
+PILOT is a file as read by `analysis.compare`, with at least two systems, seeds and queries. The deviations are
+standard deviations of one system's scores: between seeds (of its mean), between queries beyond what a query means for
+all systems (query x system), and of the rest (a query of one run). For a score per query that is 0 or 1 the rest is at
+most .5.
 """
 
 from trainables.utils import interruption
@@ -19,71 +20,75 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
-from analysis.rendering import cells as render
+from analysis.rendering.cells import format_terminal_table
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
 from trainables.utils.cli import Parser, print_error, print_escaped
 from trainables.utils.errors import UserError
 
 _LARGEST = 1e100
-"""Deviations beyond it overflow when squared."""
+"""Larger deviations overflow when squared."""
 
 
 def estimate_pilot_variance(table: ScoreTable, where: str) -> VarianceComponents:
-    """The parts of the variance of a pilot's complete systems.
+    """Estimate the variance components from a pilot's complete systems.
 
     Raises:
-        UserError: it has fewer than two systems, seeds or queries.
+        UserError: if there are fewer than two systems, seeds or queries.
     """
-    whole = [values for name in table.values if (values := table.get_complete_scores(name)) is not None]
-    parts = estimate_variance_components([values for values in whole if len(values) == len(table.seeds)])
-    if parts is None:
-        raise UserError(where, "too little to tell the parts of the variance", "two systems, seeds and queries or more")
-    if not any(parts.to_difference_variance()):
+    complete = [values for name in table.values if (values := table.get_complete_scores(name)) is not None]
+    components = estimate_variance_components([values for values in complete if len(values) == len(table.seeds)])
+    if components is None:
+        raise UserError(where, "too little data to estimate the variances", "at least two systems, seeds and queries")
+    if not any(components.to_difference_variance()):
         raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
-    return parts
+    return components
 
 
 def format_required_queries(
-    parts: VarianceComponents, effects: Sequence[float], seeds: Sequence[int], comparisons: int, alpha: float
+    components: VarianceComponents, effects: Sequence[float], seeds: Sequence[int], comparisons: int, alpha: float
 ) -> str:
-    """The table of queries needed, by true difference and number of seeds."""
+    """Format the table of required queries by true difference and number of seeds."""
     rows = [
         [f"{effect:g}", *(f"{count:,}" if count else "never" for count in counts)]
         for effect, counts in tabulate_required_queries(
-            parts.to_difference_variance(), effects, seeds, alpha / comparisons
+            components.to_difference_variance(), effects, seeds, alpha / comparisons
         )
     ]
     family = f"{comparisons} comparison{'s' * (comparisons != 1)} at {alpha:g}"
-    title = f"queries needed to see a true difference with {POWER:.0%} power, {family}"
-    return render.format_terminal_table(title, ["difference", *(f"{number} seeds" for number in seeds)], rows)
+    title = f"queries needed to detect a true difference with {POWER:.0%} power, {family}"
+    return format_terminal_table(title, ["difference", *(f"{number} seeds" for number in seeds)], rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit status: 0 done, 2 bad input."""
-    parser = Parser(prog="python -m analysis.sample_size", description="Seeds and queries needed.")
-    parser.add_argument("pilot", type=Path, nargs="?", help="scores of two systems or more, as analysis.compare reads")
+    """Run the command line; return the exit status: 0 done, 2 bad input."""
+    parser = Parser(
+        prog="python -m analysis.sample_size", description="Computes the seeds and queries that a study needs."
+    )
+    parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
     for name in ("seed", "query", "rest"):
         parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation, {name}")
     parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
-    parser.add_argument("--comparisons", type=int, default=1, help="of the family, Bonferroni (1)")
-    parser.add_argument("--alpha", type=float, default=0.05, help="level of the family (.05)")
+    parser.add_argument(
+        "--comparisons", type=int, default=1, help="number of comparisons in the family, for Bonferroni (1)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family (.05)")
     arguments = parser.parse_args(argv)
     try:
         _check_arguments(arguments)
         if arguments.pilot:
-            parts = estimate_pilot_variance(
+            components = estimate_pilot_variance(
                 build_score_table(read_score_file(arguments.pilot), str(arguments.pilot)), str(arguments.pilot)
             )
         else:
-            parts = VarianceComponents(0.0, arguments.query_sd**2, arguments.seed_sd**2, arguments.rest_sd**2)
+            components = VarianceComponents(0.0, arguments.query_sd**2, arguments.seed_sd**2, arguments.rest_sd**2)
     except UserError as error:
         print_error("", error)
         return 2
-    print_escaped(describe_deviations(parts))
+    print_escaped(describe_deviations(components))
     print_escaped(
-        format_required_queries(parts, arguments.effect, arguments.seeds, arguments.comparisons, arguments.alpha)
+        format_required_queries(components, arguments.effect, arguments.seeds, arguments.comparisons, arguments.alpha)
     )
     return 0
 
@@ -95,7 +100,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         found = f"{'no' if arguments.pilot is None else 'a'} pilot and {', '.join(present) or 'no deviations'}"
         raise UserError("command line", found, f"PILOT.csv, or all three of {options}")
     sizes = [given[name] for name in present]
-    for name, values, right, expected in (
+    for name, values, valid, expected in (
         (
             options,
             sizes,
@@ -103,11 +108,11 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
             f"numbers from 0 to {_LARGEST:g}, one of them above 0",
         ),
         ("--effect", arguments.effect, all(0 < value < math.inf for value in arguments.effect), "numbers above 0"),
-        ("--seeds", arguments.seeds, min(arguments.seeds) >= 2, "whole numbers from 2 on"),
+        ("--seeds", arguments.seeds, min(arguments.seeds) >= 2, "whole numbers of at least 2"),
         ("--comparisons", [arguments.comparisons], arguments.comparisons >= 1, "a whole number above 0"),
-        ("--alpha", [arguments.alpha], 1e-9 <= arguments.alpha < 1, "a number below 1, and no less than 1e-9"),
+        ("--alpha", [arguments.alpha], 1e-9 <= arguments.alpha < 1, "a number from 1e-9 to below 1"),
     ):
-        if not right:
+        if not valid:
             raise UserError(name, ", ".join(map(str, values)), expected)
 
 

@@ -1,1 +1,1 @@
-"""What a finished study contains: its plan, runs, scores, configurations, query attributes and search logs."""
+"""Contents of a finished study: plan, runs, scores, configurations, query attributes, search logs."""

@@ -1,4 +1,4 @@
-"""What is compared: configurations (all seeds of one setting), which are complete, which one judges a variant."""
+"""Configurations (all seeds of one setting): which are complete, and which one represents a system."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +13,22 @@ from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 Score = tuple[float, float | None]
-"""Mean and sample standard deviation over seeds; None: there is one seed."""
+"""Mean and sample standard deviation over seeds. The latter is None with one seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """All runs of one setting; `runs` by seed, or under None for a system without one, such as BM25.
+    """All runs of one setting.
 
     Attributes:
-        further: the other hyperparameters in which the system's configurations differ, and their values.
-        dropped: the race gave it no more seeds; those it lacks are no fault, and it is never chosen.
-        symbol: of the strength.
+        id: id of the configuration.
+        system: system that it belongs to.
+        strength: strength of the smoothing.
+        switch: switch point of the schedule.
+        runs: runs by seed, or under None for a system without seeds, such as BM25.
+        other_settings: the other hyperparameters in which the system's configurations differ, and their values.
+        pruned: True if racing gave it no more seeds. Its missing seeds are no fault, and it is never chosen.
+        symbol: name of the strength in tables and figures.
     """
 
     id: str
@@ -37,6 +42,7 @@ class Configuration:
 
     @property
     def label(self) -> str:
+        """Name of the system, with the settings in parentheses."""
         return f"{self.system} ({self.description})" if self.description else self.system
 
     @property
@@ -51,18 +57,21 @@ class Configuration:
 
     @property
     def settings(self) -> list[str]:
-        """What `further` names, in words."""
+        """The settings in `other_settings`, in words."""
         return [
             format_value(name, value) if name == "schedule" else f"{name.replace('_', ' ')} {format_value(name, value)}"
             for name, value in self.other_settings
         ]
 
     def expected_seeds(self, plan: Plan, phase: Phase) -> list[int | None]:
-        """The seeds that it must have in a phase: the plan's, or the one run of a system without seeds."""
+        """Return the seeds that it must have in a phase.
+
+        These are the plan's seeds, or None for the one run of a system without seeds.
+        """
         return [None] if set(self.runs) == {None} else list(plan.get_seeds(phase))
 
     def find_faults(self, plan: Plan, phase: Phase) -> list[str]:
-        """Why it is incomplete in a phase, seed by seed, in plain words; empty if it is complete."""
+        """Return why it is incomplete in a phase, seed by seed, in plain words; empty if it is complete."""
         reasons, split = [], plan.get_split(phase)
         for seed in self.expected_seeds(plan, phase):
             run, name = self.runs.get(seed), "its run" if seed is None else f"seed {seed}"
@@ -77,9 +86,16 @@ class Configuration:
         return reasons
 
     def evaluate_queries(self, plan: Plan, phase: Phase, metric: str | None = None) -> Floats | None:
-        """(seeds, queries) metric in the plan's order of seeds and sorted order of queries; None if incomplete.
+        """Return the metric of each query for each seed, or None if the configuration is incomplete.
 
-        Of a metric of sentence pairs, (seeds, distinct pairs) of those that it is about. None: the plan's metric.
+        Args:
+            plan: plan of the study.
+            phase: search, confirmed or test; it decides the split and the seeds.
+            metric: name of the metric. If None, the plan's.
+
+        Returns:
+            (seeds, queries) values, seeds in the plan's order, queries in sorted order. For a metric of sentence
+                pairs, (seeds, distinct pairs) of the pairs that the metric covers.
         """
         if self.find_faults(plan, phase):
             return None
@@ -87,17 +103,18 @@ class Configuration:
         return np.stack([self.runs[seed].evaluate_queries(split, metric or plan.metric).to_numpy() for seed in seeds])
 
     def is_tested(self, plan: Plan) -> bool:
-        """Whether any of its runs has test scores."""
+        """Return whether any of its runs has test scores."""
         return any(plan.test_split in run.files for run in self.runs.values())
 
 
 def collect_configurations(results: Results) -> list[Configuration]:
-    """Every configuration that has a run, in the plan's order of systems, then by strength, switch and id.
+    """Return every configuration that has a run.
 
-    A scoring run is of none, though it shares its settings with the baseline.
+    They are in the plan's order of systems, then in order of strength, switch point and id. A scoring run belongs to
+    no configuration, although it shares its settings with the baseline.
 
     Raises:
-        UserError: if two runs share configuration and seed, or the runs do not rank the same queries.
+        UserError: if two runs have the same configuration and seed, or the runs do not rank the same queries.
     """
     plan = results.plan
     for split in (plan.search_split, plan.test_split):
@@ -112,35 +129,36 @@ def collect_configurations(results: Results) -> list[Configuration]:
         group[run.seed] = run
     configs = {key: next(iter(runs.values())).config for key, runs in grouped.items()}
     names = [name for name in plan.hyperparameters if name not in (plan.strength, "switch")]
-    varied, dropped = _find_varied(list(configs.values()), names), count_seeds_of_pruned(results)
-    found = []
+    varied, pruned = _find_varied(list(configs.values()), names), count_seeds_of_pruned(results)
+    configurations = []
     for key, runs in grouped.items():
         config = configs[key]
-        further = [(name, config.get(name)) for name in names if (config["variant"], name) in varied]
-        named = tuple((name, value) for name, value in further if value is not None)
+        others = [(name, config.get(name)) for name in names if (config["variant"], name) in varied]
+        named_others = tuple((name, value) for name, value in others if value is not None)
         settings = config["variant"], config.get(plan.strength), config.get("switch")
-        found.append(Configuration(key, *settings, runs, named, key in dropped, plan.symbol))
+        configurations.append(Configuration(key, *settings, runs, named_others, key in pruned, plan.symbol))
     rank = {name: position for position, name in enumerate(plan.all_systems)}
     return sorted(
-        found, key=lambda c: (rank.get(c.system, len(rank)), c.system, c.strength or 0.0, c.switch or 0.0, c.id)
+        configurations,
+        key=lambda c: (rank.get(c.system, len(rank)), c.system, c.strength or 0.0, c.switch or 0.0, c.id),
     )
 
 
 def count_seeds_of_pruned(results: Results) -> dict[str, int]:
-    """Configurations to which the race gave no more seeds, by id, and how many seeds they had."""
+    """Return how many seeds each pruned configuration had, by id."""
     searches = results.search.systems.values() if results.search else ()
     return {p.configuration_id: len(p.seeds) for search in searches for p in search.get_proposals("dropped")}
 
 
 def choose_configurations(results: Results, configurations: list[Configuration]) -> dict[str, Configuration | None]:
-    """The configuration that each system of the plan is judged by: the one with test scores.
+    """Return the configuration that represents each system of the plan: the one with test scores.
 
-    With test scores of several, the only complete one counts; a system without test scores has None. One that the race
-    dropped is not looked at.
+    If several have test scores, the only complete one is chosen. A system without test scores has None. Pruned
+    configurations are ignored.
 
     Raises:
-        UserError: if several configurations of a system are complete on the test split: choosing now would be
-            choosing by test scores.
+        UserError: if several configurations of a system are complete on the test split. To choose now would be to
+            choose by test scores.
     """
     plan, best = results.plan, dict[str, Configuration | None]()
     tested: dict[str, list[Configuration]] = {}
@@ -148,26 +166,26 @@ def choose_configurations(results: Results, configurations: list[Configuration])
         if configuration.is_tested(plan) and not configuration.pruned:
             tested.setdefault(configuration.system, []).append(configuration)
     for system in plan.all_systems:
-        own = tested.get(system, [])
-        complete = [c for c in own if not c.find_faults(plan, "test")]
-        if len(complete) > 1 or (not complete and len(own) > 1):
-            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or own)
+        candidates = tested.get(system, [])
+        complete = [c for c in candidates if not c.find_faults(plan, "test")]
+        if len(complete) > 1 or (not complete and len(candidates) > 1):
+            labels = ", ".join(f"{c.label} [{c.id}]" for c in complete or candidates)
             raise UserError(
                 f"system {system}", f"{plan.test_split} scores of {labels}", "those of the one chosen configuration"
             )
-        best[system] = next(iter(complete or own), None)
+        best[system] = next(iter(complete or candidates), None)
     return best
 
 
 def format_value(name: str, value: float | str) -> str:
-    """The value of a hyperparameter; pacing functions and scores have names, in which nothing is replaced."""
+    """Format the value of a hyperparameter; names of pacing functions and scores are not changed."""
     if isinstance(value, str):
         return value.replace("_", "-") if name == "schedule" else value
     return f"{value:g}"
 
 
 def mean_and_std(values: Floats | None) -> Score | None:
-    """Of (seeds, queries) values; None of none."""
+    """Return mean and standard deviation over seeds of (seeds, queries) values; None for None."""
     if values is None:
         return None
     seeds = values.mean(axis=1)
@@ -175,14 +193,14 @@ def mean_and_std(values: Floats | None) -> Score | None:
 
 
 def format_score(score: Score | None) -> str:
-    """Mean and standard deviation, or a dash."""
+    """Format mean and standard deviation, or a dash."""
     if score is None:
         return "-"
     return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
 
 
 def _find_varied(configs: list[dict[str, Any]], names: list[str]) -> set[tuple[str, str]]:
-    """Pairs of a system and one of these hyperparameters in which its configurations differ."""
+    """Return pairs of a system and one of these hyperparameters in which its configurations differ."""
     values: dict[tuple[str, str], set[Any]] = {}
     for config in configs:
         for name in names:

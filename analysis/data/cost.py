@@ -1,4 +1,4 @@
-"""What a study cost, by what its runs say of themselves."""
+"""Cost of a study: runs, hours and instances, as its runs recorded them."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,14 @@ from analysis.data.run import Run
 
 
 class Cost(NamedTuple):
-    """Sums over the runs of a study that ended; runs that it shares with other studies count in full.
+    """Sums over the runs of a study that ended. Runs shared with other studies count in full.
 
     Attributes:
-        runs: how many ended.
-        failed: how many of them failed.
-        seconds: of training and evaluation, one trial after the other.
+        runs: number of runs that ended.
+        failed: number of those that failed.
+        seconds: seconds of training and evaluation, as if the trials ran one after the other.
         trained: instances that were trained on.
-        shared: instances that were not, because another run had already been trained so far.
+        shared: instances that were not trained on again, because another run had the same start.
     """
 
     runs: int
@@ -30,7 +30,7 @@ class Cost(NamedTuple):
 
 
 def compute_cost(results: Results) -> Cost:
-    """Of a whole study."""
+    """Compute the cost of a whole study."""
     runs = results.runs
     return Cost(
         runs=len(runs),
@@ -42,6 +42,6 @@ def compute_cost(results: Results) -> Cost:
 
 
 def compute_run_seconds(run: Run, test_split: str) -> float | None:
-    """Of a run and its test evaluation; None where it does not tell."""
+    """Return the seconds of a run and its test evaluation; None if they were not recorded."""
     durations = [run.summary[key] for key in ("seconds", f"{test_split}/seconds") if key in run.summary]
     return float(sum(durations)) if durations else None

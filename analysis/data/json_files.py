@@ -1,4 +1,4 @@
-"""JSON that a study wrote, read with a name for whatever is wrong with it."""
+"""Reads JSON files that a study wrote, with clear errors if a file is damaged."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,32 +10,33 @@ from trainables.utils.files import read_json
 
 History = list[dict[str, Any]]
 """One row for each number of instances."""
-_EXPECTED_FILE = "the file as the study wrote it; run again, the study makes it anew"
+_EXPECTED_FILE = "the file as the study wrote it; rerun the study to recreate it"
 
 
 def read_history(path: Path, expected_sha256: str | None = None) -> History:
-    """The curve of a run that has one, beside its record.
+    """Read the learning curve that is stored next to a run record; empty if there is none.
 
     Args:
-        path: of the file.
-        known: its SHA-256 in the record; None: records of before had none, and runs that train nothing need no file.
+        path: path of the file.
+        expected_sha256: SHA-256 of the file in the record. It is None for old records, which had none, and for runs
+            that train nothing and need no file.
 
     Raises:
-        UserError: the file is something else.
+        UserError: if the file is missing, damaged, or not a list of JSON objects.
     """
-    found = _read_json(path) if expected_sha256 or path.is_file() else []
+    rows = _read_json(path) if expected_sha256 or path.is_file() else []
     if expected_sha256 and hash_file(path) != expected_sha256:
         raise UserError(str(path), "it does not match its checksum", _EXPECTED_FILE)
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(str(path), "not a list of JSON objects", "a file that the study wrote")
-    return found
+    return rows
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object.
+    """Read a JSON object.
 
     Raises:
-        UserError: the file is not there, or is something else.
+        UserError: if the file does not exist or holds something else.
     """
     value = _read_json(path)
     if not isinstance(value, dict):
@@ -44,21 +45,22 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def sort_keys(value: Any, names: Sequence[str]) -> Any:
-    """The same value, the keys of every object in it in the order of these names, others behind them by the alphabet.
+    """Return the same value with the keys of every object in the order of these names.
 
-    W&B gives objects back with their keys in any order; what the report shows of them must not depend on it.
+    Other keys follow in alphabetical order. W&B returns objects with their keys in any order; the report must not
+    depend on it.
     """
     if isinstance(value, list):
         return [sort_keys(item, names) for item in value]
     if not isinstance(value, dict):
         return value
-    places = {name: place for place, name in enumerate(names)}
-    ordered = sorted(value, key=lambda key: (places.get(key, len(places)), key))
+    positions = {name: position for position, name in enumerate(names)}
+    ordered = sorted(value, key=lambda key: (positions.get(key, len(positions)), key))
     return {key: sort_keys(value[key], names) for key in ordered}
 
 
 def drop_empty_objects(value: Any) -> Any:
-    """The same value without empty objects in its objects, which W&B's client leaves out."""
+    """Return the same value without empty objects in its objects, which W&B's client leaves out."""
     if not isinstance(value, dict):
         return value
     kept = {key: drop_empty_objects(item) for key, item in value.items()}

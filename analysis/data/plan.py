@@ -1,4 +1,4 @@
-"""What was declared before the first test score existed: the plan, as the report reads it."""
+"""The analysis plan, which was declared before the first test score existed."""
 
 from typing import Any, Literal
 
@@ -8,14 +8,14 @@ from trainables.metrics import get_measure
 
 _SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
-"""What scores are for: choosing a configuration, judging that choice with fresh seeds, comparing the chosen."""
+"""Purpose of scores: choosing a configuration, judging that choice with fresh seeds, comparing the chosen."""
 
 
 HYPERPARAMETERS = (
     "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing",
     "score", "delta", "duration",
 )  # fmt: skip
-"""Of plans that name none."""
+"""Hyperparameters of plans that name none."""
 
 
 class PlannedFamily(BaseModel):
@@ -27,11 +27,11 @@ class PlannedFamily(BaseModel):
     correction: str = "bonferroni"
     comparisons: tuple[tuple[str, str], ...]
     metrics: tuple[str, ...] = ()
-    """None: the plan's."""
+    """Metrics of the comparisons. If empty, the plan's metric."""
 
 
 class Budgets(BaseModel):
-    """What a search may spend; None: no limit."""
+    """Limits of a search. None means no limit."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -40,7 +40,17 @@ class Budgets(BaseModel):
 
 
 class Plan(BaseModel):
-    """What was declared before the first test score existed. Keys beyond these are allowed."""
+    """The analysis plan of a study. Keys that are not listed here are allowed.
+
+    Example:
+        >>> family = {"name": "variants", "comparisons": [("LS", "BERT"), ("T-LS", "BERT")]}
+        >>> plan = Plan(
+        ...     study="demo", task="toy", alpha=0.05, seeds=(1, 2), metric="R10@1", systems=("BERT", "LS", "T-LS"),
+        ...     families=(family,),
+        ... )
+        >>> plan.headline.correction, plan.get_split("test"), plan.strength
+        ('bonferroni', 'test', 'epsilon')
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -49,19 +59,20 @@ class Plan(BaseModel):
     task: str
     alpha: float = Field(gt=0, lt=1)
     seeds: tuple[int, ...]
-    """Of the search: every configuration is judged over them on the search split."""
+    """Seeds of the search: every configuration is judged over them on the search split."""
     confirm_seeds: tuple[int, ...] = ()
-    """Fresh ones, with which the chosen configurations are trained again; test scores are then theirs."""
+    """Fresh seeds, with which the chosen configurations are trained again. Test scores are then from these runs."""
     scorer_seed: int | None = None
-    """Of the run that tells how difficult queries are, and is of no system; None: there is none."""
+    """Seed of the scoring run, which computes difficulty scores and belongs to no system. If None, there is none."""
     metric: str
     unit: str = "query"
-    """What the metric has a value of, and what the statistics are over."""
+    """Unit that the metric has a value for, and that the statistics are over."""
     margin: float | None = Field(default=None, gt=0)
-    """Differences below it do not matter; None: nothing is called equivalent."""
+    """Differences below it do not matter. If None, no comparison is called equivalent."""
     hyperparameters: tuple[str, ...] = Field(HYPERPARAMETERS, min_length=1)
-    """What configurations may differ in, in the order in which searches ask for it: first the strength, which a
-    schedule moves."""
+    """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
+    strength, which a schedule changes.
+    """
     objectives: tuple[str, ...] = ()
     pruning: Literal["race"] | None = None
     budgets: Budgets = Budgets()
@@ -81,57 +92,64 @@ class Plan(BaseModel):
 
     @property
     def is_correlation(self) -> bool:
-        """Whether the metric is one of a whole split, and its values of the units are pseudo-values."""
+        """True if the metric is a correlation over a whole split. Its values of the units are pseudo-values."""
         return get_measure(self.metric).sts_correlation is not None
 
     @property
     def is_reranking(self) -> bool:
-        """Whether candidates of queries are ranked, the relevant documents always among them."""
+        """True if candidates of queries are ranked, the relevant documents always among them."""
         return self.unit == "query"
 
     @property
     def strength(self) -> str:
-        """The hyperparameter that a schedule moves."""
+        """The hyperparameter that a schedule changes."""
         return self.hyperparameters[0]
 
     @property
     def symbol(self) -> str:
-        """The same as tables and figures call it."""
+        """Name of the strength in tables and figures."""
         return _SYMBOLS.get(self.strength, self.strength.replace("_", " "))
 
     @property
     def headline(self) -> PlannedFamily:
-        """The family that the report's answer is about: the first one that compares by the plan's metric."""
-        return next((own for own in self.families if self.metric in self.get_family_metrics(own)), self.families[0])
+        """The family that the report's conclusion is about: the first one that compares by the plan's metric."""
+        return next(
+            (family for family in self.families if self.metric in self.get_family_metrics(family)), self.families[0]
+        )
 
     def get_family_metrics(self, family: PlannedFamily) -> tuple[str, ...]:
-        """Those that a family compares by."""
+        """Return the metrics that a family compares by."""
         return family.metrics or (self.metric,)
 
     @property
     def metrics(self) -> list[str]:
-        """Those of all families, in their order, and the plan's own."""
+        """Metrics of all families, in their order, and the plan's own metric."""
         named = [name for family in self.families for name in self.get_family_metrics(family)]
         return list(dict.fromkeys([*named, self.metric]))
 
     def adapt_to_unit(self, text: str) -> str:
-        """Text that speaks of queries, about what the statistics are over."""
+        """Replace "query" in a text by the unit of the statistics."""
         return adapt_to_unit(text, self.unit)
 
     @property
     def search_objectives(self) -> tuple[str, ...]:
-        """The objectives of the search, the metric alone unless the plan names others."""
+        """The objectives of the search: the metric alone, unless the plan names others."""
         return self.objectives or (self.metric,)
 
     def get_split(self, phase: Phase) -> str:
-        """The split that a phase's scores are of."""
+        """Return the split that the scores of a phase are on."""
         return self.test_split if phase == "test" else self.search_split
 
     def get_seeds(self, phase: Phase) -> tuple[int, ...]:
-        """The seeds that a phase's scores are over; those of the search where nothing was confirmed."""
+        """Return the seeds that the scores of a phase are over; without confirmation, those of the search."""
         return self.seeds if phase == "search" else self.confirm_seeds or self.seeds
 
 
 def adapt_to_unit(text: str, unit: str) -> str:
-    """Text that speaks of queries, about another unit of the statistics."""
+    """Replace "query" in a text by another unit of the statistics.
+
+    Example:
+        >>> adapt_to_unit("1000 queries", "pair")
+        '1000 pairs'
+    """
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")

@@ -1,4 +1,4 @@
-"""What is known of each query beside its scores: turns of the dialogue, domain, difficulty; in queries.parquet."""
+"""Attributes of each query: turns of the dialogue, domain and difficulty, from queries.parquet."""
 
 import hashlib
 from pathlib import Path
@@ -8,45 +8,45 @@ import pandas as pd
 from trainables.utils.errors import UserError
 
 QUERIES_FILE = "queries.parquet"
-"""In the study's folder, and in the artifact `queries-<plan hash>` of the W&B run of that name."""
+"""Name of the file in the study's folder and in the W&B artifact `queries-<plan hash>` of the run of that name."""
 SHA256_KEY = "queries_sha256"
-"""Where the summary of that run notes the file's digest."""
+"""Key of the file's SHA-256 in the summary of that run."""
 DIFFICULTY_PREFIX = "difficulty/"
-"""What the names of columns of difficulty begin with; the name of the score follows."""
+"""Prefix of difficulty columns; the name of the score follows."""
 _KEY = ["split", "query_id"]
-_EXPECTED = "a parquet file with a row a query: split, query_id, and of turns, domain, difficulty/... what there is"
+_EXPECTED = "a parquet file with a row a query: split, query_id, and optionally turns, domain, difficulty/..."
 
 
 def compute_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame:
-    """One row a query, in order of split and query_id.
+    """Read the table of queries: one row a query, in order of split and query_id.
 
     Args:
-        path: of the file.
-        noted: its SHA-256, as far as it was noted.
+        path: path of the file.
+        expected_sha256: SHA-256 of the file. If None, it is not checked.
 
     Returns:
-        Columns split and query_id; then, as far as the file has them, turns (int), domain (text, empty where a query
-        has none), and difficulty/<score> (float, low is easy), these in the file's order.
+        Columns split and query_id, then those of the following that the file has: turns (int), domain (text, empty
+            where a query has none), and difficulty/<score> (float, low is easy), these in the file's order.
 
     Raises:
-        UserError: it is not the file that was noted, or not such a file, or a value in it is missing.
+        UserError: if the file has another SHA-256, is not such a file, or lacks a value.
     """
     from pyarrow import ArrowException
 
     try:
-        if expected_sha256 is not None and (found := compute_sha256(path)) != expected_sha256:
-            raise UserError(str(path), f"SHA-256 {found:.12}...", f"{expected_sha256:.12}..., which the study noted")
+        if expected_sha256 is not None and (sha256 := compute_sha256(path)) != expected_sha256:
+            raise UserError(str(path), f"SHA-256 {sha256:.12}...", f"{expected_sha256:.12}..., as the study recorded")
         frame = pd.read_parquet(path)
     except (OSError, ValueError, ArrowException) as error:
         raise UserError(str(path), error, _EXPECTED) from error
-    if lacking := [name for name in _KEY if name not in frame]:
-        raise UserError(str(path), f"no column {lacking[0]}", _EXPECTED)
+    if missing := [name for name in _KEY if name not in frame]:
+        raise UserError(str(path), f"no column {missing[0]}", _EXPECTED)
     for name in _KEY:
         _refuse_if(path, name, not frame[name].map(lambda value: isinstance(value, str)).all(), "text in every row")
     if frame.duplicated(_KEY).any():
@@ -67,17 +67,21 @@ def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame
 
 
 def merge_query_tables(first: pd.DataFrame | None, second: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Of two tables of a study's queries the one with more columns, the second of equals; None of none.
+    """Return the one of two query tables of a study that has more columns; the second if they are equal.
+
+    If one is None, return the other.
 
     Raises:
-        UserError: they say different things.
+        UserError: if the tables disagree.
     """
     if first is None or second is None:
         return second if first is None else first
     shared = [name for name in first if name in second]
     for name in shared:
         if not first[name].equals(second[name]):
-            raise UserError(f"{QUERIES_FILE} of the records", f"{name} is not that in W&B", "the same queries in both")
+            raise UserError(
+                f"{QUERIES_FILE} of the records", f"{name} differs from that in W&B", "the same queries in both"
+            )
     return first if len(first.columns) > len(second.columns) else second
 
 

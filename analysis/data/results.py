@@ -1,4 +1,4 @@
-"""A study as its readers return it: one tidy collection of runs, with the plan that they belong to."""
+"""The results of a study as the readers return them: its plan and its runs."""
 
 from dataclasses import dataclass, field
 
@@ -12,10 +12,16 @@ from analysis.data.search_log import SearchLog
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """A study: its plan, that plan's hash, every run that finished or failed, by id, and the ids of those killed.
+    """A study: its plan, its runs and what else was recorded.
 
-    `search` is what its searches asked for and were told, `queries` what is known of the queries, as
-    `analysis.data.query_attributes.read_queries` has it; None where the study did not write that down.
+    Attributes:
+        plan: analysis plan.
+        plan_hash: hash of the plan.
+        runs: every run that finished or failed, in order of id.
+        search: log of the searches. None if the study did not write one.
+        unfinished: ids of the runs that were killed.
+        queries: attributes of the queries, as returned by `analysis.data.query_attributes.read_queries`. None if the
+            study did not write them.
     """
 
     plan: Plan
@@ -26,26 +32,43 @@ class Results:
     queries: pd.DataFrame | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same was told of both, but for runs that did not end, of which the records tell nothing."""
+        """Return whether both have the same content.
+
+        `unfinished` is not compared, since run records do not contain it.
+        """
         if not isinstance(other, Results):
             return NotImplemented
         if self.queries is None or other.queries is None:
-            alike = self.queries is other.queries
+            same_queries = self.queries is other.queries
         else:
-            alike = self.queries.equals(other.queries)
-        mine, theirs = ((one.plan, one.plan_hash, one.runs, one.search) for one in (self, other))
-        return alike and mine == theirs
+            same_queries = self.queries.equals(other.queries)
+        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search) for r in (self, other))
+        return same_queries and mine == theirs
 
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
-    """One row a finished run of a system and query, the metric computed from the scores.
+    """Return a table of the metric of every query for every finished run, computed from the scores.
+
+    Scoring runs are left out.
+
+    Args:
+        results: a study.
+        split: train, dev or test.
+        metric: name of the metric.
 
     Returns:
         Columns system, configuration, the strength by its name, switch, seed, query_id, value, in order of system,
-        configuration, seed and query; value is NaN where a score is NaN.
+            configuration, seed and query. The value is NaN where a score is NaN.
 
     Raises:
         UserError: if runs do not rank the same queries.
+
+    Example:
+        >>> family = {"name": "variants", "comparisons": [("LS", "BERT")]}
+        >>> settings = {"study": "demo", "task": "toy", "alpha": 0.05, "seeds": (1, 2), "metric": "R10@1"}
+        >>> plan = Plan(**settings, systems=("BERT", "LS"), families=(family,))
+        >>> list(per_query(Results(plan, "hash", runs=[]), "test", "R10@1"))
+        ['system', 'configuration', 'epsilon', 'switch', 'seed', 'query_id', 'value']
     """
     frames, strength = [], results.plan.strength
     for run in results.runs:

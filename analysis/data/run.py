@@ -1,4 +1,4 @@
-"""One run of a study: what was asked for, how it ended, its curve, and its scores."""
+"""One run of a study: its configuration, state, learning curve and scores."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -16,7 +16,17 @@ from trainables.utils.errors import UserError
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run: configuration, last values, curve; `url` is where a W&B server shows it, if one does."""
+    """One run of a study.
+
+    Attributes:
+        id: id of the run.
+        config: its settings.
+        summary: its last logged values.
+        curve: reads the learning curve.
+        files: files of scores, by split.
+        url: address of the run on a W&B server, if there is one.
+        evaluator: computes metrics from the files of scores.
+    """
 
     id: str
     config: dict[str, Any]
@@ -29,31 +39,33 @@ class Run:
 
     @cached_property
     def history(self) -> History:
-        """One row for each number of instances, in their order; read when it is asked for."""
+        """One row for each number of instances, in their order; read on first access."""
         return self.curve()
 
     @property
     def is_finished(self) -> bool:
+        """True if the run finished without an error."""
         return self.summary.get("state") == "finished"
 
     @property
     def seed(self) -> int | None:
+        """Seed of the run; None for a system without seeds."""
         seed: int | None = self.config.get("seed")
         return seed
 
     @property
     def is_difficulty_scorer(self) -> bool:
-        """Whether it was trained only to tell how difficult queries are: it is of no system."""
+        """True for the scoring run, which computes difficulty scores and belongs to no system."""
         return self.config.get("role") == "scorer"
 
     @property
     def specification_id(self) -> str:
-        """What was run, by its id: W&B may show it under several runs, a study counts it once."""
+        """Id of the specification. W&B may show it under several runs; a study counts it once."""
         key: str = self.config.get("specification_id", self.id)
         return key
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same was told of both, wherever their files lie."""
+        """Return whether both have the same content; the location of their files does not matter."""
         if not isinstance(other, Run):
             return NotImplemented
         return (self.id, self.config, self.summary, self.history) == (
@@ -61,13 +73,16 @@ class Run:
         )  # fmt: skip
 
     def read_scores(self, split: str) -> pd.DataFrame:
-        """Candidates of a split, columns split, query_id, document_id, relevant, score; empty if there are none."""
+        """Read the candidates of a split: columns split, query_id, document_id, relevant, score.
+
+        The table is empty if there are none.
+        """
         return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
 
     def evaluate_queries(self, split: str, metric: str) -> "pd.Series[float]":
-        """The metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
+        """Return the metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
 
-        Of a metric of sentence pairs, of each distinct pair; see `Evaluator.per_query`.
+        For a metric of sentence pairs, return it for each distinct pair; see `Evaluator.evaluate_queries`.
         """
         key = (split, metric)
         if key not in self._values:
@@ -76,21 +91,25 @@ class Run:
         return self._values[key]
 
     def evaluate_overall(self, split: str, metrics: Sequence[str]) -> list[float]:
-        """One number of each of these metrics of sentence pairs; NaN where a score of theirs is."""
+        """Return one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN."""
         return self.evaluator.evaluate_overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
 
     def read_graded_pairs(self, split: str) -> GradedPairs:
-        """All sentence pairs of a split."""
+        """Read all sentence pairs of a split."""
         return self.evaluator.read_graded_pairs(self.files[split], split, f"{split} scores of run {self.id}")
 
     def check_files(self) -> None:
-        """Raises UserError unless its files are those that its summary names by their SHA-256, as far as it does."""
+        """Check the SHA-256 of its files, where the summary contains it.
+
+        Raises:
+            UserError: if a file is not the recorded one.
+        """
         for split, path in self.files.items():
             expected_sha256 = self.summary.get(f"{split}/scores_sha256")
             if expected_sha256 is not None:
                 with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                if found != expected_sha256:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                if sha256 != expected_sha256:
                     where = f"{split} scores of run {self.id}"
-                    expected = f"{expected_sha256:.12}..., which the run noted; run again, the study makes them anew"
-                    raise UserError(where, f"SHA-256 {found:.12}...", expected)
+                    expected = f"{expected_sha256:.12}..., as the run recorded; rerun the study to recreate them"
+                    raise UserError(where, f"SHA-256 {sha256:.12}...", expected)

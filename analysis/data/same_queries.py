@@ -1,4 +1,4 @@
-"""Whether the runs of a study were evaluated on the same things, without which their differences mean nothing."""
+"""Checks that the runs of a study were evaluated on the same queries, so that they can be compared."""
 
 from collections.abc import Iterable
 
@@ -11,26 +11,34 @@ from trainables.utils.errors import UserError
 
 
 def check_same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
-    """Raises UserError unless all runs rank the same queries of a split, as many as the plan expects.
+    """Check that all runs rank the same queries of a split, as many as the plan expects.
 
-    Of sentence pairs, unless all have the same ones in the same sets, with the same gold similarities, whichever of
-    them the plan's metric is about.
+    For sentence pairs, all runs must have the same pairs in the same sets with the same gold similarities. This
+    includes pairs that the plan's metric does not cover.
+
+    Args:
+        plan: plan of the study.
+        runs: runs with scores of the split.
+        split: train, dev or test.
+
+    Raises:
+        UserError: if two runs differ, or the number of queries is not the plan's.
     """
     reference: pd.Index[str] | None = None
     pairs: GradedPairs | None = None
     for run in runs:
         queries = run.evaluate_queries(split, plan.metric).index
-        own = run.read_graded_pairs(split) if plan.is_correlation else None
-        count = len(queries) if own is None else int(own.units.max()) + 1
+        graded = run.read_graded_pairs(split) if plan.is_correlation else None
+        count = len(queries) if graded is None else int(graded.units.max()) + 1
         expected = plan.expected_queries.get(split, count)
         where = f"{split} scores of run {run.id} ({run.config.get('variant')})"
         if count != expected:
             raise UserError(where, plan.adapt_to_unit(f"{count} queries"), f"the {expected} of the plan")
         if reference is not None and not queries.equals(reference):
-            lacking = len(reference.difference(queries))
-            found = plan.adapt_to_unit(f"not the queries of the other runs ({lacking} are missing)")
+            missing = len(reference.difference(queries))
+            found = plan.adapt_to_unit(f"not the queries of the other runs ({missing} are missing)")
             raise UserError(where, found, plan.adapt_to_unit("the same queries"))
         reference = queries
-        if own is not None and pairs is not None and not own.has_same_pairs(pairs):
+        if graded is not None and pairs is not None and not graded.has_same_pairs(pairs):
             raise UserError(where, "not the sets of the other runs", "the same pairs in each, with the same gold")
-        pairs = own
+        pairs = graded

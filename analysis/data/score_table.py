@@ -1,4 +1,4 @@
-"""Anyone's scores as a cube of systems, seeds and queries, with whatever is wrong with them named before it counts."""
+"""Checks a table of scores and arranges it as an array of systems, seeds and queries."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ from trainables.utils.errors import UserError
 
 _COLUMNS = ("system", "seed", "query", "value")
 _MAX_NAMES = 3
-"""Names listed of what is missing."""
+"""Most names that are listed of what is missing."""
 _LARGEST, _SMALLEST = 1e100, 1e-6
-"""Values beyond the first overflow when squared; differences are rounded to twelve decimals."""
+"""Larger values overflow when squared. Differences are rounded to twelve decimals, so values must not be too small."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class ScoreTable:
     """Scores by system.
 
     Attributes:
-        seeds: of all systems, in ascending order; [None] where there are none.
-        queries: of all systems, in ascending order; [None] where each score is of a whole run.
-        values: by system, (seeds, queries), or (1, queries) of a system without seeds among others that have them; NaN
-            where there is no score.
+        seeds: seeds of all systems, in ascending order; [None] if there are none.
+        queries: queries of all systems, in ascending order; [None] if each score is of a whole run.
+        values: (seeds, queries) scores by system, NaN where there is no score. A system without seeds has (1,
+            queries), if other systems have seeds.
     """
 
     seeds: list[Any]
@@ -34,77 +34,82 @@ class ScoreTable:
     values: dict[str, Floats]
 
     def get_complete_scores(self, system: str) -> Floats | None:
-        """Its scores, None if one is missing."""
-        found = self.values[system]
-        return None if np.isnan(found).any() else found
+        """Return the scores of a system, or None if one is missing."""
+        scores = self.values[system]
+        return None if np.isnan(scores).any() else scores
 
     def describe_missing(self) -> list[str]:
-        """What is missing of whom, in words."""
-        found = []
+        """Describe in words which scores of which system are missing."""
+        lines = []
         for system, values in self.values.items():
             missing = np.isnan(values)
-            whole = [str(self.seeds[place]) for place in np.flatnonzero(missing.all(axis=1))]
+            whole = [str(self.seeds[row]) for row in np.flatnonzero(missing.all(axis=1))]
             if whole:
-                found.append(f"{system} lacks seed {_join_names(whole)}")
-            for place in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
-                lacking = [str(self.queries[query]) for query in np.flatnonzero(missing[place])]
-                of = f"seed {self.seeds[place]} " if len(values) > 1 else ""
-                found.append(f"{system} {of}lacks {len(lacking)} queries: {_join_names(lacking)}")
-        return found
+                lines.append(f"{system} lacks seed {_join_names(whole)}")
+            for row in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
+                missing_queries = [str(self.queries[query]) for query in np.flatnonzero(missing[row])]
+                seed = f"seed {self.seeds[row]} " if len(values) > 1 else ""
+                lines.append(f"{system} {seed}lacks {len(missing_queries)} queries: {_join_names(missing_queries)}")
+        return lines
 
 
 def build_score_table(frame: pd.DataFrame, where: str = "scores") -> ScoreTable:
-    """Scores from a table with a row a score.
+    """Build the score table from a data frame with one row a score.
 
     Args:
-        frame: columns system and value, and seed and query as far as there are such; others are not read. A system
-            without seeds, such as BM25, has none in its rows.
-        where: what an error calls the table.
+        frame: columns system and value, and optionally seed and query. Other columns are ignored. A system without
+            seeds, such as BM25, has no seed in its rows.
+        where: name of the table in errors.
 
     Raises:
-        UserError: a column is missing, a value is no finite number, a score is there twice, there is one system.
+        UserError: if a column is missing, a value is not a finite number, a score occurs twice, or there is only one
+            system.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"system": ["A", "A", "B", "B"], "query": [1, 2, 1, 2], "value": [0.5, 1, 0.25, 1]})
+        >>> build_score_table(frame).values["A"].tolist()
+        [[0.5, 1.0]]
     """
     for name in ("system", "value"):
         if name not in frame:
-            raise UserError(
-                where, f"no column {name}", "columns system, value and, as far as there are such, seed, query"
-            )
+            raise UserError(where, f"no column {name}", "columns system and value, and optionally seed and query")
     values = _parse_values(frame, where)
     systems, names = _encode_column(frame, "system", where)
     seeds, seed_names = _encode_column(frame, "seed", where)
     queries, query_names = _encode_column(frame, "query", where)
     if len(names) < 2:
         raise UserError(where, f"one system, {names[0]!r}" if names else "no scores", "two systems or more to compare")
-    sizes = len(names), len(seed_names) + 1, max(len(query_names), 1)  # the first seed is that of systems without one
+    sizes = len(names), len(seed_names) + 1, max(len(query_names), 1)  # the first seed is for systems without seeds
     places = np.ravel_multi_index((systems, seeds + 1, np.maximum(queries, 0)), sizes)
     if "query" in frame and (queries < 0).any():
         raise UserError(
             f"{where}, data row {int(np.argmax(queries < 0)) + 1}",
             "no query",
-            "one in every row, or no such column",
+            "a query in every row, or no column query",
         )
     counts = np.bincount(places, minlength=int(np.prod(sizes)))
     if (counts > 1).any():
         row = int(np.flatnonzero(pd.Series(places).duplicated())[0])
         unread = [str(name) for name in frame.columns if name not in _COLUMNS]
-        expected = "each score once" + (f"; not read: {', '.join(unread)}" if unread else "")
-        raise UserError(f"{where}, data row {row + 1}", f"{_describe_row(frame, row)} once more", expected)
+        expected = "each score once" + (f"; ignored columns: {', '.join(unread)}" if unread else "")
+        raise UserError(f"{where}, data row {row + 1}", f"{_describe_row(frame, row)} occurs twice", expected)
     full = np.full(sizes, np.nan)
     full.ravel()[places] = values
-    found: dict[str, Floats] = {}
+    by_system: dict[str, Floats] = {}
     for place, name in enumerate(names):
         plain, seeded = full[place, :1], full[place, 1:]
         if not np.isnan(plain).all() and not np.isnan(seeded).all():
             raise UserError(where, f"{name} with and without seeds", "a seed in every row of a system, or in none")
-        found[str(name)] = plain if np.isnan(seeded).all() else seeded
-    return ScoreTable(list(seed_names) or [None], list(query_names) or [None], found)
+        by_system[str(name)] = plain if np.isnan(seeded).all() else seeded
+    return ScoreTable(list(seed_names) or [None], list(query_names) or [None], by_system)
 
 
 def read_score_file(path: Path) -> pd.DataFrame:
-    """A table of scores from a CSV or Parquet file.
+    """Read a table of scores from a CSV or Parquet file.
 
     Raises:
-        UserError: it is not there, or is none.
+        UserError: if the file does not exist or is not such a file.
     """
     try:
         if path.suffix == ".parquet":
@@ -146,21 +151,21 @@ def _parse_values(frame: pd.DataFrame, where: str) -> Floats:
 
 
 def _encode_column(frame: pd.DataFrame, column: str, where: str) -> tuple[NDArray[np.intp], list[Any]]:
-    """Of every row the place of its name among the sorted names, -1 where it has none."""
+    """Return the index of each row's name among the sorted names (-1 if it has none), and the names."""
     if column not in frame:
         return np.full(len(frame), -1), []
     codes, names = pd.factorize(frame[column])
-    listed = [name.item() if isinstance(name, np.generic) else name for name in names]
+    values = [name.item() if isinstance(name, np.generic) else name for name in names]
     if column == "system" and (codes < 0).any():
         raise UserError(f"{where}, data row {int(np.argmax(codes < 0)) + 1}", "no system", "a system in every row")
     if column == "seed":
-        listed = [_to_int_seed(name) for name in listed]
+        values = [_to_int_seed(name) for name in values]
     if column == "system":
-        return codes, listed  # in the order of the file
-    order = sorted(range(len(listed)), key=lambda place: (str(type(listed[place])), listed[place]))
-    rank = np.empty(len(listed) + 1, dtype=np.intp)
-    rank[order], rank[-1] = np.arange(len(listed)), -1
-    return rank[codes], [listed[place] for place in order]
+        return codes, values  # in the order of the file
+    order = sorted(range(len(values)), key=lambda index: (str(type(values[index])), values[index]))
+    rank = np.empty(len(values) + 1, dtype=np.intp)
+    rank[order], rank[-1] = np.arange(len(values)), -1
+    return rank[codes], [values[index] for index in order]
 
 
 def _describe_row(frame: pd.DataFrame, row: int) -> str:
@@ -169,7 +174,7 @@ def _describe_row(frame: pd.DataFrame, row: int) -> str:
 
 
 def _to_int_seed(seed: Any) -> Any:
-    """Seeds are floats where a system without any stands among them."""
+    """Return a whole seed as int: seeds are floats in a column with missing values."""
     return int(seed) if isinstance(seed, float) and seed.is_integer() else seed
 
 

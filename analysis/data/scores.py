@@ -1,7 +1,7 @@
-"""Scores of candidates, read from parquet files and evaluated query by query, or pair by pair of sentences.
+"""Reads scores of candidates from parquet files and evaluates them by query or by sentence pair.
 
-The runs of a study rank the same candidates. What depends on these alone, their order and their relevance, is worked
-out once and used again for as long as the files' columns are equal.
+The runs of a study rank the same candidates. What depends only on the candidates, such as their order and relevance,
+is computed once and reused as long as the files' columns are equal.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.errors import UserError
 
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
-"""Columns of scores: one row a candidate."""
+"""Columns of scores, one row a candidate."""
 _PAIR = "pair_id"
-"""Column of scores of sentence pairs: equal where two rows are the same two sentences; without it all differ."""
+"""Column of scores of sentence pairs: equal where two rows are the same two sentences. Without it all rows differ."""
 _EXPECTED_PAIRS = "sentence pairs whose gold similarities differ"
 
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """The candidates of a split: their columns, the rows in order of query and document, and what follows from it."""
+    """The candidates of a split: their columns, and their rows in order of query and document."""
 
     columns: Any
     rows: NDArray[np.intp]
@@ -37,80 +37,89 @@ class _Layout:
 
     @cached_property
     def pairs(self) -> tuple["pd.Index[str]", NDArray[np.intp]]:
-        """The distinct pairs in sorted order, by pair_id, or "<query_id>/<document_id>"; and which each row is."""
+        """The distinct pairs in sorted order, and the index of each row's pair.
+
+        A pair's name is its pair_id, or "<query_id>/<document_id>".
+        """
         frame = self.columns.to_pandas().iloc[self.rows]
         ids = frame[_PAIR] if _PAIR in frame else frame["query_id"] + "/" + frame["document_id"].astype(str)
-        names, places = np.unique(ids.to_numpy(dtype=object), return_inverse=True)
-        return pd.Index(names, name="query_id"), places
+        names, indices = np.unique(ids.to_numpy(dtype=object), return_inverse=True)
+        return pd.Index(names, name="query_id"), indices
 
 
 class GradedPairs(NamedTuple):
-    """Sentence pairs as people and a run see them, by set and subset."""
+    """Sentence pairs with the gold similarities and the scores of a run, by set and subset."""
 
     scores: Floats
-    """(pairs,)"""
+    """(pairs,) scores of the run."""
     grades: Floats
     """(pairs,) gold similarities."""
     subsets: list[str]
-    """(pairs,) "<set>" or "<set>/<subset>" of each."""
+    """(pairs,) "<set>" or "<set>/<subset>" of each pair."""
     units: NDArray[np.intp]
-    """(pairs,) numbers of the distinct pairs, from 0 on."""
+    """(pairs,) numbers of the distinct pairs, from 0."""
 
     def has_same_pairs(self, other: "GradedPairs") -> bool:
-        """Whether both are of the same pairs in the same subsets, as people see them."""
+        """Return whether both have the same pairs in the same subsets with the same gold similarities."""
         same = np.array_equal(self.grades, other.grades) and np.array_equal(self.units, other.units)
         return same and self.subsets == other.subsets
 
 
 class Evaluator:
-    """Evaluates files of scores, one run after the other."""
+    """Evaluates the score files of several runs and reuses the layout of their candidates."""
 
     def __init__(self) -> None:
         self._last: dict[str, _Layout] = {}
 
     def evaluate_queries(self, path: Path, split: str, metric: str, where: str) -> "pd.Series[float]":
-        """Any metric of queries for each query of a split, by query_id in sorted order; NaN where a score is NaN.
+        """Compute a metric for each query of a split, by query_id in sorted order; NaN where a score is NaN.
 
-        Of a metric of sentence pairs, for each distinct pair that it is about, by pair_id where the file has it, else
-        by "<query_id>/<document_id>"; all NaN where one of their scores is.
+        For a metric of sentence pairs, compute it for each distinct pair that it covers. The index is pair_id if the
+        file has it, otherwise "<query_id>/<document_id>". All values are NaN if one of their scores is.
+
+        Args:
+            path: parquet file of scores.
+            split: train, dev or test.
+            metric: name of the metric.
+            where: name of the scores in errors.
 
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
         """
-        judged, (layout, scores) = get_measure(metric), self._read_split(path, split, where)
-        if judged.sts_correlation:
-            return _evaluate_pairs(judged, layout, scores, where)
-        size, lengths = judged.required_candidates, layout.lengths
+        measure, (layout, scores) = get_measure(metric), self._read_split(path, split, where)
+        if measure.sts_correlation:
+            return _evaluate_pairs(measure, layout, scores, where)
+        size, lengths = measure.required_candidates, layout.lengths
         if size is not None and (lengths != size).any():
             raise UserError(
                 where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs"
             )
-        lacking = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
-        values, kept = np.full(len(lengths), np.nan), np.repeat(~lacking, lengths)
+        has_nan = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
+        values, kept = np.full(len(lengths), np.nan), np.repeat(~has_nan, lengths)
         try:
-            values[~lacking] = judged.compute_values(scores[kept], layout.relevant[kept], lengths[~lacking])
+            values[~has_nan] = measure.compute_values(scores[kept], layout.relevant[kept], lengths[~has_nan])
         except ValueError as error:
             raise UserError(where, error, "candidates that can be ranked") from error
         return pd.Series(values, index=layout.queries)
 
     def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
-        """One number of each of these metrics of sentence pairs; NaN where a score of theirs is.
+        """Compute one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN.
 
         Raises:
-            UserError: as for `per_query`.
+            UserError: as for `evaluate_queries`.
         """
         layout, scores = self._read_split(path, split, where)
-        columns, found = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
-        for judged in map(get_measure, metrics):
+        columns, values = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
+        for measure in map(get_measure, metrics):
             try:
-                lacking = np.isnan(scores[_mask_covered_pairs(judged, layout)]).any()
-                found.append(float("nan") if lacking else judged.compute_overall(*columns))
+                has_nan = np.isnan(scores[_mask_covered_pairs(measure, layout)]).any()
+                values.append(float("nan") if has_nan else measure.compute_overall(*columns))
             except ValueError as error:
                 raise UserError(where, error, _EXPECTED_PAIRS) from error
-        return found
+        return values
 
     def read_graded_pairs(self, path: Path, split: str, where: str) -> GradedPairs:
-        """All sentence pairs of a split.
+        """Read all sentence pairs of a split.
 
         Raises:
             UserError: if the file cannot be read.
@@ -119,7 +128,7 @@ class Evaluator:
         return GradedPairs(scores, layout.relevant, np.repeat(layout.queries, layout.lengths).tolist(), layout.pairs[1])
 
     def _read_split(self, path: Path, split: str, where: str) -> tuple[_Layout, Floats]:
-        """The candidates of a split and their scores, in the layout's order."""
+        """Return the candidates of a split and their scores, in the layout's order."""
         table = _select_split(_read_table(path, COLUMNS, (_PAIR,)), split)
         columns = table.drop_columns(["split", "score"])
         layout = self._last.get(split)
@@ -129,54 +138,57 @@ class Evaluator:
 
 
 def list_subsets(path: Path, split: str) -> list[str]:
-    """The queries of a split, in sorted order: of sentence pairs, the subsets."""
+    """List the queries of a split in sorted order; for sentence pairs these are the subsets."""
     return sorted(
         _select_split(_read_table(path, ["split", "query_id"]), split).column("query_id").unique().to_pylist()
     )
 
 
 def read_scores(path: Path, split: str) -> pd.DataFrame:
-    """Candidates of a split, columns split, query_id, document_id, relevant, score."""
+    """Read the candidates of a split: columns split, query_id, document_id, relevant, score."""
     frame: pd.DataFrame = _select_split(_read_table(path, COLUMNS), split).to_pandas()
     return frame[COLUMNS]
 
 
 def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
-    """(candidates,) scores and (candidates,) 0 or 1 for relevance, of a split, in the file's order."""
+    """Read (candidates,) scores and (candidates,) relevance, 0 or 1, of a split in the file's order."""
     table = _select_split(_read_table(path, ["split", "score", "relevant"]), split)
     return table.column("score").to_numpy().astype(float), table.column("relevant").to_numpy().astype(float)
 
 
 def list_splits(path: Path) -> list[str]:
-    """The splits that a file has scores of; its statistics suffice where every part is of one split."""
+    """List the splits that a file has scores of.
+
+    The file's statistics are sufficient where every row group is of one split.
+    """
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
-    found: dict[str, None] = {}
+    splits: dict[str, None] = {}
     try:
         with ParquetFile(path) as file:
             column = file.schema_arrow.names.index("split")
             for number in range(file.num_row_groups):
                 statistics = file.metadata.row_group(number).column(column).statistics
                 if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                    found[str(statistics.min)] = None
+                    splits[str(statistics.min)] = None
                 else:
                     part = file.read_row_group(number, columns=["split"]).column(0)
-                    found |= dict.fromkeys(map(str, part.unique().to_pylist()))
+                    splits |= dict.fromkeys(map(str, part.unique().to_pylist()))
     except (OSError, ValueError, ArrowException) as error:
         raise _make_read_error(path, error, ["split"]) from error
-    return list(found)
+    return list(splits)
 
 
 def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) -> Any:
-    """The columns of a file, and of `further` those that it has."""
+    """Read the columns of a file, and those of `optional` that it has."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     try:
         with ParquetFile(path) as file:
-            if lacking := [name for name in columns if name not in file.schema_arrow.names]:
-                raise ValueError(f"no column {lacking[0]}")
+            if missing := [name for name in columns if name not in file.schema_arrow.names]:
+                raise ValueError(f"no column {missing[0]}")
             present = [name for name in optional if name in file.schema_arrow.names]
             return file.read(columns=columns + present, use_threads=False)
     except (OSError, ValueError, ArrowException) as error:
@@ -195,7 +207,7 @@ def _select_split(table: Any, split: str) -> Any:
 
 
 def _build_layout(columns: Any, where: str) -> _Layout:
-    frame = columns.to_pandas().reset_index(drop=True)  # whatever index the file keeps
+    frame = columns.to_pandas().reset_index(drop=True)  # the file may contain an index
     if frame.duplicated(["query_id", "document_id"]).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
     ordered = frame.sort_values(["query_id", "document_id"])
@@ -204,19 +216,19 @@ def _build_layout(columns: Any, where: str) -> _Layout:
     return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)
 
 
-def _mask_covered_pairs(judged: Measure, layout: _Layout) -> Bools:
-    """(pairs,) whether a metric of sentence pairs is about them."""
-    assert judged.sts_correlation is not None
-    return np.repeat(judged.sts_correlation.covers(layout.queries.tolist()), layout.lengths)
+def _mask_covered_pairs(measure: Measure, layout: _Layout) -> Bools:
+    """Return (pairs,) whether a metric of sentence pairs covers each."""
+    assert measure.sts_correlation is not None
+    return np.repeat(measure.sts_correlation.covers(layout.queries.tolist()), layout.lengths)
 
 
-def _evaluate_pairs(judged: Measure, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
-    mask, (names, units) = _mask_covered_pairs(judged, layout), layout.pairs
+def _evaluate_pairs(measure: Measure, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
+    mask, (names, units) = _mask_covered_pairs(measure, layout), layout.pairs
     index = names[np.unique(units[mask])]
     if np.isnan(scores[mask]).any():
         return pd.Series(np.nan, index=index)
     try:
-        values = judged.compute_values(scores, layout.relevant, layout.lengths, layout.queries.tolist(), units)
+        values = measure.compute_values(scores, layout.relevant, layout.lengths, layout.queries.tolist(), units)
     except ValueError as error:
         raise UserError(where, error, _EXPECTED_PAIRS) from error
     return pd.Series(values, index=index)

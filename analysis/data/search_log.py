@@ -1,4 +1,4 @@
-"""What the searches of a study asked for and were told, as the study wrote it down in search.json."""
+"""Log of the searches of a study: proposals and their results, from search.json."""
 
 from typing import Literal
 
@@ -13,17 +13,18 @@ class _LogModel(BaseModel):
 
 
 class Proposal(_LogModel):
-    """One configuration that a search asked for.
+    """One configuration that a search has proposed.
 
     Attributes:
-        number: its place in the order of proposal.
-        values: every hyperparameter asked for, by name; those that its schedule does not have are absent.
-        state: complete; dropped, where the race gave it no more seeds; incomplete, where a seed failed; unknown, where
-            its runs have not ended.
-        seeds: those that finished.
+        number: its place in the order of proposals.
+        configuration_id: id of the configuration.
+        values: every suggested hyperparameter, by name. Those that its schedule does not have are absent.
+        state: complete; dropped, if racing pruned it; incomplete, if a seed failed; unknown, if its runs have not
+            ended.
+        seeds: seeds that finished.
         objectives: means over those seeds, by name.
-        told: what the sampler was told.
-        untuned: whether these are the published settings, which nobody had to search for.
+        told: values that were reported to the sampler.
+        untuned: True for the default of the system: the published settings, which need no search.
     """
 
     number: int
@@ -40,14 +41,16 @@ class SystemSearchLog(_LogModel):
     """The search of one system.
 
     Attributes:
-        size: distinct configurations of its space.
-        wanted: how many were to be proposed.
-        proposed: how many were.
-        stopped: the setting whose budget was spent before that, if one was.
+        sampler: name of the sampler.
+        size: number of distinct configurations in its space.
+        wanted: number of configurations that were to be proposed.
+        proposed: number of configurations that were proposed.
+        stopped: setting that limited the search before that, if one did.
         grid: hyperparameters with more than one value, and those values.
-        winner: the configuration chosen, by id.
-        front: the Pareto front of several objectives; of one objective, the winner.
-        untuned: the system's untuned default, whether or not it was proposed.
+        proposals: proposals in their order.
+        winner: id of the chosen configuration.
+        front: Pareto front of several objectives; with one objective, the winner.
+        untuned: id of the system's default configuration, whether or not it was proposed.
     """
 
     sampler: str
@@ -62,13 +65,13 @@ class SystemSearchLog(_LogModel):
     untuned: str | None = None
 
     def get_proposals(self, state: ProposalState) -> list[Proposal]:
-        """The proposals of one state, in their order."""
+        """Return the proposals in one state, in their order."""
         return [proposal for proposal in self.proposals if proposal.state == state]
 
     def get_complete(self, objectives: tuple[str, ...]) -> list[Proposal]:
-        """The complete proposals that have all these objectives, in their order."""
-        found = self.get_proposals("complete")
-        return [p for p in found if p.objectives is not None and all(name in p.objectives for name in objectives)]
+        """Return the complete proposals that have all these objectives, in their order."""
+        complete = self.get_proposals("complete")
+        return [p for p in complete if p.objectives is not None and all(name in p.objectives for name in objectives)]
 
 
 class SearchLog(_LogModel):

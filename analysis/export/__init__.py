@@ -1,1 +1,1 @@
-"""Results in the formats of other programs: Optuna, TREC, W&B."""
+"""Exports results to the formats of other programs: Optuna, TREC and W&B."""

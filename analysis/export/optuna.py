@@ -1,8 +1,8 @@
-"""The searches as one sqlite file that Optuna and its dashboard open: an Optuna study for each system.
+"""Writes the searches as one sqlite file for Optuna and its dashboard: one Optuna study a system.
 
     optuna.load_study(study_name="T-LS", storage="sqlite:///report/optuna.db")
 
-The same searches give the same file: its times are fixed, not the clock's.
+The same searches give the same file: its times are constant, not those of the clock.
 """
 
 import itertools
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FILE_NAME = "optuna.db"
 _TIME = datetime(2000, 1, 1)
 _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "unknown": "WAITING"}
-"""What the study says of a proposal -> the state of its trial; unknown: its runs have not all ended."""
+"""State of a proposal -> state of its Optuna trial. Unknown means that its runs have not all ended."""
 _ROWS = {
     "trials": ("trial_id", "number", "study_id", "state", "datetime_start", "datetime_complete"),
     "trial_params": ("trial_id", "param_name", "param_value", "distribution_json"),
@@ -35,11 +35,11 @@ _ROWS = {
     "trial_intermediate_values": ("trial_id", "step", "intermediate_value", "intermediate_value_type"),
     "trial_user_attributes": ("trial_id", "key", "value_json"),
 }
-"""Optuna's tables that hold trials -> the columns written here; the rest are numbered by sqlite."""
+"""Optuna's tables of trials -> the columns that are written here. sqlite numbers the others."""
 
 
 def write_optuna_file(results: Results, path: Path) -> None:
-    """Writes the searches of a study to a sqlite file, replacing it; `results.search` must be there."""
+    """Write the searches of a study to a sqlite file, replacing it; `results.search` must not be None."""
     assert results.search is not None
     path.unlink(missing_ok=True)
     plan, first = results.plan, 1
@@ -54,37 +54,44 @@ def write_optuna_file(results: Results, path: Path) -> None:
 
 
 def to_frozen_trials(search: SystemSearchLog, plan: Plan) -> "list[FrozenTrial]":
-    """The proposals of a system as Optuna's trials, in their order.
+    """Return the proposals of a system as Optuna trials, in their order.
 
-    A dropped one is pruned: its last intermediate value, at the number of its seeds, is the mean over them.
+    A proposal that racing pruned has the state PRUNED. Its last intermediate value is the mean over its seeds, at
+    their number.
     """
     domains = to_distributions(search)
     return [_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals]
 
 
 def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
-    """By hyperparameter, single-valued ones included: names are categories, numbers a range from the least to the
-    greatest value, on a logarithmic scale where that makes the values more even."""
+    """Return the distribution of each hyperparameter, including those with a single value.
+
+    Names are categories. Numbers are a range from the smallest to the largest value, on a logarithmic scale if that
+    makes the values more even.
+    """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     values: dict[str, dict[ParamValue, None]] = {name: dict.fromkeys(grid) for name, grid in search.grid.items()}
     for proposal in search.proposals:
         for name, value in proposal.values.items():
             values.setdefault(name, {})[value] = None
-    found: dict[str, BaseDistribution] = {}
+    distributions: dict[str, BaseDistribution] = {}
     for name, several in values.items():
         numbers = sorted(value for value in several if not isinstance(value, str))
         if len(numbers) < len(several):
-            found[name] = CategoricalDistribution(list(several))
+            distributions[name] = CategoricalDistribution(list(several))
         elif all(isinstance(value, int) for value in numbers):
-            found[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=is_logarithmic(numbers))
+            distributions[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=is_logarithmic(numbers))
         else:
-            found[name] = FloatDistribution(numbers[0], numbers[-1], log=is_logarithmic(numbers))
-    return found
+            distributions[name] = FloatDistribution(numbers[0], numbers[-1], log=is_logarithmic(numbers))
+    return distributions
 
 
 def is_logarithmic(values: Sequence[float]) -> bool:
-    """Whether increasing values are more evenly spaced in their logarithms; two are if they are a decade apart."""
+    """Return whether increasing values are more evenly spaced on a logarithmic scale.
+
+    Two values are if they are a decade apart.
+    """
     if values[0] <= 0 or len(values) < 2:
         return False
     if len(values) == 2:
@@ -93,7 +100,7 @@ def is_logarithmic(values: Sequence[float]) -> bool:
 
 
 def _unevenness(values: Sequence[float]) -> float:
-    """Standard deviation over mean of the steps."""
+    """Return the standard deviation of the steps divided by their mean."""
     steps = [after - before for before, after in itertools.pairwise(values)]
     average = sum(steps) / len(steps)
     return math.sqrt(sum((step - average) ** 2 for step in steps) / len(steps)) / average
@@ -102,15 +109,15 @@ def _unevenness(values: Sequence[float]) -> float:
 def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":
     from optuna.trial import TrialState, create_trial
 
-    objectives, wanted = proposal.objectives or {}, plan.search_objectives
+    objectives, objective_names = proposal.objectives or {}, plan.search_objectives
     state = TrialState[_STATES[proposal.state]]
-    known = all(name in objectives for name in wanted)
+    known = all(name in objectives for name in objective_names)
     if state == TrialState.COMPLETE and not known:
         state = TrialState.FAIL
-    partial = state == TrialState.PRUNED and len(wanted) == 1 and known
+    partial = state == TrialState.PRUNED and len(objective_names) == 1 and known
     trial = create_trial(
         state=state,
-        values=[objectives[name] for name in wanted] if state == TrialState.COMPLETE else None,
+        values=[objectives[name] for name in objective_names] if state == TrialState.COMPLETE else None,
         params=dict(proposal.values),
         distributions={name: domains[name] for name in proposal.values},
         user_attrs={
@@ -120,7 +127,7 @@ def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDis
             "untuned": proposal.untuned,
             **{f"mean {name}": value for name, value in objectives.items()},
         },
-        intermediate_values={len(proposal.seeds): objectives[wanted[0]]} if partial else None,
+        intermediate_values={len(proposal.seeds): objectives[objective_names[0]]} if partial else None,
     )
     ended = state.is_finished()
     trial.datetime_start, trial.datetime_complete = (_TIME, _TIME) if ended else (None, None)
@@ -128,7 +135,7 @@ def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDis
 
 
 def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
-    """Optuna's own empty studies, with what holds for all of their trials."""
+    """Create Optuna's studies without trials, with the attributes that all of their trials share."""
     import optuna
     from optuna.study import StudyDirection
 
@@ -146,9 +153,14 @@ def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 study.set_metric_names([f"{plan.search_split} {name}" for name in objectives])
-            told = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
-            own = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
-            for key, value in {**told, **own}.items():
+            shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
+            of_system = {
+                "sampler": search.sampler,
+                "size": search.size,
+                "wanted": search.wanted,
+                "winner": search.winner,
+            }
+            for key, value in {**shared, **of_system}.items():
                 study.set_user_attr(key, value)
     finally:
         storage.remove_session()
@@ -158,7 +170,7 @@ def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
 
 
 def _insert_trials(connection: sqlite3.Connection, study: int, first: int, trials: "list[FrozenTrial]") -> None:
-    """The rows that `optuna.Study.add_trials` would write, at once: it takes 14 ms a trial."""
+    """Insert the rows that `optuna.Study.add_trials` would write, all at once: Optuna needs 14 ms a trial."""
     rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _ROWS}
     for number, trial in enumerate(trials):
         key = first + number

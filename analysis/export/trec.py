@@ -1,12 +1,12 @@
-"""The evaluated candidates of a study as TREC files, for trec_eval, ir-measures and their like.
+"""Exports the evaluated candidates of a study as TREC files, for trec_eval, ir-measures and others.
 
     FOLDER/test.qrels            query 0 document relevance, one line a candidate
     FOLDER/test/<run id>.run     query Q0 document rank score tag, best first; the tag is <system>-<run id>
 
-and the same of every other split. Fields are parted by blanks, so that a blank within an id, and the sign %, are
-written as in a URL: "a b" is "a%20b", and urllib.parse.unquote gives the id back. Candidates of equal score stand in
-order of their ids and keep their equal scores: what a program makes of such ties is its own choice, where this one
-takes their expectation.
+Every other split has the same files. Fields are separated by blanks. So a blank within an id, and the sign %, are
+written as in a URL: "a b" is "a%20b", and urllib.parse.unquote returns the id. Candidates with equal scores are in
+order of their ids and keep their equal scores. Programs differ in how they treat such ties; this one uses their
+expectation.
 """
 
 import re
@@ -25,30 +25,30 @@ _KEY = ["query_id", "document_id"]
 
 
 def export_trec(results: Results, folder: Path) -> list[Path]:
-    """Writes every finished run, one file for each of its splits, and the relevance of each split: all, or nothing.
+    """Write every finished run, one file a split, and the relevance labels of each split: all or nothing.
 
     Args:
-        results: of a study.
-        folder: a new one, or an empty one.
+        results: a study.
+        folder: a new folder, or an empty one.
 
     Returns:
         The files, in sorted order.
 
     Raises:
-        UserError: the folder holds something or cannot be made, nothing is finished, a candidate has no score or no
-            id, two runs say otherwise of a candidate's relevance, or what is judged are pairs of sentences.
+        UserError: if the folder is not empty or cannot be created, no run is finished, a candidate has no score or no
+            id, two runs disagree about a candidate's relevance, or the study is about sentence pairs.
     """
     if results.plan.unit != "query":
         raise UserError("--trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UserError(str(folder), "something is there", "a new or an empty folder")
+        raise UserError(str(folder), "not empty", "a new or an empty folder")
     runs = [run for run in results.runs if run.is_finished and run.files and not run.is_difficulty_scorer]
     if not runs:
         raise UserError("--trec", "no finished run with scores", "a study that has been run")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(str(folder), error.strerror, "a folder that can be made") from error
+        raise UserError(str(folder), error.strerror, "a folder that can be created") from error
     with write_folder_atomically(folder) as temporary:
         for split in sorted({split for run in runs for split in run.files}):
             (temporary / split).mkdir()
@@ -65,12 +65,17 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
 
 
 def escape_blanks(text: str) -> str:
-    """`text` without blanks of any kind, each of them and the sign % as %XX of its UTF-8 bytes."""
-    return re.sub(r"[\s%]", lambda found: quote(found[0], safe=""), text)
+    """Replace every blank of any kind, and the sign %, by %XX of its UTF-8 bytes.
+
+    Example:
+        >>> escape_blanks("a b 5%")
+        'a%20b%205%25'
+    """
+    return re.sub(r"[\s%]", lambda match: quote(match[0], safe=""), text)
 
 
 def _rank_candidates(run: Run, split: str) -> pd.DataFrame:
-    """Candidates by query, the best first, equal ones by document."""
+    """Return the candidates by query, best first, those with equal scores in order of document."""
     where, frame = f"{split} scores of run {run.id}", run.read_scores(split)
     frame = frame.astype({"score": float, "relevant": int, **dict.fromkeys(_KEY, str)})
     if frame["score"].isna().any():
@@ -81,7 +86,7 @@ def _rank_candidates(run: Run, split: str) -> pd.DataFrame:
 
 
 def _merge_qrels(qrels: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -> pd.DataFrame:
-    """All candidates so far and their relevance, by query and document."""
+    """Return all candidates so far with their relevance, by query and document."""
     new_qrels = ranked[[*_KEY, "relevant"]].sort_values(_KEY, ignore_index=True)
     if new_qrels.duplicated(_KEY).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")
@@ -89,8 +94,8 @@ def _merge_qrels(qrels: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -
         return new_qrels
     both = pd.concat([qrels, new_qrels]).drop_duplicates().sort_values(_KEY, ignore_index=True)
     for _, row in both[both.duplicated(_KEY)].iterrows():
-        found = f"relevance of document {row['document_id']} for query {row['query_id']}"
-        raise UserError(where, found, "what the other runs say of it")
+        found = f"different relevance of document {row['document_id']} for query {row['query_id']}"
+        raise UserError(where, found, "the relevance that the other runs have")
     return both
 
 

@@ -1,4 +1,4 @@
-"""What a study found, flat, for Weights & Biases: the summary of the report's run.
+"""Summary of the report's W&B run: the results of a study as flat keys and values.
 
 `python -m study.dashboard` shows them by these names.
 """
@@ -20,53 +20,55 @@ HOURS_BUDGET, GPU_HOURS_BUDGET = "budget/hours", "budget/gpu_hours"
 
 
 def make_comparison_key(system: str, baseline: str, quantity: str, metric: str = "") -> str:
-    """The name of a number of a comparison: difference, low, high, p, p_corrected or verdict.
+    """Return the key of a number of a comparison.
 
     Args:
-        system: compared.
-        baseline: with which.
-        what: the number.
-        metric: another one than the plan's.
+        system: system that is compared.
+        baseline: system that it is compared with.
+        quantity: difference, low, high, p, p_corrected or verdict.
+        metric: metric, if it is not the plan's.
     """
     return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{quantity}"
 
 
 def make_system_key(system: str, quantity: str) -> str:
-    """The name of a number of a system: dev, test or failed_runs."""
+    """Return the key of a number of a system: dev, test or failed_runs."""
     return f"system/{system}/{quantity}"
 
 
 def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> dict[str, SummaryValue]:
-    """Comparisons, scores, failures, cost and budgets by name; whatever is not known, or not finite, is absent.
+    """Return comparisons, scores, failures, cost and budgets by key.
 
-    Of a comparison: `difference` and the interval from `low` to `high`, which holds for all comparisons of its family
-    at once; `p` as its headline has it, uncorrected; `p_corrected` by the plan's correction; `verdict`. One that could
-    not be made has none of them. Of a system: means over seeds and queries of its chosen configuration.
-    `cost/hours` are trial hours, one trial after the other.
+    Values that are unknown or not finite are absent. A comparison has `difference`, an interval from `low` to `high`
+    that is simultaneous for its family, the uncorrected `p` of its headline test, `p_corrected` by the plan's
+    correction, and `verdict`. A comparison that could not be made has none of them. The scores of a system are means
+    over seeds and queries of its chosen configuration. `cost/hours` are trial hours, as if the trials ran one after
+    the other.
 
     Args:
-        analysis: of the study.
-        gpu: share of a GPU that a trial takes, since runs do not tell; only runs on a GPU count.
+        analysis: data of the report.
+        gpus_per_trial: share of a GPU that a trial uses, since run records do not contain it. Only runs on a GPU
+            count.
     """
     results, plan = analysis.results, analysis.results.plan
-    spent = compute_cost(results)
-    found: dict[str, SummaryValue | None] = {}
-    for comparison in reversed(analysis.comparisons):  # of a pair in several families the first one counts
-        found |= _summarize_comparison(comparison, plan)
+    cost = compute_cost(results)
+    summary: dict[str, SummaryValue | None] = {}
+    for comparison in reversed(analysis.comparisons):  # if a pair is in several families, the first one counts
+        summary |= _summarize_comparison(comparison, plan)
     for row in analysis.table.rows:
-        found[make_system_key(row.system, "dev")] = row.dev[0] if row.dev else None
-        found[make_system_key(row.system, "test")] = row.test[0] if row.test else None
-        own = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
-        found[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in own)
-    found[FAILED] = spent.failed
-    found[INCOMPLETE] = sum(_is_incomplete(configuration, plan) for configuration in analysis.configurations)
-    found |= {
-        HOURS: spent.hours,
+        summary[make_system_key(row.system, "dev")] = row.dev[0] if row.dev else None
+        summary[make_system_key(row.system, "test")] = row.test[0] if row.test else None
+        runs = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
+        summary[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in runs)
+    summary[FAILED] = cost.failed
+    summary[INCOMPLETE] = sum(_is_incomplete(configuration, plan) for configuration in analysis.configurations)
+    summary |= {
+        HOURS: cost.hours,
         GPU_HOURS: gpus_per_trial * _sum_gpu_seconds(results) / 3600,
-        INSTANCES: spent.trained,
+        INSTANCES: cost.trained,
     }
-    found |= {HOURS_BUDGET: plan.budgets.hours, GPU_HOURS_BUDGET: plan.budgets.gpu_hours}
-    return {name: value for name, value in found.items() if value is not None and _is_finite(value)}
+    summary |= {HOURS_BUDGET: plan.budgets.hours, GPU_HOURS_BUDGET: plan.budgets.gpu_hours}
+    return {name: value for name, value in summary.items() if value is not None and _is_finite(value)}
 
 
 def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue | None]:
@@ -84,11 +86,11 @@ def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue |
         "verdict": c.verdict,
     }
     metric = "" if c.metric == plan.metric else c.metric
-    return {make_comparison_key(c.system, c.baseline, what, metric): value for what, value in values.items()}
+    return {make_comparison_key(c.system, c.baseline, quantity, metric): value for quantity, value in values.items()}
 
 
 def _is_incomplete(configuration: Configuration, plan: Plan) -> bool:
-    """One that the race dropped lacks nothing."""
+    """Return whether a configuration lacks runs; a pruned one does not."""
     tested = configuration.is_tested(plan) and configuration.find_faults(plan, "test")
     return not configuration.pruned and bool(tested or configuration.find_faults(plan, "search"))
 
@@ -98,7 +100,7 @@ def _sum_gpu_seconds(results: Results) -> float:
 
 
 def _is_on_gpu(run: Run) -> bool:
-    """A sampler's order has no environment."""
+    """Return whether a run used a GPU; a ranking by a sampler has no environment."""
     environment = (run.config.get("specification") or {}).get("environment") or {}
     return bool(environment.get("device", "cpu") != "cpu")
 

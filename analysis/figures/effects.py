@@ -1,4 +1,4 @@
-"""Figure of the declared comparisons: each difference with its interval, and what was decided of it."""
+"""Figure of the declared comparisons: each difference with its interval and verdict."""
 
 from typing import Any
 
@@ -13,13 +13,14 @@ _MARKER_STYLES: dict[str, dict[str, Any]] = {
     "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
     "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
 }
-"""Of a verdict: told apart by the marker's shape and the word beside it as well as by colour."""
+"""Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
 
 
 def plot_effects(analysis: ReportData) -> Any:
-    """Mean difference of every declared comparison with its simultaneous interval; None where none is complete.
+    """Plot the mean difference of every declared comparison with its simultaneous interval.
 
-    One panel a family, on a scale of its own; a family's comparisons grouped by their baseline.
+    One panel a family, each with its own scale; comparisons are grouped by baseline. None if no comparison is
+    complete.
     """
     plan = analysis.results.plan
     grouped = {family.name: _group_by_baseline(analysis, family.name) for family in plan.families}
@@ -30,24 +31,24 @@ def plot_effects(analysis: ReportData) -> Any:
         1, (6.4, 0.7 + 0.3 * sum(heights) + 0.35 * len(heights)), rows=len(grouped), heights=heights
     )
     for axis, (name, groups) in zip(axes, grouped.items(), strict=True):
-        places, labels, at = [], [], 0.0
+        positions, labels, position = [], [], 0.0
         for group in groups:
             for c in group:
-                _draw_comparison(axis, c, at)
-                places.append(at)
+                _draw_comparison(axis, c, position)
+                positions.append(position)
                 labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _format_metric(c, plan.metric))
-                at += 1
-            at += 0.6
+                position += 1
+            position += 0.6
         axis.axvline(0, color="0.2", linewidth=1, zorder=0)
         if plan.margin:
             axis.axvspan(-plan.margin, plan.margin, color="0.93", zorder=-1)
-        axis.set_yticks(places, labels)
-        axis.set(ylim=(at - 0.6 - 0.4, -0.6), title=name)
+        axis.set_yticks(positions, labels)
+        axis.set(ylim=(position - 0.6 - 0.4, -0.6), title=name)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         axis.margins(x=0.08)
-    better = "less" if plan.metric in LOWER_IS_BETTER else "more"
-    axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric}, of which {better} is better")
+    better = "lower" if plan.metric in LOWER_IS_BETTER else "higher"
+    axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric} ({better} is better)")
     figure.legend(handles=_make_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
     return figure
 
@@ -64,24 +65,32 @@ def _group_by_baseline(analysis: ReportData, family: str) -> list[list[Compariso
     return list(groups.values())
 
 
-def _draw_comparison(axis: Any, c: Comparison, at: float) -> None:
+def _draw_comparison(axis: Any, c: Comparison, position: float) -> None:
     if c.difference is None:
-        word = "incomplete"
+        text = "incomplete"
     else:
-        look, word = _MARKER_STYLES[c.verdict], c.verdict
+        style, text = _MARKER_STYLES[c.verdict], c.verdict
         if c.interval:
-            axis.plot(c.interval, [at, at], color=look["color"], linewidth=1.6, marker="|", markersize=6, zorder=1)
-        axis.plot(c.difference, at, linestyle="", zorder=2, **look)
-    axis.annotate(word, (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize=8, color="0.25",
+            axis.plot(
+                c.interval,
+                [position, position],
+                color=style["color"],
+                linewidth=1.6,
+                marker="|",
+                markersize=6,
+                zorder=1,
+            )
+        axis.plot(c.difference, position, linestyle="", zorder=2, **style)
+    axis.annotate(text, (1.01, position), xycoords=("axes fraction", "data"), va="center", fontsize=8, color="0.25",
                   annotation_clip=False)  # fmt: skip
 
 
 def _make_handles(analysis: ReportData) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    made = {c.verdict for c in analysis.comparisons if c.difference is not None}
+    verdicts = {c.verdict for c in analysis.comparisons if c.difference is not None}
     return [
-        Line2D([], [], linestyle="", label=verdict, **look)
-        for verdict, look in _MARKER_STYLES.items()
-        if verdict in made
+        Line2D([], [], linestyle="", label=verdict, **style)
+        for verdict, style in _MARKER_STYLES.items()
+        if verdict in verdicts
     ]

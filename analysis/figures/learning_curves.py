@@ -1,6 +1,6 @@
 """Figure of the learning curves: training loss and development metric, each curve's best point marked.
 
-The marks are those of Penha and Hauff (2020), Figure 4.
+The markers follow Penha and Hauff (2020), Figure 4.
 """
 
 import math
@@ -15,14 +15,17 @@ from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
 _MAX_BANDS = 6
-"""Systems of which bands can still be told apart."""
+"""Most systems that are drawn with bands; with more, the bands would be hard to distinguish."""
 _COLUMNS = 6
-"""Most names of a legend side by side, where there are more than can stand in a row."""
+"""Most names in a row of the legend, if they do not fit in one row."""
 _BEST_MARKER: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.7}
 
 
 def plot_learning_curves(analysis: ReportData) -> Any:
-    """Training loss and development metric over instances of each system's chosen configuration; None without any."""
+    """Plot training loss and development metric of each system's chosen configuration over instances.
+
+    None if there is no curve.
+    """
     from matplotlib.lines import Line2D
 
     plan = analysis.results.plan
@@ -47,11 +50,13 @@ def plot_learning_curves(analysis: ReportData) -> Any:
                 if axis is axes[1]:
                     best = int(np.argmin(mean) if plan.metric in LOWER_IS_BETTER else np.argmax(mean))
                     axis.plot(x[best], mean[best], color=colour, linestyle="", zorder=3, clip_on=False, **_BEST_MARKER)
-        if (at := _compute_switch_instances(configuration)) is not None:
-            switches.setdefault(at, []).append(colour)
-    for at, colours in sorted(switches.items()):
+        if (instances := _compute_switch_instances(configuration)) is not None:
+            switches.setdefault(instances, []).append(colour)
+    for instances, colours in sorted(switches.items()):
         for axis in axes:
-            axis.axvline(at, color=colours[0] if len(colours) == 1 else "0.4", linestyle="--", linewidth=1, zorder=0)
+            axis.axvline(
+                instances, color=colours[0] if len(colours) == 1 else "0.4", linestyle="--", linewidth=1, zorder=0
+            )
     for axis, title in zip(axes, keys.values(), strict=True):
         axis.set(xlabel="training instances", title=title)
         axis.xaxis.set_major_locator(make_locator(5))
@@ -70,7 +75,10 @@ def plot_learning_curves(analysis: ReportData) -> Any:
 def _compute_curve(
     configuration: Configuration, plan: Plan, key: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Instances, mean and standard deviation over seeds, where every seed has a value; None if some seed has none."""
+    """Return instances, mean and standard deviation over seeds, where every seed has a value.
+
+    None if a seed has no value at all.
+    """
     curves = []
     for seed in configuration.expected_seeds(plan, "search"):
         run = configuration.runs.get(seed)
@@ -79,7 +87,7 @@ def _compute_curve(
     x = sorted(set.intersection(*map(set, curves))) if curves else []
     if not x:
         return None
-    values = np.array([[curve[at] for at in x] for curve in curves])
+    values = np.array([[curve[instances] for instances in x] for curve in curves])
     spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(len(x))
     return np.array(x), values.mean(axis=0), spread
 

@@ -1,4 +1,4 @@
-"""Reliability diagrams: how often a candidate is relevant, by the probability that a system gives it.
+"""Reliability diagrams: share of relevant candidates by the probability that a system predicts.
 
 DeGroot and Fienberg (1983), "The comparison and evaluation of forecasters".
 """
@@ -16,19 +16,22 @@ from trainables.metrics import expected_calibration_error, reliability_curve
 from trainables.utils.arrays import Floats
 
 _COLUMNS = 3
-"""Most panels side by side."""
+"""Most panels in a row."""
 
 
 def plot_reliability(analysis: ReportData) -> Any:
-    """The chosen configuration of every system on the test split, all seeds pooled; None where none is complete.
+    """Plot the chosen configuration of every system on the test split, all seeds pooled.
 
-    Gold similarities are no relevance: of sentence pairs there is none either.
+    None if no configuration is complete. None also for sentence pairs, because gold similarities are no relevance
+    labels.
     """
     plan = analysis.results.plan
     if plan.unit != "query":
         return None
-    found = {name: _pool_scores(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None}
-    shown = {name: pooled for name, pooled in found.items() if pooled is not None}
+    pooled_scores = {
+        name: _pool_scores(plan, c) for name in plan.systems if (c := analysis.chosen.get(name)) is not None
+    }
+    shown = {name: pooled for name, pooled in pooled_scores.items() if pooled is not None}
     if not shown:
         return None
     columns = min(len(shown), _COLUMNS)
@@ -39,22 +42,25 @@ def plot_reliability(analysis: ReportData) -> Any:
         axis.set_visible(False)
     for axis, (name, (scores, relevant)) in zip(axes, shown.items(), strict=False):
         curve, error = reliability_curve(scores, relevant), expected_calibration_error(scores, relevant)
-        most, filled = curve.candidates.max(), curve.candidates > 0
+        largest, filled = curve.candidates.max(), curve.candidates > 0
         edges = np.linspace(0, 1, len(curve.candidates) + 1)
-        axis.stairs(0.25 * curve.candidates / most, edges, fill=True, color="0.85", zorder=0)
+        axis.stairs(0.25 * curve.candidates / largest, edges, fill=True, color="0.85", zorder=0)
         axis.plot([0, 1], [0, 1], color="0.4", linestyle="--", linewidth=1, zorder=1)
         colour = get_colour(plan, name)
         axis.plot(curve.probability[filled], curve.relevant[filled], marker="o", markersize=4, color=colour)
         axis.set(title=f"{name}, ECE {error:.3f}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        words = {"xycoords": "axes fraction", "va": "top", "fontsize": 7, "color": "0.35"}
-        axis.annotate(f"fullest bin: {most:,}", (0.03, 0.98), **words)
+        text_style = {"xycoords": "axes fraction", "va": "top", "fontsize": 7, "color": "0.35"}
+        axis.annotate(f"fullest bin: {largest:,}", (0.03, 0.98), **text_style)
     figure.supxlabel("probability of relevance", fontsize=9)
     figure.supylabel("share relevant", fontsize=9)
     return figure
 
 
 def _pool_scores(plan: Plan, configuration: Configuration) -> tuple[Floats, Floats] | None:
-    """Scores and relevance; None where a run is missing, or the system has no seeds: its scores are no logits."""
+    """Return scores and relevance over all seeds.
+
+    None if a run is missing, or if the system has no seeds, because its scores are no logits.
+    """
     seeds, split = configuration.expected_seeds(plan, "test"), plan.test_split
     if seeds == [None] or configuration.find_faults(plan, "test"):
         return None

@@ -1,4 +1,4 @@
-"""Figures of the smoothing: its strength, and its strength by the switch point.
+"""Figures of the smoothing: its strength, and its strength by switch point.
 
 The first follows Penha and Hauff (2021): mean over seeds with its 95 % interval, the baseline dashed.
 """
@@ -14,13 +14,19 @@ from analysis.figures.style import get_colour, make_locator, subplots
 from analysis.tables.main import ReportData
 
 _MAX_LABELS = 16
-"""Most points of a panel that have their values written beside them."""
+"""Most points of a panel that have their values written next to them."""
 _MIN_SURFACE_POINTS = 6
 """Fewest points that a surface is drawn through."""
 
 
 class _Point(NamedTuple):
-    """A complete smoothed configuration: mean, and half-width of the 95 % interval over seeds."""
+    """A complete smoothed configuration.
+
+    Attributes:
+        configuration: the configuration.
+        mean: mean over seeds.
+        half_width: half of the width of the 95 % interval over seeds.
+    """
 
     configuration: Configuration
     mean: float
@@ -28,9 +34,10 @@ class _Point(NamedTuple):
 
 
 def plot_strength_sensitivity(analysis: ReportData) -> Any:
-    """Development metric over the strength of smoothing, one panel a variant; None without a smoothed configuration.
+    """Plot the development metric over the strength of smoothing, one panel a variant.
 
-    Intervals are drawn where a line has one configuration for each strength, and of the chosen one.
+    Intervals are drawn where a line has one configuration for each strength, and for the chosen configuration. None
+    without a smoothed configuration.
     """
     plan = analysis.results.plan
     points = _collect_points(analysis)
@@ -42,16 +49,16 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
         colour, shown = get_colour(plan, name), points[name]
         schedules = sorted({_schedule_label(point.configuration) for point in shown})
         spacing = _smallest_step([point.configuration.strength or 0.0 for point in shown]) * 0.1
-        for place, schedule in enumerate([*schedules] if len(schedules) <= 4 else [None]):
+        for index, schedule in enumerate([*schedules] if len(schedules) <= 4 else [None]):
             group = [point for point in shown if schedule is None or _schedule_label(point.configuration) == schedule]
             joined = schedule is not None and len({point.configuration.strength for point in group}) == len(group)
-            offset = 0.0 if joined or schedule is None else spacing * (place - (len(schedules) - 1) / 2)
+            offset = 0.0 if joined or schedule is None else spacing * (index - (len(schedules) - 1) / 2)
             axis.errorbar(
                 [(point.configuration.strength or 0.0) + offset for point in group],
                 [point.mean for point in group],
                 yerr=[point.half_width for point in group] if joined else None,
-                marker="os^D"[place],
-                linestyle=("-", "--", ":", "-.")[place] if joined else "",
+                marker="os^D"[index],
+                linestyle=("-", "--", ":", "-.")[index] if joined else "",
                 label=schedule,
                 color=colour,
                 capsize=2.5,
@@ -62,10 +69,10 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
             )
             for c, mean, half in group:
                 if c is analysis.chosen.get(name):
-                    at = (c.strength or 0.0) + offset
-                    axis.plot(at, mean, "o", markersize=10, markerfacecolor="none", color=colour)
+                    x = (c.strength or 0.0) + offset
+                    axis.plot(x, mean, "o", markersize=10, markerfacecolor="none", color=colour)
                     if not joined:
-                        axis.errorbar(at, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
+                        axis.errorbar(x, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
         if 1 < len(schedules) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
         draw_baseline(axis, analysis)
@@ -87,9 +94,10 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
 
 
 def plot_contour(analysis: ReportData) -> Any:
-    """Development metric, less the baseline's, over strength and switch point; None without a two-stage variant.
+    """Plot the development metric minus the baseline's over strength and switch point.
 
-    A surface is drawn through the points where there are enough of them; elsewhere each is a disc of its colour.
+    A surface is drawn if there are enough points; otherwise each point is a disc of its colour. None without a
+    two-stage variant.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, TwoSlopeNorm
@@ -127,23 +135,23 @@ def plot_contour(analysis: ReportData) -> Any:
             axis.annotate(text, (strength, switch), xytext=(0, 10), textcoords="offset points",
                           ha="center", fontsize=7, color="0.25")  # fmt: skip
         axis.set(title=name, xlabel=plan.symbol)
-        axis.use_sticky_edges = False  # the surface's edge is no reason to cut the points in half
+        axis.use_sticky_edges = False  # otherwise points at the edge of the surface are cut in half
         axis.margins(0.06 if surface else 0.18)
         axis.xaxis.set_major_locator(make_locator(5))
     axes[0].set_ylabel("switch point (share of training)")
-    label = f"{plan.search_split} {plan.metric}" + ("" if level is None else f" less {plan.systems[0]}'s")
-    drawn = ScalarMappable(norm, palette)
-    figure.colorbar(drawn, ax=list(axes), shrink=0.9).set_label(label, labelpad=8)
+    label = f"{plan.search_split} {plan.metric}" + ("" if level is None else f" minus {plan.systems[0]}'s")
+    colours = ScalarMappable(norm, palette)
+    figure.colorbar(colours, ax=list(axes), shrink=0.9).set_label(label, labelpad=8)
     return figure
 
 
 def _marker_size(points: int) -> float:
-    """Of a marker: many are small, so that the surface between them is seen."""
+    """Return the size of a marker: many are small, so that the surface between them is visible."""
     return 22 if points <= 60 else 7
 
 
 def _smallest_step(values: list[float]) -> float:
-    """The least distance between two different values; 0 without any."""
+    """Return the smallest distance between two different values; 0 if there are none."""
     return min((after - before for before, after in pairwise(sorted(set(values)))), default=0.0)
 
 
@@ -154,18 +162,22 @@ def _schedule_label(configuration: Configuration) -> str:
 
 
 def _average_gains(points: list[_Point], level: float) -> dict[tuple[float, float], float]:
-    """Strength and switch point -> mean gain of the two-stage configurations there."""
-    found: dict[tuple[float, float], list[float]] = {}
+    """Return the mean gain of the two-stage configurations at each strength and switch point."""
+    gains_at: dict[tuple[float, float], list[float]] = {}
     for c, mean, _ in points:
         if c.switch and c.strength:
-            found.setdefault((c.strength, c.switch), []).append(mean - level)
-    return {place: sum(gains) / len(gains) for place, gains in sorted(found.items())}
+            gains_at.setdefault((c.strength, c.switch), []).append(mean - level)
+    return {place: sum(gains) / len(gains) for place, gains in sorted(gains_at.items())}
 
 
 def _draw_surface(
     axis: Any, x: list[float], y: list[float], z: list[float], levels: Any, norm: Any, palette: str
 ) -> bool:
-    """Linear interpolation over triangles, both settings scaled to their range; False where points are too few."""
+    """Draw a linear interpolation over triangles, both settings scaled to their range.
+
+    Returns:
+        False if there are too few points.
+    """
     from matplotlib.tri import Triangulation
 
     if len(z) < _MIN_SURFACE_POINTS or len(set(x)) < 3 or len(set(y)) < 3 or np.ptp(z) == 0:
@@ -182,7 +194,7 @@ def _scale_to_unit(values: list[float]) -> Any:
 
 
 def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:
-    """By system."""
+    """Return the complete smoothed configurations of each system."""
     from scipy import stats
 
     plan, points = analysis.results.plan, dict[str, list[_Point]]()
@@ -206,7 +218,7 @@ def _compute_baseline(analysis: ReportData) -> float | None:
 
 
 def draw_baseline(axis: Any, analysis: ReportData) -> None:
-    """A line at the baseline's development metric, if it is there."""
+    """Draw a line at the baseline's development metric, if it is known."""
     level = _compute_baseline(analysis)
     if level is not None:
         axis.axhline(level, color="0.4", linestyle="--", linewidth=1, zorder=0)

@@ -1,4 +1,4 @@
-"""Figure of the error analysis: a panel for each thing that is known of the queries, as Penha and Hauff (2020) have."""
+"""Figure of the error analysis: one panel an attribute of the queries, after Penha and Hauff (2020)."""
 
 from typing import Any
 
@@ -10,45 +10,45 @@ from analysis.tables.query_groups import QueryAttribute
 from analysis.tables.strata import StrataTable
 
 _COLUMNS = 3
-"""Most panels side by side."""
+"""Most panels in a row."""
 _SPACING = 0.22
-"""Between the two systems' points, as a share of the way from a stratum to the next."""
+"""Distance between the two systems' points, as a share of the distance between strata."""
 _MAX_UPRIGHT_LETTERS = 5
-"""Letters of a name that fits upright below a panel with many strata."""
+"""Most letters of a name that is written horizontally below a panel with many strata."""
 
 
 def plot_strata(analysis: ReportData) -> Any:
-    """Mean and 95 % interval of the two systems shown in full, stratum by stratum; None where there are no strata."""
-    plan, found = analysis.results.plan, analysis.strata
-    if found is None:
+    """Plot mean and 95 % interval of the two shown systems for each stratum; None without strata."""
+    plan, table = analysis.results.plan, analysis.strata
+    if table is None:
         return None
-    columns = min(len(found.attributes), _COLUMNS)
-    rows = -(-len(found.attributes) // columns)
+    columns = min(len(table.attributes), _COLUMNS)
+    rows = -(-len(table.attributes) // columns)
     figure, axes = subplots(columns, (0.6 + 2.6 * columns, 0.6 + 2.3 * rows), rows=rows)
-    for axis in axes[len(found.attributes) :]:
+    for axis in axes[len(table.attributes) :]:
         axis.set_visible(False)
-    for axis, attribute in zip(axes, found.attributes, strict=False):
-        for number, system in enumerate(found.shown):
-            look = {"color": get_colour(plan, system), "marker": "so"[number], "label": system}
-            _draw_points(axis, found, attribute, system, _SPACING * (number - 0.5), look)
-        names = list(dict.fromkeys(row.stratum for row in found.select(attribute.name, found.shown[0])))
+    for axis, attribute in zip(axes, table.attributes, strict=False):
+        for number, system in enumerate(table.shown):
+            style = {"color": get_colour(plan, system), "marker": "so"[number], "label": system}
+            _draw_points(axis, table, attribute, system, _SPACING * (number - 0.5), style)
+        names = list(dict.fromkeys(row.stratum for row in table.select(attribute.name, table.shown[0])))
         slanted = len(names) > 3 and max(map(len, names)) > _MAX_UPRIGHT_LETTERS
         axis.set_xticks(range(len(names)), names, fontsize=7, rotation=40 if slanted else 0,
                         ha="right" if slanted else "center", rotation_mode="anchor")  # fmt: skip
         axis.set(title=attribute.title, xlim=(-0.5, len(names) - 0.5))
-    figure.supylabel(f"{plan.get_split(found.phase)} {plan.metric}", fontsize=9)
+    figure.supylabel(f"{plan.get_split(table.phase)} {plan.metric}", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.6)
     return figure
 
 
 def _draw_points(
-    axis: Any, found: StrataTable, attribute: QueryAttribute, system: str, offset: float, style: dict[str, Any]
+    axis: Any, table: StrataTable, attribute: QueryAttribute, system: str, offset: float, style: dict[str, Any]
 ) -> None:
-    values = [row.value for row in found.select(attribute.name, system)]
+    values = [row.value for row in table.select(attribute.name, system)]
     halves = [np.nan if value.high is None else value.high - value.mean for value in values]
     axis.errorbar(
-        [place + offset for place in range(len(values))],
+        [index + offset for index in range(len(values))],
         [value.mean for value in values],
         yerr=halves,
         linestyle="",

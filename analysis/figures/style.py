@@ -1,4 +1,4 @@
-"""What all figures share: palette, style, panels."""
+"""Palette, style, panels and files of all figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,10 @@ from analysis.data.plan import Plan
 
 _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
-"""Okabe and Ito's palette, told apart by colour-blind readers too, and five colours far from these and each other."""
+"""Okabe and Ito's palette, which colour-blind readers can distinguish, and five further colours.
+
+The further colours are far from the palette and from each other.
+"""
 _DASHED = (0, (5, 1.5))
 RC_PARAMS: Any = {
     "svg.hashsalt": "analysis",
@@ -23,18 +26,25 @@ RC_PARAMS: Any = {
     "lines.linewidth": 1.6,
 }
 _DPI = 160
-"""Of the PNG files."""
+"""Resolution of the PNG files."""
 
 
 def save_figures(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[str]:
-    """Writes figures as PNG and SVG, by their names without suffix; returns those that there were, as a plot may give
-    None. The same figure gives the same bytes with the same version of matplotlib."""
+    """Write figures as PNG and SVG; return the names of those that were written.
+
+    A plot may return None, then nothing is written. The same figure gives the same bytes with the same version of
+    matplotlib.
+
+    Args:
+        plots: functions that draw the figures, by file name without suffix.
+        folder: folder of the files.
+    """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     names = []
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # not the user's own settings: the same study gives the same figures
+        matplotlib.rcdefaults()  # ignore the user's settings, so that the same study gives the same figures
         matplotlib.rcParams.update(RC_PARAMS)
         for name, plot in plots.items():
             figure = plot()
@@ -42,7 +52,7 @@ def save_figures(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[s
                 FigureCanvasAgg(figure)
                 figure.dpi = _DPI
                 figure.get_layout_engine().execute(figure)
-                figure.set_layout_engine(None)  # laid out once: else each file is drawn twice, once to lay it out
+                figure.set_layout_engine(None)  # avoids that each file is drawn twice, once for its layout
                 figure.savefig(folder / f"{name}.png", dpi=_DPI, metadata={"Software": None})
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
                 names.append(name)
@@ -57,7 +67,16 @@ def subplots(
     sharey: bool = False,
     heights: Sequence[float] | None = None,
 ) -> tuple[Any, Sequence[Any]]:
-    """A figure of `size` inches and its panels, row by row; `heights` of the rows, in any unit."""
+    """Return a figure of `size` inches and its panels, row by row.
+
+    Args:
+        columns: number of columns.
+        size: width and height in inches.
+        rows: number of rows.
+        sharex: True if all panels have the same x axis.
+        sharey: True if all panels have the same y axis.
+        heights: relative heights of the rows. If None, all are equal.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -67,18 +86,21 @@ def subplots(
 
 
 def make_locator(count: int) -> Any:
-    """At most so many ticks, at round numbers."""
+    """Return a locator of at most `count` ticks at round numbers."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(count)
 
 
 def get_colour(plan: Plan, name: str) -> str:
-    """A system's own; grey of one that only comparisons name."""
+    """Return the colour of a system; grey for one that only comparisons name."""
     return COLOURS[plan.systems.index(name) % len(COLOURS)] if name in plan.systems else "0.5"
 
 
 def get_line_style(plan: Plan, name: str) -> dict[str, Any]:
-    """A system's colour and kind of line: the first seven are solid, so that no two of nineteen are alike."""
+    """Return a system's colour and line style.
+
+    The first seven lines are solid, so that no two of nineteen systems look the same.
+    """
     whole = plan.systems.index(name) < len(_OKABE_ITO)
     return {"color": get_colour(plan, name), "linestyle": "-" if whole else _DASHED}

@@ -1,4 +1,4 @@
-"""Runs as the study's own records tell of them: runs/<id>/ with record.json, history.json, test.json and scores."""
+"""Reads the run records of a study: runs/<id>/ with record.json, history.json, test.json and scores."""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from trainables.utils.errors import UserError
 
 
 def read_recorded_runs(folder: Path) -> list[Run]:
-    """The runs of a study's folder that ended, in order of id.
+    """Read the runs that ended from a study's folder, in order of id.
 
     Raises:
-        UserError: a record is unreadable, or lacks its scores.
+        UserError: if a record cannot be read, or its scores are missing.
     """
     return [_read_run(path.parent) for path in sorted((folder / "runs").glob("*/record.json"))]
 
@@ -36,7 +36,7 @@ def _read_run(folder: Path) -> Run:
         if entry.get("state", tested.get("state", summary.get("state"))) == "finished":
             summary |= tested
             files |= _map_splits(_require_scores(folder / "test_scores.parquet", "test.json"))
-        else:  # which takes nothing from what training has found
+        else:  # a failed test evaluation does not change the results of training
             summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
     history: History = record.get("history", [])
     history_path, history_sha256 = folder / "history.json", record.get("history_sha256")
@@ -52,13 +52,13 @@ def _read_run(folder: Path) -> Run:
 
 def _require_scores(path: Path, record_name: str) -> Path:
     if not path.is_file():
-        expected = f"the scores that {record_name} speaks of; run again, the study makes them anew"
+        expected = f"the scores that belong to {record_name}; rerun the study to recreate them"
         raise UserError(str(path), "no such file", expected)
     return path
 
 
 def _read_wandb_url(folder: Path) -> str | None:
-    """As the study wrote it down when it logged the run."""
+    """Return the address of the run that the study recorded when it logged the run."""
     path = folder / "mirrored-dev.json"
     url = read_object(path).get("url") if path.is_file() else None
     return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None

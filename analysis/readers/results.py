@@ -1,7 +1,7 @@
-"""What a study found, as one tidy table: read from its W&B folder, a W&B server, or its records; all give the same.
+"""Reads the results of a study from its W&B folder, a W&B server or its records; all give the same.
 
-Nothing is dropped in silence: a run that failed, diverged or never finished is counted as missing from its
-configuration, and runs that do not rank the same queries are refused.
+Missing data is never ignored. A run that failed, diverged or never finished counts as missing from its configuration.
+Runs that do not rank the same queries are refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,20 +33,23 @@ _SPLITS = ("train", "dev", "test")
 
 
 def read_wandb_files(folder: Path | str) -> Results:
-    """A study from its W&B files: `folder` is the wandb folder, wherever it was moved, or a study folder that holds it.
+    """Read a study from its offline W&B files.
+
+    Args:
+        folder: the wandb folder, which may have been moved, or a study folder that contains it.
 
     Raises:
         UserError: if there is no such folder, no run or no plan in it, or a file in it is damaged.
     """
-    place = Path(folder)
-    if (place / "wandb").is_dir():
-        place = place / "wandb"
-    if not place.is_dir():
+    wandb_folder = Path(folder)
+    if (wandb_folder / "wandb").is_dir():
+        wandb_folder = wandb_folder / "wandb"
+    if not wandb_folder.is_dir():
         raise UserError(str(folder), "no such folder", "a study's folder or its wandb folder")
-    wandb_runs = read_offline_runs(place)
+    wandb_runs = read_offline_runs(wandb_folder)
     if not wandb_runs:
         raise UserError(str(folder), "no W&B run in it", "a study's folder or its wandb folder")
-    index = index_staged_files(place)
+    index = index_staged_files(wandb_folder)
     documents = _find_plan_documents(wandb_runs, _locate_query_files(wandb_runs, index), str(folder))
     runs = [_to_run(run, index) for run in wandb_runs if "specification_id" in run.config]
     return _build_results(documents, runs, str(folder))
@@ -54,45 +57,62 @@ def read_wandb_files(folder: Path | str) -> Results:
 
 @contextmanager
 def read_server(address: str, study: str | None = None, cache: Path | None = None) -> Iterator[Results]:
-    """A study from a W&B server; its curves are read when they are asked for, so all use of it belongs inside.
+    """Read a study from a W&B server.
+
+    Learning curves are read on access, so use the results inside the context.
 
     Args:
         address: wandb:ENTITY/PROJECT, or wandb:PROJECT of the user's default entity.
-        study: its name; needed where the project holds several.
-        cache: folder that keeps the scores, which are then downloaded once; none: they are removed at the end.
+        study: name of the study; required if the project contains several.
+        cache: folder that keeps the scores, so they are downloaded only once. If None, they are removed at the end.
+
+    Yields:
+        The results of the study.
 
     Raises:
-        UserError: no such project or study, no access, or something in it is damaged.
-        analysis.readers.wandb_server.ServerError: the server does not answer.
+        UserError: if there is no such project or study, no access, or a file is damaged.
+        analysis.readers.wandb_server.ServerError: if the server does not answer.
     """
-    place = ProjectAddress.parse(address)
+    project_address = ProjectAddress.parse(address)
     with connect() as connection:
-        project = WandbProject(connection, place, cache or connection.folder / "scores")
+        project = WandbProject(connection, project_address, cache or connection.folder / "scores")
         documents, files, runs = project.read_study(project.find_study(study))
         yield _build_results(_find_plan_documents(documents, files, address), runs, address)
 
 
 def read_records(folder: Path | str) -> Results:
-    """The same study from its records: plan.json, search.json, queries.parquet and runs/<id>/.
+    """Read a study from its run records: plan.json, search.json, queries.parquet and runs/<id>/.
 
     Raises:
-        UserError: if plan.json or a record is absent, or a file is damaged.
+        UserError: if plan.json or a record is missing, or a file is damaged.
+
+    Example:
+        >>> import json, pathlib, tempfile
+        >>> plan = {"study": "demo", "task": "toy", "alpha": 0.05, "seeds": [1], "metric": "R10@1", "systems": ["BERT"]}
+        >>> plan["families"] = [{"name": "variants", "comparisons": [["LS", "BERT"]]}]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "plan.json").write_text(json.dumps({"plan": plan}))
+        ...     read_records(folder).plan.metric
+        'R10@1'
     """
-    place = Path(folder)
-    stored = read_object(place / "plan.json")
+    study_folder = Path(folder)
+    stored = read_object(study_folder / "plan.json")
     if not isinstance(stored.get("plan"), dict):
-        raise UserError(str(place / "plan.json"), "no plan in it", "the plan of a study")
+        raise UserError(str(study_folder / "plan.json"), "no plan in it", "the plan of a study")
     plan_hash = hash_json(stored["plan"])
     if stored.get("hash", plan_hash) != plan_hash:
-        raise UserError(str(place / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
-    runs = read_recorded_runs(place)
-    search = read_object(place / "search.json") if (place / "search.json").is_file() else None
-    queries = read_queries(place / QUERIES_FILE) if (place / QUERIES_FILE).is_file() else None
+        raise UserError(str(study_folder / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
+    runs = read_recorded_runs(study_folder)
+    search = read_object(study_folder / "search.json") if (study_folder / "search.json").is_file() else None
+    queries = read_queries(study_folder / QUERIES_FILE) if (study_folder / QUERIES_FILE).is_file() else None
     return _build_results(_PlanDocuments(stored["plan"], plan_hash, search, queries), runs, str(folder))
 
 
 class _PlanDocuments(NamedTuple):
-    """A plan and its hash, which is not that of the plan as W&B gives it back: there 1.0 is 1, and {} is nothing."""
+    """A plan and its hash, with the log of the searches and the queries.
+
+    The hash is not that of the plan as returned by W&B: there 1.0 becomes 1, and {} is absent.
+    """
 
     plan: dict[str, Any]
     plan_hash: str
@@ -101,28 +121,31 @@ class _PlanDocuments(NamedTuple):
 
 
 def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
-    """The plan of the highest version, and the latest state of the searches and of the queries.
+    """Return the plan with the highest version, and the latest search log and queries.
 
     Args:
-        wandb_runs: documents among them.
-        files: of the documents of queries that are whole, by id.
-        where: what an error calls the study.
+        wandb_runs: runs of W&B, including those that hold these documents.
+        files: files of complete documents of queries, by id.
+        where: name of the study in errors.
+
+    Raises:
+        UserError: if there is no plan, or a file of queries is missing.
     """
     plans = [run.config for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
     if not plans:
         raise UserError(where, "no plan among its runs", "the wandb folder of a study")
-    found = max(plans, key=lambda config: int(config["plan"].get("version", 1)))
-    plan_hash = found.get("plan_hash", hash_json(found["plan"]))
+    latest_plan = max(plans, key=lambda config: int(config["plan"].get("version", 1)))
+    plan_hash = latest_plan.get("plan_hash", hash_json(latest_plan["plan"]))
 
     def find_latest(documents: list[WandbRunData]) -> WandbRunData | None:
         return max(documents, key=lambda run: (run.updated_at, run.config.get("plan_hash") == plan_hash), default=None)
 
     search = find_latest([run for run in wandb_runs if run.job_type == "search" and "search" in run.config])
     if missing := [run.id for run in wandb_runs if SHA256_KEY in run.summary and run.id not in files]:
-        raise UserError(f"W&B run {missing[0]}", f"no {QUERIES_FILE}", "the artifact that its summary speaks of")
+        raise UserError(f"W&B run {missing[0]}", f"no {QUERIES_FILE}", "the artifact that its summary names")
     query_run = find_latest([run for run in wandb_runs if run.id in files])
     queries = read_queries(files[query_run.id], query_run.summary.get(SHA256_KEY)) if query_run else None
-    return _PlanDocuments(found["plan"], plan_hash, search.config["search"] if search else None, queries)
+    return _PlanDocuments(latest_plan["plan"], plan_hash, search.config["search"] if search else None, queries)
 
 
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
@@ -136,7 +159,7 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
         if not known.per_query or known.unit != parsed.unit:
             raise UserError(f"plan in {where}", name, f"a metric that each {parsed.unit} has")
     evaluator, unique = Evaluator(), _deduplicate_runs(runs, f"{parsed.search_split}/{parsed.metric}", where)
-    kept = [
+    cleaned = [
         replace(
             run,
             config=drop_empty_objects(run.config),
@@ -146,12 +169,12 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
         )
         for run in unique.values()
     ]
-    for run in kept:
+    for run in cleaned:
         run.check_files()
     killed = sorted(run.id for run in runs if run.specification_id not in unique)
     ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
     searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
-    runs = sorted(kept, key=lambda run: run.id)
+    runs = sorted(cleaned, key=lambda run: run.id)
     return Results(parsed, documents.plan_hash, runs, searched, killed, documents.queries)
 
 
@@ -164,10 +187,10 @@ def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Mo
 
 
 def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, Run]:
-    """The runs that ended, by specification, each once: the one that finished, and has most scores.
+    """Return the runs that ended, one for each specification: a finished one with the most scores.
 
     Raises:
-        UserError: a run has no configuration, or two of a specification do not tell the same value.
+        UserError: if a run has no configuration, or two runs of a specification have different values.
     """
     unique = dict[str, Run]()
     for run in sorted(
@@ -180,21 +203,24 @@ def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, 
         first = unique.setdefault(run.specification_id, run)
         own_value, first_value = run.summary.get(value_key), first.summary.get(value_key)
         if run.is_finished and None not in (own_value, first_value) and own_value != first_value:
-            found = f"{value_key} {own_value}, and {first_value} in run {first.id}"
-            raise UserError(f"run {run.id} in {where}", found, "the same of the same specification")
+            found = f"{value_key} {own_value}, but {first_value} in run {first.id}"
+            raise UserError(f"run {run.id} in {where}", found, "equal values, because both have the same specification")
     return unique
 
 
 def _clean_summary(summary: dict[str, Any], plan: Plan) -> dict[str, Any]:
-    """Without the last values of the curve, which W&B adds, values that are no numbers, which it leaves out, and the
-    error of an attempt that was made good."""
+    """Return the summary without keys that W&B adds or leaves out, so that all sources give the same.
+
+    Left out are the last values of the curve, values that are no numbers, and the error of an attempt that succeeded
+    later.
+    """
     stale = {"instances", "error" if summary.get("state") == "finished" else f"{plan.search_split}/{plan.metric}"}
     kept = {key: value for key, value in summary.items() if key not in stale and not key.startswith("train/")}
     return {key: value for key, value in kept.items() if value is not None and value == value}
 
 
 def _merge_curve(curve: Callable[[], History], test_split: str) -> Callable[[], History]:
-    """The same curve in order of instances; of a part that was trained twice the later counts."""
+    """Return the same curve in order of instances; of a part that was trained twice, the later one counts."""
 
     def read_rows() -> History:
         merged: dict[float, dict[str, Any]] = {}
@@ -208,7 +234,7 @@ def _merge_curve(curve: Callable[[], History], test_split: str) -> Callable[[], 
 
 
 def _locate_query_files(wandb_runs: list[WandbRunData], index: dict[str, list[Path]]) -> dict[str, Path]:
-    """The files of the documents of queries, by id; one that a study was killed over is not read."""
+    """Return the files of queries by id of their document; documents that are incomplete are left out."""
     files = {}
     for run in wandb_runs:
         if run.job_type == "queries" and run.summary.get("state") == "finished":

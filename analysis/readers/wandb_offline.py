@@ -1,8 +1,8 @@
-"""Reads the offline files of W&B without a server: configuration, history, summary and artifacts of every run.
+"""Reads W&B's offline files without a server: configuration, history, summary and artifacts of runs.
 
-A `.wandb` file is a 7-byte header and a log of records in blocks of 32 KiB (the LevelDB log format): each piece is
-[crc32 u32, length u16, type u8] and a body, the type saying whether it is a whole record or its first, middle or last
-piece; a record is the protobuf message `wandb_internal.Record`.
+A `.wandb` file is a 7-byte header and a log of records in blocks of 32 KiB (the LevelDB log format). Each piece is
+[crc32 u32, length u16, type u8] and a body. The type says whether it is a whole record or its first, middle or last
+piece. A record is the protobuf message `wandb_internal.Record`.
 """
 
 import base64
@@ -19,7 +19,7 @@ from typing import Any
 from trainables.utils.errors import UserError
 
 PROVENANCE = ("versions", "commit", "hardware", "ray")
-"""Keys of a record, beside its configuration, that W&B has in the configuration."""
+"""Keys of a run record, in addition to its configuration, that W&B stores in the configuration."""
 MAGIC = b":W&B"
 _FILE_HEADER, _BLOCK = 7, 32768
 _PIECE = struct.Struct("<IHB")
@@ -28,7 +28,13 @@ _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file of an artifact: `staged` is the name of its copy in the staging folder, `digest` its MD5 in base64."""
+    """A file of an artifact.
+
+    Attributes:
+        path: path of the file in the artifact.
+        staged: name of its copy in the staging folder.
+        digest: its MD5 in base64.
+    """
 
     path: str
     staged: str
@@ -37,7 +43,7 @@ class StagedFile:
 
 @dataclass
 class WandbRunData:
-    """What W&B holds of one run. Keys that W&B itself adds ("_step", "_runtime", ...) are left out."""
+    """Data that W&B has of one run. Keys that W&B itself adds ("_step", "_runtime", ...) are left out."""
 
     id: str
     group: str = ""
@@ -47,35 +53,36 @@ class WandbRunData:
     summary: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, list[StagedFile]] = field(default_factory=dict)
     updated_at: str = ""
-    """When its last part was begun; later is greater."""
+    """Time at which its last part began; later is greater."""
 
 
 def read_offline_runs(folder: Path) -> list[WandbRunData]:
-    """All runs of a wandb folder, in order of id; the parts of a resumed run, in order of time, are one run.
+    """Read all runs of a wandb folder, in order of id.
 
-    Of a configuration, summary or artifact that occurs in several parts the later one counts; history is appended.
+    The parts of a resumed run, in order of time, are one run. If a configuration, summary or artifact occurs in
+    several parts, the last one counts; history is appended. A file that ends early belongs to a killed run and is read
+    to its last complete record.
 
     Raises:
-        UserError: for a file that is corrupt (a file that merely ends early is a killed run, and is read as far as it
-            goes).
+        UserError: if a file is corrupt.
     """
     runs: dict[str, WandbRunData] = {}
     for path in sorted(folder.glob("offline-run-*/run-*.wandb"), key=_time_key):
-        name = path.stem.removeprefix("run-")
+        run_id = path.stem.removeprefix("run-")
         for record in _read_wandb_records(path):
-            _apply_record(record, runs, name)
-        if name in runs:
-            runs[name].updated_at = _time_key(path)[0]
+            _apply_record(record, runs, run_id)
+        if run_id in runs:
+            runs[run_id].updated_at = _time_key(path)[0]
     return [runs[key] for key in sorted(runs)]
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a file holds the end of its run."""
+    """Return whether a file contains the end of its run."""
     return any(record.WhichOneof("record_type") == "exit" for record in _read_wandb_records(path))
 
 
 def index_staged_files(folder: Path) -> dict[str, list[Path]]:
-    """Every file below a folder by its name: where artifacts are found again after the folder was moved."""
+    """Index every file below a folder by its name, to find artifacts after the folder was moved."""
     index: dict[str, list[Path]] = {}
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -85,48 +92,53 @@ def index_staged_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def locate_staged_file(file: StagedFile, index: dict[str, list[Path]], where: str) -> Path:
-    """The staged copy of an artifact's file, its digest checked.
+    """Return the staged copy of an artifact's file after checking its digest.
 
     Raises:
-        UserError: if no file of that name with that content lies below the folder.
+        UserError: if there is no file with that name and content below the folder.
     """
     candidates = index.get(file.staged, [])
     for path in candidates:
         if base64.b64encode(hashlib.md5(path.read_bytes(), usedforsecurity=False).digest()).decode() == file.digest:
             return path
-    found = f"{file.staged} does not have the logged digest" if candidates else f"{file.staged} is not there"
+    found = f"{file.staged} does not have the logged digest" if candidates else f"{file.staged} is missing"
     raise UserError(where, found, f"{file.path} as logged, staged below the wandb folder (WANDB_DATA_DIR)")
 
 
 def _time_key(path: Path) -> tuple[str, int, str]:
-    """Folders are offline-run-<time>-<id>, with -1, -2, ... for parts that began in the same second."""
+    """Return a key that sorts the files of offline-run-<time>-<id> folders by time.
+
+    Parts that began in the same second have the suffix -1, -2, ...
+    """
     folder = path.parent.name
     return folder.removeprefix("offline-run-").split("-")[0], len(folder), folder
 
 
 def _read_bodies(path: Path) -> Iterator[bytes]:
-    """The records' bytes; ends at the last whole record."""
+    """Yield the bytes of each record, up to the last complete one."""
     data = path.read_bytes()
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise UserError(str(path), f"begins with {data[:4]!r}", "a W&B file")
     offset = _FILE_HEADER
     pieces: bytes | None = None
     while offset + _PIECE.size <= len(data):
-        left = _BLOCK - offset % _BLOCK
-        if left < _PIECE.size:
-            offset += left
+        remaining = _BLOCK - offset % _BLOCK
+        if remaining < _PIECE.size:
+            offset += remaining
             continue
-        checksum, length, kind = _PIECE.unpack_from(data, offset)
+        checksum, length, piece_type = _PIECE.unpack_from(data, offset)
         body = data[offset + _PIECE.size : offset + _PIECE.size + length]
-        if length > left - _PIECE.size or not _FULL <= kind <= _LAST:
+        if length > remaining - _PIECE.size or not _FULL <= piece_type <= _LAST:
             raise UserError(str(path), f"corrupt record at byte {offset}", "an undamaged W&B file")
         if len(body) < length:
             return
-        if zlib.crc32(body, zlib.crc32(bytes([kind]))) != checksum or (kind in (_FULL, _FIRST)) != (pieces is None):
+        if zlib.crc32(body, zlib.crc32(bytes([piece_type]))) != checksum or (piece_type in (_FULL, _FIRST)) != (
+            pieces is None
+        ):
             raise UserError(str(path), f"corrupt record at byte {offset}", "an undamaged W&B file")
         offset += _PIECE.size + length
         pieces = (pieces or b"") + body
-        if kind in (_FULL, _LAST):
+        if piece_type in (_FULL, _LAST):
             yield pieces
             pieces = None
 

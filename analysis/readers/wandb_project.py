@@ -1,4 +1,4 @@
-"""Reads a study from a project on a W&B server: plan, searches, runs, curves; scores and queries from artifacts."""
+"""Reads a study from a project on a W&B server: plan, searches, runs, curves, scores and queries."""
 
 import shutil
 from collections.abc import Callable
@@ -24,32 +24,38 @@ if TYPE_CHECKING:
 
 Curve = Callable[[], History]
 SCORES_FILE = "scores.parquet"
-"""The one file of an artifact of scores."""
+"""Name of the only file in an artifact of scores."""
 PER_PAGE = 100
-"""Runs that one request asks for."""
+"""Number of runs that one request returns."""
 _N_THREADS = 8
-"""Runs that are read at a time; the client sends no more than 10 requests at once."""
+"""Number of runs that are read at a time; the client sends at most 10 requests at once."""
 _TIMEOUT_S = 900.0
-"""Seconds for a run's scores or curve after which nothing more is awaited: the client alone would go on for hours."""
+"""Seconds to wait for a run's scores or curve: the client alone would continue for hours."""
 _CONSTANTS = {name: float(name) for name in ("NaN", "Infinity", "-Infinity")}
-"""JSON has no such numbers; W&B gives them as text."""
+"""Numbers that JSON does not have; W&B returns them as text."""
 
 
 class WandbProject:
-    """A project's runs, for as long as the server is connected; their scores are put into `folder`."""
+    """Reads the runs of a project while the server is connected and downloads their scores.
+
+    Args:
+        connection: connection to the server.
+        address: address of the project.
+        folder: folder for the downloaded scores.
+    """
 
     def __init__(self, connection: Connection, address: ProjectAddress, folder: Path) -> None:
         self._connection, self._address, self._folder = connection, address, folder
 
     def find_study(self, name: str | None) -> str:
-        """The one study of the project, or that of this name.
+        """Return the name of the study: the given one, or the only one in the project.
 
         Raises:
-            UserError: no such project or study, or several where none was named.
+            UserError: if there is no such project or study, or several and no name is given.
         """
         names = sorted({str(run.config.get("study")) for run in self._list_runs({"jobType": "plan"})})
         if not names:
-            raise UserError(str(self._address), "no plan of a study in it", "a project that a study was logged to")
+            raise UserError(str(self._address), "no plan of a study in it", "a project with the runs of a study")
         if name is not None and name not in names:
             raise UserError("--study", name, f"one of {self._address}: {', '.join(names)}")
         if name is None and len(names) > 1:
@@ -57,12 +63,18 @@ class WandbProject:
         return name or names[0]
 
     def read_study(self, study: str) -> tuple[list[WandbRunData], dict[str, Path], list[Run]]:
-        """What W&B holds of a study beside its runs, without curves; of that the files of queries, by id; and its runs,
-        in order of id.
+        """Read a study from its W&B runs.
+
+        Args:
+            study: name of the study.
+
+        Returns:
+            The documents (plan, searches, queries) without learning curves, the files of queries by id of their
+                document, and the runs in order of id.
 
         Raises:
-            UserError: a file is damaged.
-            ServerError: the server does not answer any more.
+            UserError: if a file is damaged.
+            ServerError: if the server stops answering.
         """
         listed = self._list_runs({"config.study": study})
         others = [run for run in listed if "specification_id" not in run.config]
@@ -71,8 +83,8 @@ class WandbProject:
         pool = ThreadPool(_N_THREADS)
         try:
             with self._translate_errors():
-                waiting = pool.imap(self._read_run, runs)
-                found = {run.id: waiting.next(_TIMEOUT_S) for run in runs}
+                pending = pool.imap(self._read_run, runs)
+                runs_by_id = {run.id: pending.next(_TIMEOUT_S) for run in runs}
                 query_runs = [run for run in others if run.job_type == "queries"]
                 files = {
                     run.id: path
@@ -81,16 +93,18 @@ class WandbProject:
                 }
         finally:
             pool.terminate()
-        tested = {key: run.curve for key, run in found.items() if len(run.files) > 1}
-        found |= {key: replace(found[key], curve=curve) for key, curve in self._prefetch_curves(tested).items()}
-        return documents, files, [found[key] for key in sorted(found)]
+        tested = {key: run.curve for key, run in runs_by_id.items() if len(run.files) > 1}
+        runs_by_id |= {
+            key: replace(runs_by_id[key], curve=curve) for key, curve in self._prefetch_curves(tested).items()
+        }
+        return documents, files, [runs_by_id[key] for key in sorted(runs_by_id)]
 
     def _list_runs(self, filters: dict[str, Any]) -> "list[public.Run]":
-        """All runs that fit, page by page."""
+        """List all runs that match, page by page."""
         with self._translate_errors():
             try:
                 return list(self._connection.api.runs(self._address.path, filters, per_page=PER_PAGE, lazy=False))
-            except ValueError as error:  # so the client says that there is none
+            except ValueError as error:  # the client raises it if there is no such project
                 expected = "one that is on the server, and that this key may read"
                 raise UserError(str(self._address), "no such project", expected) from error
 
@@ -110,7 +124,7 @@ class WandbProject:
         )
 
     def _read_with_timeout(self, curve: Curve) -> History:
-        """The client alone would wait for hours where a server takes every question and answers none."""
+        """Read a curve with a timeout: the client alone would wait for hours for a server that never answers."""
         pool = ThreadPool(1)
         try:
             with self._translate_errors():
@@ -119,7 +133,7 @@ class WandbProject:
             pool.close()
 
     def _download_scores(self, run: "public.Run") -> dict[str, Path]:
-        """By split, the last version of each artifact of scores, its digest checked."""
+        """Download the last version of each artifact of scores and return the files by split; checks digests."""
         names = self._download_artifacts(run, "scores-", f"-{run.id}")
         return {
             name.removeprefix("scores-").removesuffix(f"-{run.id}"): place / SCORES_FILE
@@ -127,18 +141,25 @@ class WandbProject:
         }
 
     def _download_queries(self, run: "public.Run") -> list[Path]:
-        """The file of a document of queries, its digest checked; none of one that a study was killed over."""
+        """Download the file of queries of a document and check its digest.
+
+        The list is empty if the study was killed while it wrote the document.
+        """
         if _clean_summary(run).get("state") != "finished":
             return []
         return [place / QUERIES for place in self._download_artifacts(run, run.id).values()]
 
     def _download_artifacts(self, run: "public.Run", start: str, end: str = "") -> dict[str, Path]:
-        """By name, where the last version of each artifact with such a name lies, its digest checked."""
+        """Download the last version of each artifact with such a name and return the folders by name.
+
+        Raises:
+            UserError: if a file does not have the logged digest.
+        """
         latest: dict[str, wandb.Artifact] = {}
         for artifact in _list_artifacts(run):
             name = artifact.name.partition(":")[0]
             if artifact.state == "COMMITTED" and name.startswith(start) and name.endswith(end):
-                latest[name] = max(latest.get(name, artifact), artifact, key=lambda one: int(one.version[1:]))
+                latest[name] = max(latest.get(name, artifact), artifact, key=lambda version: int(version.version[1:]))
         for name, artifact in latest.items():
             place = self._folder / name
             artifact.download(str(place))
@@ -150,17 +171,20 @@ class WandbProject:
         return {name: self._folder / name for name in latest}
 
     def _read_curve(self, run: "public.Run") -> History:
-        """Every row; the rows that W&B shows in its figures are a sample."""
+        """Read every row of the curve; the rows in W&B's own figures are a sample."""
         with self._translate_errors():
-            found = list(run.scan_history(use_cache=False))
+            rows = list(run.scan_history(use_cache=False))
         last = (run.historyKeys or {}).get("lastStep", -1)
-        if len(found) < run.historyLineCount or (found[-1]["_step"] if found else -1) < last:
+        if len(rows) < run.historyLineCount or (rows[-1]["_step"] if rows else -1) < last:
             expected = f"the {run.historyLineCount} that the server counts, to step {last}"
-            raise UserError(f"curve of run {run.id}", f"{len(found)} rows", expected)
-        return [{k: _parse_number(value) for k, value in row.items() if not k.startswith("_")} for row in found]
+            raise UserError(f"curve of run {run.id}", f"{len(rows)} rows", expected)
+        return [{k: _parse_number(value) for k, value in row.items() if not k.startswith("_")} for row in rows]
 
     def _prefetch_curves(self, curves: dict[str, Curve]) -> dict[str, Curve]:
-        """The same curves, all read as soon as one is asked for: a report that shows a tested run shows all of them."""
+        """Return the same curves, but read all of them as soon as one is requested.
+
+        A report that shows one tested run shows all of them.
+        """
 
         @cache
         def start_all() -> dict[str, "AsyncResult[History]"]:
@@ -177,7 +201,11 @@ class WandbProject:
 
 
 def _list_artifacts(run: "public.Run") -> "list[wandb.Artifact]":
-    """What a run logged. The client's own list of known artifacts, which threads share, at times drops one twice."""
+    """List the artifacts that a run logged.
+
+    The client keeps a list of known artifacts that threads share, and sometimes removes an entry twice. So a KeyError
+    is retried.
+    """
     for _ in range(5):
         with suppress(KeyError):
             return list(run.logged_artifacts())

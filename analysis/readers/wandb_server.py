@@ -1,7 +1,7 @@
-"""The W&B server that the user's client is set to, through its public API, and what goes wrong with it in plain words.
+"""Connects to the W&B server of the user's client through its public API and explains its errors.
 
-The client itself repeats what a server refuses for a while (429, after the time that it names, and 5xx), but gives an
-answer 19 seconds in all; here it has `_PATIENCE`, since W&B may ask for a minute.
+The client itself repeats requests that a server refuses for a while (429, after the time that it names, and 5xx). By
+default it waits 19 seconds for an answer; here it waits `_TIMEOUT_S`, since W&B may ask for a minute.
 """
 
 import os
@@ -21,34 +21,38 @@ if TYPE_CHECKING:
 
 PREFIX = "wandb:"
 _TIMEOUT_S = 120
-"""Seconds for an answer, repetitions included, unless WANDB_HTTP_TIMEOUT names others."""
+"""Seconds to wait for an answer, including repetitions, unless WANDB_HTTP_TIMEOUT is set."""
 
 
 class ServerError(Exception):
-    """A server that does not answer, or not as it should; nobody's mistake."""
+    """A server does not answer, or not correctly. It is not the user's mistake."""
 
 
 class ProjectAddress(NamedTuple):
-    """A project; without an entity, that of the user's default entity."""
+    """Address of a project; without an entity, it belongs to the user's default entity."""
 
     entity: str | None
     project: str
 
     @classmethod
     def parse(cls, text: str) -> "ProjectAddress":
-        """From wandb:ENTITY/PROJECT or wandb:PROJECT.
+        """Parse wandb:ENTITY/PROJECT or wandb:PROJECT.
 
         Raises:
-            UserError: another form.
+            UserError: if the text has another form.
+
+        Example:
+            >>> ProjectAddress.parse("wandb:team/rankers").path
+            'team/rankers'
         """
-        found = re.fullmatch(rf"{PREFIX}(?:([\w.-]+)/)?([^/\\#?%:\s][^/\\#?%:]*)", text)
-        if found is None:
+        match = re.fullmatch(rf"{PREFIX}(?:([\w.-]+)/)?([^/\\#?%:\s][^/\\#?%:]*)", text)
+        if match is None:
             raise UserError(text, "not the address of a project", f"{PREFIX}ENTITY/PROJECT or {PREFIX}PROJECT")
-        return cls(*found.groups())
+        return cls(*match.groups())
 
     @property
     def path(self) -> str:
-        """As the public API wants it."""
+        """The address as the public API expects it."""
         return f"{self.entity}/{self.project}" if self.entity else self.project
 
     def __str__(self) -> str:
@@ -57,7 +61,13 @@ class ProjectAddress(NamedTuple):
 
 @dataclass(frozen=True)
 class Connection:
-    """The server at this address, its public API, and a folder that is removed when the connection ends."""
+    """A connection to a W&B server.
+
+    Attributes:
+        server: address of the server.
+        api: its public API.
+        folder: folder that is removed when the connection ends.
+    """
 
     server: str
     api: "wandb.Api"
@@ -65,18 +75,21 @@ class Connection:
 
     @contextmanager
     def translate_errors(self, where: str) -> Iterator[None]:
-        """Raises UserError or ServerError for what goes wrong while something is read."""
+        """Raise UserError or ServerError for errors of the client while something is read."""
         with _translate_errors(self.server, where):
             yield
 
 
 @contextmanager
 def connect() -> Iterator[Connection]:
-    """The server, for as long as it is read; whatever its client writes is removed at the end.
+    """Connect to the server; everything that its client writes is removed at the end.
+
+    Yields:
+        The connection.
 
     Raises:
-        UserError: no key, or a wrong one.
-        ServerError: the server does not answer.
+        UserError: if there is no API key, or a wrong one.
+        ServerError: if the server does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="report-", ignore_cleanup_errors=True) as scratch:
         client_variables = dict.fromkeys(
@@ -93,21 +106,21 @@ def connect() -> Iterator[Connection]:
                 api = wandb.Api(timeout=wandb.env.get_http_timeout(_TIMEOUT_S))
             yield Connection(server, api, Path(scratch))
         finally:
-            with suppress(SystemExit, OSError):  # its service may have ended badly: whoever only reads has lost nothing
-                wandb.teardown()  # it has files open here
+            with suppress(SystemExit, OSError):  # nothing is lost by a failure here, since runs are only read
+                wandb.teardown()  # it has open files in the temporary folder
             for name, value in before.items():
                 os.environ.pop(name)
                 os.environ |= {} if value is None else {name: value}
 
 
 def _get_server_url() -> str:
-    """The address that the client is set to."""
+    """Return the address of the server that the client is set to."""
     import wandb
 
     try:
         return str(wandb.setup().settings.base_url)
     except ValueError as error:
-        raise UserError("W&B", "its client has no usable settings", "those of a server") from error
+        raise UserError("W&B", "its client has no valid settings", "the settings of a server") from error
 
 
 @contextmanager
@@ -125,11 +138,12 @@ def _translate_errors(server: str, where: str) -> Iterator[None]:
 
 
 def _to_error(error: Exception, server: str, where: str) -> Exception:
-    """Not in the client's own words, which may hold addresses that open a door."""
+    """Return the error in our own words, because the client's may contain addresses with credentials."""
     import wandb
 
     causes = (error, getattr(error, "exc", None), error.__cause__)
-    response = next((found for cause in causes if (found := getattr(cause, "response", None)) is not None), None)
+    responses = (getattr(cause, "response", None) for cause in causes)
+    response = next((answer for answer in responses if answer is not None), None)
     status = getattr(response, "http_status", None) or getattr(response, "status_code", None) or 0
     if isinstance(error, wandb.errors.AuthenticationError):
         if status in (401, 403) or error.__cause__ is None or "invalid credentials" in getattr(response, "message", ""):

@@ -1,1 +1,1 @@
-"""Tables and texts of the report as terminal output, Markdown, HTML and LaTeX."""
+"""Renders the tables and texts of the report for the terminal, Markdown, HTML and LaTeX."""

@@ -1,4 +1,4 @@
-"""Tables as terminal text, Markdown and HTML, and the main table and the comparisons as cells."""
+"""Cells of the main table and of the comparisons; tables as terminal text, Markdown and HTML."""
 
 import html
 import io
@@ -14,13 +14,13 @@ from analysis.tables.main import MainTable, SystemRow, format_p_value
 from trainables.utils.cli import escape_control_characters
 
 BoldCells = Collection[tuple[int, int]]
-"""Places of cells, by row and column."""
+"""Places of bold cells, by row and column."""
 _COMPARISON_HEADER = [
-    "system", "baseline", "difference", "interval", "p", "corrected p", "queries: p", "seeds: p", "effect",
-    "won/tied/lost", "P(better)", "detectable", "verdict",
+    "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", "p (seeds)", "effect",
+    "W/T/L", "P(better)", "MDE", "verdict",
 ]  # fmt: skip
-_WINS, _BOOTSTRAP = ("won/tied/lost", "P(better)"), ("bootstrap", "bootstrap: p")
-"""Columns where the metric is of single queries, and where it is a correlation instead."""
+_WINS, _BOOTSTRAP = ("W/T/L", "P(better)"), ("bootstrap", "p (bootstrap)")
+"""Columns for a metric of single queries, and columns for a correlation instead."""
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
 _NONE = ("-", "incomplete", "")
 _TESTS = {
@@ -31,9 +31,9 @@ _TESTS = {
 
 
 def format_main_table(table: MainTable) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the main table as plain text."""
+    """Return header and rows of the main table as plain text."""
     dev, test = (f"{split} {table.metric}" for split in table.splits)
-    header, rows = ["system", table.symbol, "switch", dev, test, "marks"], []
+    header, rows = ["system", table.symbol, "switch", dev, test, "sig."], []
     for row in table.rows:
         rows.append(
             [row.system, format_number(row.strength), format_number(row.switch), *format_scores(row), row.marks]
@@ -51,9 +51,15 @@ def format_main_table(table: MainTable) -> tuple[list[str], list[list[str]]]:
 def format_comparisons(
     compared: Sequence[Comparison], correction: str, unit: str = "query"
 ) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of one family's comparisons as plain text; p and interval are the headline's.
+    """Return header and rows of one family's comparisons as plain text.
 
-    Several metrics are told apart in a column, and correlations have their bootstrap instead of wins.
+    p and the interval are those of the headline test. If there are several metrics, a column names them. For
+    correlations, a bootstrap replaces wins, ties and losses.
+
+    Args:
+        compared: comparisons of one family.
+        correction: correction of the family.
+        unit: unit of the statistics: query or pair.
     """
     rows = [dict(zip(_COMPARISON_HEADER, _format_comparison(c, correction), strict=True)) for c in compared]
     header = list(_COMPARISON_HEADER)
@@ -62,13 +68,13 @@ def format_comparisons(
     if any(c.bootstrap for c in compared):
         header[header.index(_WINS[0]) : header.index(_WINS[1]) + 1] = _BOOTSTRAP
     for c, row in zip(compared, rows, strict=True):
-        row["metric"], found = c.metric, c.bootstrap
-        row |= zip(_BOOTSTRAP, (_format_interval(found), format_p_value(found.p)) if found else ("-", "-"), strict=True)
+        row["metric"], b = c.metric, c.bootstrap
+        row |= zip(_BOOTSTRAP, (_format_interval(b), format_p_value(b.p)) if b else ("-", "-"), strict=True)
     return [adapt_to_unit(name, unit) for name in header], [[row[name] for name in header] for row in rows]
 
 
-def _format_interval(found: Bootstrap) -> str:
-    return f"[{found.low:+.4f}, {found.high:+.4f}]"
+def _format_interval(bootstrap: Bootstrap) -> str:
+    return f"[{bootstrap.low:+.4f}, {bootstrap.high:+.4f}]"
 
 
 def _format_comparison(c: Comparison, correction: str) -> list[str]:
@@ -92,7 +98,7 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
 
 
 def format_legend(table: MainTable) -> str:
-    """What the marks and numbers mean, and how scores were computed, in one line."""
+    """Describe the marks and numbers of the main table, and the precision of the scores, in one line."""
     test = adapt_to_unit(_TESTS[table.target or "both"], table.unit)
     return (
         f"Mean ± standard deviation over {_describe_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
@@ -110,7 +116,7 @@ def _describe_seeds(table: MainTable) -> str:
 
 
 def format_terminal_table(title: str, header: list[str], rows: list[list[str]], width: int = 160) -> str:
-    """A table as plain text of at most `width` columns; cells that do not fit are broken, never cut."""
+    """Format a table as plain text of at most `width` columns; cells that do not fit are wrapped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -126,10 +132,10 @@ def format_terminal_table(title: str, header: list[str], rows: list[list[str]], 
 
 
 def format_markdown_table(header: list[str], rows: list[list[str]], bold: BoldCells = frozenset()) -> str:
-    """Any table as Markdown."""
+    """Format a table as Markdown."""
     shown = [
-        [f"**{cell}**" if (at, column) in bold else cell for column, cell in enumerate(row)]
-        for at, row in enumerate(rows)
+        [f"**{cell}**" if (index, column) in bold else cell for column, cell in enumerate(row)]
+        for index, row in enumerate(rows)
     ]
     return (
         "\n".join(
@@ -144,22 +150,22 @@ def format_markdown_table(header: list[str], rows: list[list[str]], bold: BoldCe
 
 
 def escape_markdown(text: str) -> str:
-    """Text on one line, in which nothing is a tag."""
+    """Return the text on one line, without HTML tags."""
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(text.split()))
 
 
 def format_html_table(
     header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None, bold: BoldCells = frozenset()
 ) -> str:
-    """A table as HTML, every cell escaped; columns of numbers have the class n.
+    """Format a table as HTML with every cell escaped; columns of numbers have the class n.
 
     Args:
         header: titles of the columns.
         rows: cells.
-        links: by the whole text of a cell, where it leads.
-        bold: cells that stand out, by row and column.
+        links: address of a link, by the whole text of its cell.
+        bold: bold cells, by row and column.
     """
-    kinds = [' class="n"' if _is_numeric([row[place] for row in rows]) else "" for place in range(len(header))]
+    kinds = [' class="n"' if _is_numeric([row[index] for row in rows]) else "" for index in range(len(header))]
     head = "".join(f'<th scope="col"{kind}>{html.escape(cell)}</th>' for kind, cell in zip(kinds, header, strict=True))
     body = "".join(
         "<tr>"
@@ -174,12 +180,12 @@ def format_html_table(
 
 
 def format_number(value: float | None) -> str:
-    """A setting, or a dash."""
+    """Format a setting, or a dash."""
     return "-" if value is None else f"{value:.3g}"
 
 
 def format_scores(row: SystemRow) -> list[str]:
-    """On the development and on the test split."""
+    """Format the scores on the development split and on the test split."""
     return ["incomplete" if value is None and row.note else format_score(value) for value in (row.dev, row.test)]
 
 

@@ -1,4 +1,4 @@
-"""The tables for a paper, as LaTeX with booktabs: the main one, the comparisons, and what the search gave."""
+"""Renders the tables for a paper as LaTeX with booktabs: systems, comparisons, searches and strata."""
 
 import re
 from collections.abc import Sequence
@@ -33,30 +33,30 @@ _SPECIAL = {
     **{mark: f"${symbol}$" for mark, symbol in _MARKS.items()},
 }
 _HEADER = [
-    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "won/tied/lost", "bootstrap: p",
+    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "W/T/L", "p (bootstrap)",
     "verdict",
 ]  # fmt: skip
-"""Those that the comparisons have."""
+"""Columns of the comparisons, if they have them."""
 
 _WRAPPED_COLUMN = r">{\raggedright\arraybackslash}p"
 _CONFIRMED_COLUMNS = rf"l{_WRAPPED_COLUMN}{{.19\textwidth}}*{{6}}{{{_WRAPPED_COLUMN}{{.1\textwidth}}}}"
-"""A column that is as wide as it needs, and seven whose cells are broken."""
+"""A column with its natural width, and seven columns with wrapped cells."""
 
 
 def render_latex(analysis: ReportData) -> str:
-    r"""Floats to be read with \input; they need the packages array, amssymb and booktabs."""
+    r"""Render floats for \input; they need the packages array, amssymb and booktabs."""
     plan = analysis.results.plan
     parts = [r"% \usepackage{array,amssymb,booktabs}", _render_main_table(analysis.table)]
     parts += [_render_metric_table(section) for section in sections.build_metric_sections(analysis)]
     for family in plan.families:
-        own = [c for c in analysis.comparisons if c.family == family.name]
-        header, cells = render.format_comparisons(own, family.correction, plan.unit)
+        compared = [c for c in analysis.comparisons if c.family == family.name]
+        header, cells = render.format_comparisons(compared, family.correction, plan.unit)
         shown = [name for name in _HEADER if name in header]
         rows = [[row[header.index(name)] for name in shown] for row in cells]
         caption = (
             f"Comparisons {family.name} of {', '.join(plan.get_family_metrics(family))}: difference of the means, "
             "simultaneous "
-            f"{100 * (1 - plan.alpha):g} % interval, p corrected for {len(own)} ({family.correction})."
+            f"{100 * (1 - plan.alpha):g} % interval, p corrected for {len(compared)} ({family.correction})."
         )
         parts.append(
             _render_float(caption, f"comparisons-{family.name}", "l" * (len(shown) - 6) + "rrrrrl", shown, rows)
@@ -68,7 +68,7 @@ def render_latex(analysis: ReportData) -> str:
         )
     if analysis.defaults:
         header, rows = analysis.defaults.to_cells()
-        parts.append(_render_float(analysis.defaults.format_legend(plan), "untuned", "llll", header, rows))
+        parts.append(_render_float(analysis.defaults.format_legend(plan), "defaults", "llll", header, rows))
     parts += [_render_seed_table(section) for section in sections.build_seed_sections(analysis)]
     if analysis.strata:
         parts += [_render_strata(analysis.strata, attribute, plan) for attribute in analysis.strata.attributes]
@@ -76,7 +76,12 @@ def render_latex(analysis: ReportData) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Text on one line in which nothing is a command."""
+    r"""Return the text on one line, without LaTeX commands.
+
+    Example:
+        >>> escape_latex("50 % of A_B")
+        '50 \\% of A\\_B'
+    """
     shown = re.sub(r"(?<!\w)-(?=\d)", "\N{MINUS SIGN}", " ".join(text.split()))
     return "".join(_SPECIAL.get(character, character) for character in shown)
 
@@ -93,10 +98,10 @@ def _render_main_table(table: MainTable) -> str:
 
 
 def _render_seed_table(section: sections.Section) -> str:
-    """Marks are raised, and a broad table takes both columns of a page that has two."""
+    """Render the test runs by seed; marks are superscripts, and a wide table spans both columns of a page."""
     rows = [
-        [_format_cell(cell, (at, column) in section.bold) for column, cell in enumerate(row)]
-        for at, row in enumerate(section.rows)
+        [_format_cell(cell, (index, column) in section.bold) for column, cell in enumerate(row)]
+        for index, row in enumerate(section.rows)
     ]
     columns, header = "l" * len(section.header), section.header
     kind = "table*" if section.is_wide else "table"
@@ -106,13 +111,13 @@ def _render_seed_table(section: sections.Section) -> str:
 
 
 def _render_metric_table(section: sections.Section) -> str:
-    """The best of a column is bold; its spread and marks are not."""
+    """Render the systems by metric; the best mean of a column is bold, without its spread and marks."""
     rows = [
         [
-            _format_bold(cell) if (at, column) in section.bold else escape_latex(_replace_dash(cell))
+            _format_bold(cell) if (index, column) in section.bold else escape_latex(_replace_dash(cell))
             for column, cell in enumerate(row)
         ]
-        for at, row in enumerate(section.rows)
+        for index, row in enumerate(section.rows)
     ]
     columns, kind = "l" + "r" * (len(section.header) - 1), "table*" if section.is_wide else "table"
     return _render_float(section.legend, "by-metric", columns, section.header, rows, escaped=True, kind=kind)
@@ -123,10 +128,10 @@ def _format_bold(cell: str) -> str:
     return rf"\textbf{{{escape_latex(value)}}}{blank}{escape_latex(rest)}"
 
 
-def _render_strata(found: StrataTable, attribute: QueryAttribute, plan: Plan) -> str:
-    header, rows = found.to_cells(attribute)
-    caption = f"{plan.metric} on {plan.get_split(found.phase)}. {found.describe_strata(attribute)} "
-    caption += found.format_legend(plan)
+def _render_strata(table: StrataTable, attribute: QueryAttribute, plan: Plan) -> str:
+    header, rows = table.to_cells(attribute)
+    caption = f"{plan.metric} on {plan.get_split(table.phase)}. {table.describe_strata(attribute)} "
+    caption += table.format_legend(plan)
     return _render_float(caption, f"strata-{attribute.name}", "l" * len(header), header, rows, break_header=True)
 
 
@@ -137,7 +142,7 @@ def _format_cell(text: str, bold: bool) -> str:
 
 
 def _break_header(name: str) -> str:
-    """In lines, a part of a name in each."""
+    """Break a name into lines, one for each of its parts."""
     parts = re.findall(r"[^-_ ]+[-_]?|[-_]", name)
     lines = r"\\".join(map(escape_latex, parts))
     return rf"\begin{{tabular}}[b]{{@{{}}l@{{}}}}{lines}\end{{tabular}}" if len(parts) > 1 else escape_latex(name)
@@ -157,7 +162,18 @@ def _render_float(
     break_header: bool = False,
     kind: str = "table",
 ) -> str:
-    """A table with its caption; `escaped`: the rows are LaTeX already; `broken`: the header is, into several lines."""
+    """Render a table with its caption.
+
+    Args:
+        caption: text of the caption.
+        label: label, after "tab:".
+        columns: column types of the tabular.
+        header: titles of the columns.
+        rows: cells.
+        escaped: True if the rows are LaTeX already.
+        break_header: True to break the titles into several lines.
+        kind: table, or table* for both columns of a page.
+    """
     lines = rows if escaped else [[escape_latex(_replace_dash(cell)) for cell in row] for row in rows]
     titles = [_break_header(name) if break_header else escape_latex(name) for name in header]
     return "\n".join([

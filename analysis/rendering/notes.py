@@ -1,4 +1,4 @@
-"""What a reader has to know beside the tables: what is incomplete, exploratory, left out, stopped early."""
+"""Notes of the report: what is incomplete, exploratory, left out or stopped early."""
 
 from analysis.data.plan import Plan
 from analysis.data.search_log import SearchLog
@@ -7,61 +7,56 @@ from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_set_name
 from trainables.utils.text_overlap import describe_overlap
 
-_ALONE = "One seed: the comparisons are for new queries, and nothing can be said of other seeds"
+_ONE_SEED = "One seed: the comparisons are for new queries and say nothing about other seeds"
 
 
 def collect_notes(analysis: ReportData) -> list[str]:
-    """Those of the main table, of the search, then of the data."""
+    """Collect the notes of the main table, of the search and of the data."""
     results = analysis.results
     late = (results.plan.model_extra or {}).get("exploratory", [])
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
     killed = ", ".join(results.unfinished)
-    alone = analysis.table.seeds == 1
     return [
         *analysis.table.notes,
-        *([results.plan.adapt_to_unit(_ALONE)] if alone else []),
-        *([f"Exploratory, declared when there were {results.plan.test_split} scores: {named}"] if late else []),
+        *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),
+        *([f"Exploratory, declared after {results.plan.test_split} scores existed: {named}"] if late else []),
         *(describe_search(results.plan, results.search) if results.search else []),
         *list_cautions(results),
         *_describe_data(results.plan),
         *_describe_sets(results.plan),
-        *([f"Not counted, because unfinished: {killed}"] if killed else []),
+        *([f"Unfinished runs, not counted: {killed}"] if killed else []),
     ]
 
 
 def describe_search(plan: Plan, search: SearchLog) -> list[str]:
-    """Budgets that were spent, the race, several objectives, grids without the untuned default."""
-    found = [
-        f"{own.stopped}: {own.proposed} of {own.wanted} proposals of {system} were made; what such a study finds "
-        "depends on the machine"
-        for system, own in search.systems.items()
-        if own.stopped
+    """Describe exhausted budgets, racing, several objectives, and grids without the default."""
+    notes = [
+        f"{log.stopped} stopped the search of {system} after {log.proposed} of {log.wanted} proposals; with such a "
+        "limit the results depend on the machine"
+        for system, log in search.systems.items()
+        if log.stopped
     ]
     if plan.pruning == "race":
-        dropped = sum(len(own.get_proposals("dropped")) for own in search.systems.values())
-        proposed = sum(len(own.proposals) for own in search.systems.values())
-        found.append(
-            "Race pruning was on: a configuration that was significantly behind got no more seeds; it dropped "
-            f"{dropped} of {proposed} configurations"
+        pruned = sum(len(log.get_proposals("dropped")) for log in search.systems.values())
+        proposed = sum(len(log.proposals) for log in search.systems.values())
+        notes.append(
+            f"Racing pruned {pruned} of {proposed} configurations: one that was significantly worse got no more seeds"
         )
     if len(plan.search_objectives) > 1:
         named = ", ".join(
-            f"{name} ({'least' if name in LOWER_IS_BETTER else 'most'})" for name in plan.search_objectives
+            f"{name} ({'minimize' if name in LOWER_IS_BETTER else 'maximize'})" for name in plan.search_objectives
         )
-        found.append(
-            f"Several objectives were searched for: {named}. The winner is the best of its Pareto front by the first"
+        notes.append(
+            f"The search had several objectives: {named}. The winner is the best of the Pareto front by the first"
         )
     lacking = [
         system
-        for system, own in search.systems.items()
-        if own.proposals and own.untuned and own.untuned not in {p.configuration_id for p in own.proposals}
+        for system, log in search.systems.items()
+        if log.proposals and log.untuned and log.untuned not in {p.configuration_id for p in log.proposals}
     ]
     if lacking:
-        found.append(
-            f"The untuned default is not in the grid of {', '.join(lacking)}: it was not among what the search could "
-            "choose"
-        )
-    return found
+        notes.append(f"The default is not in the grid of {', '.join(lacking)}, so the search could not choose it")
+    return notes
 
 
 def _describe_data(plan: Plan) -> list[str]:
@@ -69,25 +64,32 @@ def _describe_data(plan: Plan) -> list[str]:
     splits = data.get("splits", {})
     drawn = {split: drawn for split, counts in splits.items() if (drawn := counts.get("back_filled"))}
     filled = ", ".join(f"{count} in {split}" for split, count in drawn.items())
-    lost = sum(counts.get("relevant_left_out", 0) for counts in splits.values())
-    again = data.get("repeated")
+    left_out = sum(counts.get("relevant_left_out", 0) for counts in splits.values())
+    repeated = data.get("repeated")
     skipped = ", ".join(f"{count} x {reason}" for reason, count in data.get("skipped", {}).items())
     return [
-        *([f"Candidates drawn at random, because the negative sampler found too few: {filled}"] if drawn else []),
-        *([f"Entries of the task that name a query again, merged with it: {again}"] if again else []),
+        *([f"Random candidates, because the negative sampler found too few: {filled}"] if drawn else []),
+        *([f"Task entries for a query that already existed, merged with it: {repeated}"] if repeated else []),
         *(f"Splits overlap: {describe_overlap(row)}" for row in data.get("overlaps", [])),
-        *([f"Relevant documents left out, more than a query's candidates have room for: {lost}"] if lost else []),
+        *(
+            [f"Relevant documents left out, because a query had more than its candidates: {left_out}"]
+            if left_out
+            else []
+        ),
         *([f"Skipped while reading the task: {skipped}"] if skipped else []),
     ]
 
 
 def _describe_sets(plan: Plan) -> list[str]:
-    """Which sets of sentence pairs the splits are, and how many pairs: sets may share some."""
+    """Describe the sets of sentence pairs in the splits, and how many pairs are distinct.
+
+    Sets may share pairs.
+    """
     data = plan.data or {}
     lines = []
     for split, subsets in sorted(data.get("sets", {}).items()):
         names, pairs = {get_set_name(name) for name in subsets}, sum(subsets.values())
-        of = names.pop() if len(names) == 1 else f"{len(names)} sets"
+        source = names.pop() if len(names) == 1 else f"{len(names)} sets"
         distinct = data["splits"][split]["queries"]
-        lines.append(f"{split}: {pairs} of {of}" + (f", {distinct} of them distinct" if distinct < pairs else ""))
+        lines.append(f"{split}: {pairs} of {source}" + (f", {distinct} of them distinct" if distinct < pairs else ""))
     return [f"Sentence pairs of {'; '.join(lines)}"] if lines else []

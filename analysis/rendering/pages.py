@@ -1,4 +1,4 @@
-"""The report as one HTML page, as Markdown and as text for a terminal: the same tables in the same order."""
+"""Renders the report as an HTML page, Markdown and terminal text: the same tables in the same order."""
 
 import base64
 import hashlib
@@ -26,13 +26,13 @@ from analysis.tables.main import ReportData
 
 
 def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
-    """The whole report, figures included, without a reference to another file.
+    """Render the whole report as one HTML page, figures included, that refers to no other file.
 
-    The page itself forbids the browser to load anything, and to run any script but its own.
+    The page forbids the browser to load anything and to run any script except its own.
 
     Args:
-        analysis: what was found.
-        drawings: SVG of each figure, by its name.
+        analysis: data of the report.
+        drawings: SVG of each figure, by name.
     """
     plan, table = analysis.results.plan, analysis.table
     title = html.escape(f"{plan.study}: {plan.task}")
@@ -67,7 +67,7 @@ def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
 
 
 def render_markdown(analysis: ReportData) -> str:
-    """The answer, the main table, the notes, the comparisons, and the tables of the search."""
+    """Render the conclusion, the main table, the notes, the comparisons and the tables of the search."""
     plan, table = analysis.results.plan, analysis.table
     parts = [
         f"# {render.escape_markdown(f'{plan.study}: {plan.task}')}\n",
@@ -87,7 +87,7 @@ def render_markdown(analysis: ReportData) -> str:
 
 
 def render_text(analysis: ReportData) -> str:
-    """The tables and notes for a terminal; the last line answers."""
+    """Render the tables and notes for a terminal; the last line is the conclusion."""
     table, plan = analysis.table, analysis.results.plan
     parts = [
         render.format_terminal_table(f"{plan.study}: {plan.task}", *render.format_main_table(table)),
@@ -138,7 +138,7 @@ def _render_section(section: Section, links: dict[str, str] | None = None) -> st
 
 
 def _render_figure(drawing: bytes, caption: str) -> str:
-    """On white, in the dark too: its colours are made for paper."""
+    """Render a figure on white, also in dark mode, because its colours are made for paper."""
     source, words = base64.b64encode(drawing).decode(), html.escape(caption)
     return (
         f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{words}"><figcaption>{words}</figcaption></figure>'

@@ -1,4 +1,4 @@
-"""The tables beside the main one, as plain text: each form of the report shows of them what it has room for."""
+"""The tables in addition to the main one, as plain text; each format of the report shows some of them."""
 
 from typing import NamedTuple
 
@@ -7,36 +7,44 @@ from analysis.data.run import Run
 from analysis.rendering import cells as render
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
-from analysis.tables import confirmation, importance
-from analysis.tables import dev_only as untested
+from analysis.tables import confirmation, dev_only, importance
 from analysis.tables.main import ReportData, format_p_value
 from trainables.metrics import LOWER_IS_BETTER
 
 _READING = (
     "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
-    "which is what “the method is better” means; with one seed they ask about new queries alone. “queries” asks "
-    "whether these trained checkpoints differ on new queries, “seeds” whether other seeds would differ on these "
+    "which is what “the method is better” means; with one seed they ask about new queries only. p (queries) asks "
+    "whether these trained checkpoints differ on new queries, p (seeds) whether other seeds would differ on these "
     "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
-    "“Detectable” is the difference that such a test finds with 80 % power."
+    "MDE: minimum detectable effect, the difference that the test finds with 80 % power."
 )
+_RECORD = " W/T/L: queries won, tied and lost."
 _BOOTSTRAP = (
-    " The tests are of jackknife pseudo-values of distinct pairs, whose mean is the correlation: a pair that stands in "
-    "several sets, or several times in one, is one, if the scores have its pair_id. Bootstrap: distinct pairs and "
-    "seeds resampled, correlations made anew; its p is uncorrected, its interval Bonferroni's for the family; it "
-    "decides nothing, and with few seeds it is too sure."
+    " The tests use jackknife pseudo-values of distinct pairs; their mean is the correlation. A pair that occurs "
+    "several times counts once if the scores have its pair_id. Bootstrap: distinct pairs and seeds are resampled and "
+    "correlations recomputed. Its p is uncorrected, its interval is Bonferroni's for the family. It does not decide "
+    "the verdict, and with few seeds it is too optimistic."
 )
 _CORRECTED = (
-    "p as in the comparisons, uncorrected and by every correction for the comparisons of its family; the plan's own "
-    "decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
+    "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
+    "correction decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
 _MAX_COLUMNS = 8
-"""Columns of scores that an upright page has room for."""
-_SCORING = " Role scorer: trained only to tell how difficult queries are{seed}; it is of no system."
+"""Most columns of scores on an upright page."""
+_SCORING = " Role scorer: the difficulty model{seed}; it only computes difficulty scores and belongs to no system."
 
 
 class Section(NamedTuple):
-    """A table: title, header, rows, what its columns are; a broad one does not fit on an upright page; `bold` are the
-    places of cells, by row and column."""
+    """One table of the report.
+
+    Attributes:
+        title: title of the table.
+        header: titles of the columns.
+        rows: cells as plain text.
+        legend: description of the columns.
+        is_wide: True if the table does not fit on an upright page.
+        bold: bold cells, by row and column.
+    """
 
     title: str
     header: list[str]
@@ -47,22 +55,23 @@ class Section(NamedTuple):
 
 
 def build_comparison_sections(analysis: ReportData) -> list[Section]:
-    """The declared comparisons, a table a family."""
+    """Build the declared comparisons, one table a family."""
     plan = analysis.results.plan
     families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
     last = len(families) - 1
+    reading = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _BOOTSTRAP)
     return [
         Section(
             f"Comparisons: {family.name} ({len(own)}, {family.correction})",
             *render.format_comparisons(own, family.correction, plan.unit),
-            plan.adapt_to_unit(_READING) + _BOOTSTRAP * (plan.unit != "query") if place == last else "",
+            reading if place == last else "",
         )
         for place, (family, own) in enumerate(families)
     ]
 
 
 def build_metric_sections(analysis: ReportData) -> list[Section]:
-    """The systems by every metric, where the plan has several and something is tested."""
+    """Build the systems by every metric, if the plan has several and something is tested."""
     plan, table = analysis.results.plan, analysis.metric_table
     if table is None:
         return []
@@ -76,20 +85,20 @@ def build_metric_sections(analysis: ReportData) -> list[Section]:
 
 
 def build_dev_sections(analysis: ReportData) -> list[Section]:
-    """All configurations on the development set, while nothing is tested."""
+    """Build all configurations on the development set, if nothing is tested."""
     plan = analysis.results.plan
-    if not untested.is_untested(plan, analysis.configurations):
+    if not dev_only.is_untested(plan, analysis.configurations):
         return []
-    legend = untested.LEGEND.format(test=plan.test_split)
+    legend = dev_only.LEGEND.format(test=plan.test_split)
     return [
         Section(
-            f"Configurations, on {plan.search_split}", *untested.format_table(plan, analysis.configurations), legend
+            f"Configurations, on {plan.search_split}", *dev_only.format_table(plan, analysis.configurations), legend
         )
     ]
 
 
 def build_corrections_section(analysis: ReportData) -> Section:
-    """Every comparison's p by every correction, and seed by seed."""
+    """Build the p-value of each comparison by every correction, and seed by seed."""
     header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
     rows, plan = [_format_corrections(c) for c in analysis.comparisons], analysis.results.plan
     if len(plan.metrics) > 1:
@@ -100,7 +109,7 @@ def build_corrections_section(analysis: ReportData) -> Section:
 
 
 def build_seed_sections(analysis: ReportData) -> list[Section]:
-    """The test runs, a row a seed, where something is tested."""
+    """Build the test runs, one row a seed, if something is tested."""
     plan, table = analysis.results.plan, analysis.seed_table
     if table is None:
         return []
@@ -110,45 +119,45 @@ def build_seed_sections(analysis: ReportData) -> list[Section]:
 
 
 def build_strata_sections(analysis: ReportData) -> list[Section]:
-    """The error analysis, a table an attribute of the queries, where something is known of them."""
-    plan, found = analysis.results.plan, analysis.strata
-    if found is None:
+    """Build the error analysis, one table for each attribute of the queries."""
+    plan, strata = analysis.results.plan, analysis.strata
+    if strata is None:
         return []
-    split, last = plan.get_split(found.phase), found.attributes[-1]
-    reading = f" {found.format_legend(plan)}"
+    split, last = plan.get_split(strata.phase), strata.attributes[-1]
+    reading = f" {strata.format_legend(plan)}"
     return [
         Section(
-            f"By {one.title}, on {split}",
-            *found.to_cells(one),
-            found.describe_strata(one) + (reading if one is last else ""),
+            f"By {attribute.title}, on {split}",
+            *strata.to_cells(attribute),
+            strata.describe_strata(attribute) + (reading if attribute is last else ""),
         )
-        for one in found.attributes
+        for attribute in strata.attributes
     ]
 
 
 def build_sample_size_sections(analysis: ReportData) -> list[Section]:
-    """What another study would need, where this one tells."""
+    """Build the sample size that another study would need, if this one can estimate it."""
     return [Section("Another study", *analysis.sample_size)] if analysis.sample_size else []
 
 
 def build_search_sections(analysis: ReportData) -> list[Section]:
-    """The untuned defaults, what confirmation left of the gains, and importances, as far as there are such."""
-    plan, found = analysis.results.plan, []
+    """Build the defaults, the confirmation of the gains, and the importances, where they exist."""
+    plan, built = analysis.results.plan, []
     if analysis.defaults:
         legend = analysis.defaults.format_legend(plan)
-        found.append(Section(f"Untuned, on {plan.search_split}", *analysis.defaults.to_cells(), legend))
+        built.append(Section(f"Defaults, on {plan.search_split}", *analysis.defaults.to_cells(), legend))
     if analysis.confirmed:
         rows = confirmation.format_rows(analysis.confirmed)
-        found.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.format_legend(plan)))
+        built.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.format_legend(plan)))
     if analysis.importances:
         cells = importance.format_table(analysis.importances, plan.search_objectives)
         legend = importance.LEGEND.format(split=plan.search_split)
-        found.append(Section("Importance of the hyperparameters", *cells, legend))
-    return found
+        built.append(Section("Importance of the hyperparameters", *cells, legend))
+    return built
 
 
 def build_runs_section(analysis: ReportData) -> Section:
-    """Every run, those that were killed too."""
+    """Build the table of all runs, including those that were killed."""
     plan = analysis.results.plan
     splits = (plan.search_split, plan.test_split)
     further = [name for name in dict.fromkeys([*plan.search_objectives, *LOWER_IS_BETTER]) if name != plan.metric]
@@ -175,8 +184,8 @@ def build_runs_section(analysis: ReportData) -> Section:
     absent = ["-"] * (len(header) - 6)
     rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
     legend = (
-        "Metrics of each run from its scores, others as it logged them. Seconds: of training and evaluation. "
-        "Trained: instances; shared: instances whose training another run had already done."
+        f"{plan.metric} of each run is computed from its scores, other metrics are as logged. Seconds: training and "
+        "evaluation. Trained: instances trained on. Shared: instances that another run had already trained on."
     )
     if scoring:
         legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
@@ -184,7 +193,7 @@ def build_runs_section(analysis: ReportData) -> Section:
 
 
 def _add_caution(legend: str, analysis: ReportData) -> str:
-    """Add to a legend of scores what these cannot be compared with."""
+    """Add to a legend what its scores cannot be compared with."""
     return f"{legend} {analysis.table.caution}".rstrip()
 
 

@@ -1,21 +1,21 @@
-"""What the report answers first: what was compared, what won, how sure, what it cost."""
+"""Summary of the report: what was compared, what won, how sure that is, and what it cost."""
 
 from analysis.data.cost import compute_cost
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData, format_p_value, select_headline_comparisons
 
 _MAX_NAMED = 6
-"""Most comparisons that an answer names one by one."""
+"""Most comparisons that an answer lists."""
 TARGET_TEXTS = {
     "both": "for new queries and new seeds",
-    "queries": "for new queries; with one seed nothing can be said of other seeds",
-    "seeds": "for new seeds; with one query nothing can be said of other queries",
+    "queries": "for new queries; one seed says nothing about other seeds",
+    "seeds": "for new seeds; one query says nothing about other queries",
 }
-"""What a comparison's headline is about, by its target."""
+"""Population that a comparison's headline generalises to, by target."""
 
 
 def answer_questions(analysis: ReportData) -> list[tuple[str, list[str]]]:
-    """Four questions and their answers, each a few plain lines."""
+    """Answer four questions about the study, each in a few plain lines."""
     return [
         ("What was compared?", _describe_comparisons(analysis)),
         ("What won?", [analysis.conclusion]),
@@ -40,21 +40,22 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
         f"{table.queries:,} {plan.test_split} {plan.adapt_to_unit('queries')} and {_format_count(table.seeds, 'seed')}"
     )
     late = len((plan.model_extra or {}).get("exploratory", []))
-    added = "was added when there were some, and is" if late == 1 else "were added when there were some, and are"
-    but = f", but for {late} that {added} exploratory" if late else ""
+    added = "was added later and is" if late == 1 else "were added later and are"
+    exception = f", except for {late} that {added} exploratory" if late else ""
+    declared = f"plan {analysis.results.plan_hash}, version {plan.version}"
     return [
         f"{pairs}: {plan.metric} on {plan.task}, {sample}.{chosen}{more}",
-        f"Declared before any {plan.test_split} score{but}: plan {analysis.results.plan_hash}, version {plan.version}.",
+        f"Declared before any {plan.test_split} score{exception}: {declared}.",
     ]
 
 
 def _describe_certainty(analysis: ReportData) -> list[str]:
     plan, baseline = analysis.results.plan, analysis.table.baselines[0]
     family = plan.headline
-    own = [c for c in select_headline_comparisons(plan, analysis.comparisons) if c.baseline == baseline]
-    known = [c for c in own if c.difference is not None and c.interval is not None and c.target]
+    headlines = [c for c in select_headline_comparisons(plan, analysis.comparisons) if c.baseline == baseline]
+    known = [c for c in headlines if c.difference is not None and c.interval is not None and c.target]
     if not known:
-        return [f"Nothing is known yet: no comparison with {baseline} is complete."]
+        return [f"Not known yet: no comparison with {baseline} is complete."]
     shown = sorted(known, key=_sort_key)[:_MAX_NAMED]
     about = " and ".join(dict.fromkeys(plan.adapt_to_unit(TARGET_TEXTS[c.target]) for c in known if c.target))
     left = f" ({len(known) - len(shown)} more are in the table)" if len(known) > len(shown) else ""
@@ -66,13 +67,13 @@ def _describe_certainty(analysis: ReportData) -> list[str]:
 
 
 def _describe_cost(analysis: ReportData) -> list[str]:
-    spent = compute_cost(analysis.results)
-    all_instances = spent.trained + spent.shared
-    share = f" ({100 * spent.shared / all_instances:.0f} %)" if all_instances else ""
-    failed = f", {spent.failed} of them failed" if spent.failed else ""
+    cost = compute_cost(analysis.results)
+    all_instances = cost.trained + cost.shared
+    share = f" ({100 * cost.shared / all_instances:.0f} %)" if all_instances else ""
+    failed = f", {cost.failed} of them failed" if cost.failed else ""
     return [
-        f"{spent.hours:.2f} trial hours ({spent.seconds:,.0f} s) in {_format_count(spent.runs, 'run')}{failed}.",
-        f"{spent.trained:,} instances were trained, {spent.shared:,}{share} were shared with other runs instead.",
+        f"{cost.hours:.2f} trial hours ({cost.seconds:,.0f} s) in {_format_count(cost.runs, 'run')}{failed}.",
+        f"{cost.trained:,} instances were trained, {cost.shared:,}{share} were shared with other runs instead.",
     ]
 
 
@@ -83,7 +84,7 @@ def _describe_difference(c: Comparison, correction: str) -> str:
 
 
 def _sort_key(c: Comparison) -> tuple[bool, float]:
-    """Decided ones before others, then by size."""
+    """Return a key that sorts decided comparisons first, then by size."""
     return c.verdict == "undecided", -abs(c.difference or 0.0)
 
 
@@ -91,5 +92,5 @@ def _join_names(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _format_count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _format_count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,1 +1,1 @@
-"""Statistics as functions of arrays: estimates, tests, corrections, power. Knows nothing of studies."""
+"""Statistics as functions of arrays: estimates, tests, corrections and power. Independent of studies."""

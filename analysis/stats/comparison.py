@@ -1,4 +1,4 @@
-"""A family of comparisons: tests, corrections, intervals, sizes and verdicts, from paired differences alone."""
+"""Comparison of a family of systems from paired differences: tests, corrections, intervals, verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.stats import permutation_tests as distribution_free
+from analysis.stats import permutation_tests
 from analysis.stats.bootstrap import Bootstrap
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
@@ -23,16 +23,16 @@ _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """How a family is judged.
+    """Settings that decide the comparisons of a family.
 
     Attributes:
-        alpha: level of the family.
-        correction: the one of CORRECTIONS that decides.
-        margin: differences below it do not matter; None: nothing is called equivalent.
-        tests: keys of `distribution_free.TESTS`.
-        less_is_better: of a metric that has no name here.
-        permutations: of max-T.
-        seed: names the draws of the permutations.
+        alpha: significance level of the family.
+        correction: name of the correction that decides, one of CORRECTIONS.
+        margin: differences below it do not matter. If None, no comparison is called equivalent.
+        tests: distribution-free tests to run in addition, keys of `permutation_tests.TESTS`.
+        less_is_better: True if smaller values are better. Needed for a metric that LOWER_IS_BETTER does not list.
+        permutations: number of permutations for max-T.
+        seed: seed of the permutations.
     """
 
     alpha: float = 0.05
@@ -45,7 +45,10 @@ class ComparisonSettings:
 
 
 class WinTieLoss(NamedTuple):
-    """Queries (or seeds, where there are no queries) that the system wins, ties and loses; of the means over seeds."""
+    """Numbers of queries that the system wins, ties and loses, by the means over seeds.
+
+    Without queries, seeds are counted instead.
+    """
 
     wins: int
     ties: int
@@ -53,35 +56,42 @@ class WinTieLoss(NamedTuple):
 
     @classmethod
     def from_differences(cls, units: Floats) -> "WinTieLoss":
-        """Counts the differences."""
+        """Count the positive, zero and negative differences."""
         return cls(int((units > 0).sum()), int((units == 0).sum()), int((units < 0).sum()))
 
     @property
     def superiority(self) -> float:
-        """Probability that the system is better on another one, a tie counting half."""
+        """Probability that the system is better on another query; a tie counts half."""
         return (self.wins + self.ties / 2) / sum(self)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison; numbers are None where a side is incomplete.
+    """One comparison. Numbers are None where a side is incomplete.
 
     Attributes:
-        family: what it is corrected with, and of what task and metric.
-        comparisons: of that family.
-        difference: mean of system minus baseline.
-        target: what the headline asks about: both, or what the data has.
-        targets: the tests that the data allows, each uncorrected.
-        adjusted: p-values of the headline, by correction.
-        interval: of the difference, simultaneous for the family.
+        family: name of the family that it is corrected with.
+        task: task of the family.
+        metric: metric of the difference.
+        system: system that is compared.
+        baseline: system that it is compared with.
+        comparisons: number of comparisons in the family.
+        difference: mean of the system minus mean of the baseline.
+        target: population that the headline test generalises to: both, or what the data has.
+        targets: result of each test that the data allows, uncorrected.
+        adjusted: corrected p-values of the headline test, by correction.
+        interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
-        free: by name, p-value of a distribution-free test over seeds, or over queries where there is one seed, or why
-            it was refused.
-        effect: mean over standard deviation of the seed-averaged differences.
-        record: wins, ties and losses; None also of a correlation.
-        alike: corrected p-value of the test for equivalence; None: no margin.
-        detectable: the difference that the headline finds with 80 % power at the corrected level.
-        bootstrap: of a correlation, beside the headline: p uncorrected, the interval Bonferroni's for the family.
+        free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
+            seeds, or over queries if there is one seed.
+        effect: mean divided by standard deviation of the seed-averaged differences.
+        record: wins, ties and losses. None also for a correlation.
+        alike: corrected p-value of the equivalence test. None if there is no margin.
+        detectable: minimum detectable effect: the difference that the headline test finds with 80 % power at the
+            corrected level.
+        verdict: better, worse, equivalent or undecided.
+        bootstrap: bootstrap of a correlation, in addition to the headline. Its p-value is uncorrected, its interval is
+            Bonferroni's for the family.
     """
 
     family: str
@@ -105,22 +115,27 @@ class Comparison:
     bootstrap: Bootstrap | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; without `bootstrap` where there is none."""
-        found = asdict(self)
-        found["record"] = self.record._asdict() if self.record else None
-        del found["bootstrap"]
-        return found | ({"bootstrap": self.bootstrap._asdict()} if self.bootstrap else {})
+        """Return the comparison for JSON, without `bootstrap` if it is None."""
+        document = asdict(self)
+        document["record"] = self.record._asdict() if self.record else None
+        del document["bootstrap"]
+        return document | ({"bootstrap": self.bootstrap._asdict()} if self.bootstrap else {})
 
 
 @dataclass(frozen=True)
 class ComparisonFamily:
-    """What is corrected together.
+    """Comparisons that are corrected together.
 
     Attributes:
-        pairs: of each comparison its system, its baseline, and the differences (seeds, queries), over the same queries
-            in all of a metric; None where a side is incomplete: that counts in the corrections all the same.
-        metrics: of each comparison, where they have several; none: `metric`.
-        correlation: whether the differences are of pseudo-values: their mean is a difference, their signs say nothing.
+        name: name of the family.
+        task: task of the study.
+        metric: metric of all comparisons, unless `metrics` is given.
+        pairs: system, baseline and differences (seeds, queries) of each comparison. All comparisons by one metric have
+            the same queries. Differences are None where a side is incomplete; such a comparison still counts in the
+            corrections.
+        metrics: metric of each comparison. If empty, `metric` applies to all.
+        is_correlation: True if the differences are of pseudo-values. Their mean is a difference, their signs have no
+            meaning.
     """
 
     name: str
@@ -132,49 +147,65 @@ class ComparisonFamily:
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
-    """Judges the comparisons of a family, in their order."""
+    """Compare every pair of a family and return the comparisons in the family's order.
+
+    Args:
+        family: comparisons that are corrected together.
+        settings: level, correction, margin and further tests.
+
+    Example:
+        >>> import numpy as np
+        >>> differences = np.array([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3]])  # (seeds, queries)
+        >>> family = ComparisonFamily("variants", "toy", "R10@1", [("LS", "BERT", differences)])
+        >>> (comparison,) = compare_family(family, ComparisonSettings(alpha=0.05))
+        >>> round(comparison.difference, 2), comparison.target, comparison.record
+        (0.2, 'both', WinTieLoss(wins=4, ties=0, losses=0))
+    """
     pairs = [d for *_, d in family.pairs]
-    found = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
-    targets = [next((name for name in _HEADLINES if one[name]), None) for one in found]
-    heads = [one[target] if target else None for one, target in zip(found, targets, strict=True)]
-    raw = [head.test().p if head else None for head in heads]
-    permuted = _permute_family(pairs, heads, settings)
-    adjusted = {name: adjust_p_values(raw, name) for name in FROM_P} | {
-        "maxt": permuted.adjust(raw) if permuted else raw
+    estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
+    targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
+    heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
+    p_values = [head.test().p if head else None for head in heads]
+    max_t_test = _permute_family(pairs, heads, settings)
+    adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
+        "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
     }
     single_level = settings.alpha / len(pairs)
-    if settings.correction == "maxt" and permuted:
-        single_level = permuted.per_comparison_level(settings.alpha)
+    if settings.correction == "maxt" and max_t_test:
+        single_level = max_t_test.per_comparison_level(settings.alpha)
     p_equivalence, metrics = (
         _equivalence_p_values(heads, settings.margin),
         family.metrics or [family.metric] * len(pairs),
     )
     comparisons = []
-    for place, (system, baseline, d) in enumerate(family.pairs):
-        gain = -1 if metrics[place] in LOWER_IS_BETTER or settings.less_is_better else 1
-        head, own = heads[place], {name: adjusted[name][place] for name in CORRECTIONS}
+    for index, (system, baseline, d) in enumerate(family.pairs):
+        gain = -1 if metrics[index] in LOWER_IS_BETTER or settings.less_is_better else 1
+        head, adjusted_p = heads[index], {name: adjusted[name][index] for name in CORRECTIONS}
         units = None if d is None else _unit_differences(d)
         comparisons.append(
             Comparison(
                 family=family.name,
                 task=family.task,
-                metric=metrics[place],
+                metric=metrics[index],
                 system=system,
                 baseline=baseline,
                 comparisons=len(pairs),
                 difference=None if d is None else float(d.mean()),
-                target=targets[place],
-                targets={name: one.test(1 - settings.alpha) if one else None for name, one in found[place].items()},
-                adjusted=own,
+                target=targets[index],
+                targets={name: e.test(1 - settings.alpha) if e else None for name, e in estimates[index].items()},
+                adjusted=adjusted_p,
                 interval=_simultaneous_interval(head, single_level),
-                each_seed=[one.test().p for one in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
+                each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=_distribution_free_p_values(d, single_level, settings) if d is not None else {},
                 effect=None if units is None else effect_size(units[None]),
                 record=None if units is None or family.is_correlation else WinTieLoss.from_differences(gain * units),
-                alike=p_equivalence[place],
+                alike=p_equivalence[index],
                 detectable=minimum_detectable_effect(head, single_level) if head else None,
                 verdict=decide_verdict(
-                    gain * head.mean if head else None, own[settings.correction], p_equivalence[place], settings.alpha
+                    gain * head.mean if head else None,
+                    adjusted_p[settings.correction],
+                    p_equivalence[index],
+                    settings.alpha,
                 ),
             )
         )
@@ -187,7 +218,7 @@ def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, 
 
 
 def _unit_differences(d: Floats) -> Floats:
-    """(n,) differences of queries averaged over seeds, or of seeds where there are no queries."""
+    """Return (n,) differences of queries, averaged over seeds; without queries, differences of seeds."""
     averaged: Floats = np.round(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0], 12)
     return averaged
 
@@ -195,23 +226,26 @@ def _unit_differences(d: Floats) -> Floats:
 def _permute_family(
     pairs: Sequence[Floats | None], heads: Sequence[Estimate | None], settings: ComparisonSettings
 ) -> MaxT | None:
-    """Of a family over sets of pairs, the largest set's comparisons are permuted; the others are taken for unrelated to
-    them, the worst that can be."""
+    """Return max-T of the comparisons with the most units; None if there are fewer than two units.
+
+    In a family over sets of pairs, only the comparisons of the largest set are permuted. The others are treated as
+    unrelated to them, which is the worst case.
+    """
     known = [
         (_unit_differences(d), _permutable_share(d, head))
         for d, head in zip(pairs, heads, strict=True)
         if d is not None and head
     ]
     most = max((len(units) for units, _ in known), default=0)
-    made = [(units, share) for units, share in known if len(units) == most]
+    largest = [(units, share) for units, share in known if len(units) == most]
     if most < 2:
         return None
-    units, shares = [own for own, _ in made], [share for _, share in made]
-    return max_t(np.stack(units), shares, len(pairs) - len(made), settings.permutations, settings.seed)
+    units, shares = [values for values, _ in largest], [share for _, share in largest]
+    return max_t(np.stack(units), shares, len(pairs) - len(largest), settings.permutations, settings.seed)
 
 
 def _permutable_share(d: Floats, head: Estimate) -> float:
-    """Of the variance of a comparison, what its queries show; all of it where it is about one kind of sample."""
+    """Return the share of a comparison's variance that comes from its queries; 1 with one kind of sample."""
     if min(d.shape) < 2:
         return 1.0
     return head.share if len(d) > d.shape[1] else 1 - head.share
@@ -225,7 +259,8 @@ def _equivalence_p_values(heads: Sequence[Estimate | None], margin: float | None
 
 def _distribution_free_p_values(d: Floats, single_level: float, settings: ComparisonSettings) -> dict[str, float | str]:
     values = d.mean(axis=1) if len(d) > 1 else d[0]
-    refused = {name: distribution_free.explain_refusal(name, len(values), single_level) for name in settings.tests}
+    refusals = {name: permutation_tests.explain_refusal(name, len(values), single_level) for name in settings.tests}
     return {
-        name: why or distribution_free.TESTS[name](np.round(values, 12), settings.seed) for name, why in refused.items()
+        name: refusal or permutation_tests.TESTS[name](np.round(values, 12), settings.seed)
+        for name, refusal in refusals.items()
     }

@@ -1,4 +1,4 @@
-"""Whether two systems are alike: two one-sided tests against a margin (Schuirmann 1987), and the verdict in words."""
+"""Two one-sided tests of equivalence within a margin (Schuirmann 1987), and the verdict in words."""
 
 from typing import Literal
 
@@ -8,10 +8,19 @@ Verdict = Literal["better", "worse", "equivalent", "undecided"]
 
 
 def tost(estimate: Estimate, margin: float) -> float:
-    """p-value of the hypothesis that the true difference is `margin` or more, in either direction.
+    """Return the p-value of the hypothesis that the true difference is at least `margin` in size.
+
+    Args:
+        estimate: mean difference with its standard error.
+        margin: difference above 0 that would matter, in units of the metric.
 
     Raises:
-        ValueError: for a margin that is not above 0.
+        ValueError: if the margin is not above 0.
+
+    Example:
+        >>> from analysis.stats.estimate import Estimate
+        >>> round(tost(Estimate(mean=0.001, error=0.002, df=100), margin=0.005), 4)
+        0.0241
     """
     if not margin > 0:
         raise ValueError(f"the margin must be above 0 but is {margin}")
@@ -19,13 +28,17 @@ def tost(estimate: Estimate, margin: float) -> float:
 
 
 def decide_verdict(difference: float | None, p: float | None, p_equivalence: float | None, alpha: float) -> Verdict:
-    """What a comparison says, both p-values being corrected for its family.
+    """Return the verdict of a comparison from p-values that are corrected for its family.
 
     Args:
-        difference: system minus baseline; None: not compared.
-        p: of no difference.
-        alike: of `tost`; None: no margin was stated.
-        alpha: level.
+        difference: system minus baseline, with the sign such that more is better. None if they were not compared.
+        p: corrected p-value of the hypothesis of no difference.
+        p_equivalence: corrected p-value of `tost`. None if no margin was declared.
+        alpha: significance level.
+
+    Example:
+        >>> decide_verdict(0.02, p=0.01, p_equivalence=None, alpha=0.05)
+        'better'
     """
     if difference is not None and p is not None and p < alpha and difference:
         return "better" if difference > 0 else "worse"

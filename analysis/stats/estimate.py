@@ -1,4 +1,4 @@
-"""A mean difference as a t-test has it: how large, how sure."""
+"""A mean difference with its standard error and degrees of freedom."""
 
 import math
 from dataclasses import dataclass
@@ -6,15 +6,24 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _CAUTION, _LEVEL, _POWER = 0.3, 0.05, 0.6
-"""At the level .05 a mean square of few degrees of freedom is supposed to have come out at its .3 quantile, and at
-lower levels at lower ones; see `Estimate.df_at`."""
+"""Mean squares with few degrees of freedom are assumed to be at a low quantile; see `Estimate.df_at`.
+
+The quantile is .3 at the level .05, and lower at lower levels.
+"""
 _LOG_OF_NOTHING = -746.0
-"""Stands for the logarithm of a p-value too small for a number: its exponential is 0."""
+"""Used as the logarithm of a p-value that is too small for a float: its exponential is 0."""
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """Two-sided p-value, confidence interval of the mean difference, degrees of freedom at that confidence."""
+    """Two-sided p-value and confidence interval of the mean difference.
+
+    Attributes:
+        p: two-sided p-value.
+        low: lower bound of the confidence interval.
+        high: upper bound of the confidence interval.
+        df: degrees of freedom at the confidence of the interval.
+    """
 
     __test__ = False
 
@@ -30,9 +39,14 @@ class Estimate(NamedTuple):
     Attributes:
         mean: the difference.
         error: its standard error.
-        df: degrees of freedom of the variance, or of the part of it that is known worst.
-        share: of the variance, that part.
+        df: degrees of freedom of the variance, or of the part of it that is known least well.
+        share: share of that part in the variance.
         df_more: degrees of freedom of the rest.
+
+    Example:
+        >>> estimate = Estimate(mean=0.02, error=0.01, df=100)
+        >>> round(estimate.test().p, 3)
+        0.048
     """
 
     mean: float
@@ -42,15 +56,17 @@ class Estimate(NamedTuple):
     df_more: float = math.inf
 
     def df_at(self, level: float) -> float:
-        """Degrees of freedom of a test at a level, after Satterthwaite (1946), with a caution.
+        """Return the degrees of freedom of a test at a level: Satterthwaite (1946), corrected for few seeds.
 
-        Satterthwaite's 1 / df is the sum of (share of the variance)^2 / df over the parts. With three seeds the seeds'
-        share is known so badly that a test at .05 rejects up to .078 of true hypotheses, and one at .001 up to .016:
-        where the seeds happen to agree, their share comes out too small and df too large. So the share is computed as
-        if their mean square had come out at its lower .3 (level / .05)^.6 quantile, and the truth were accordingly
-        larger. Whatever the variances are, with 200 queries or more, the level at .05 is then .033 to .068 with two
-        seeds, .038 to .055 with three, .045 to .052 with five and with ten; levels down to .0002 are not exceeded by
-        more than a tenth with three seeds or more, and where seeds matter less than queries they are not reached.
+        Satterthwaite's 1 / df is the sum of (share of the variance)^2 / df over the parts. With few seeds, their share
+        of the variance is known badly. If the seeds happen to agree, their share is estimated too small and df too
+        large: with three seeds, a test at .05 rejects up to .078 of true hypotheses, and a test at .001 up to .016.
+
+        So the share is computed as if the mean square of the seeds were at its lower .3 (level / .05)^.6 quantile, and
+        the true value accordingly larger. With 200 queries or more, for any variances, the level at .05 is then .033
+        to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With three seeds or
+        more, levels down to .0002 are exceeded by a tenth at most. Where seeds matter less than queries, these levels
+        are not reached.
         """
         if self.share in (0.0, 1.0):
             return self.df if self.share else self.df_more
@@ -58,14 +74,18 @@ class Estimate(NamedTuple):
         return min(1 / (share**2 / self.df + (1 - share) ** 2 / self.df_more) for share in (self.share, cautious))
 
     def test(self, confidence: float = 0.95) -> TestResult:
-        """Two-sided; without spread a zero difference has p 1 and any other has p 0."""
+        """Return the two-sided test; without spread, p is 1 for a zero difference and 0 for any other.
+
+        Args:
+            confidence: confidence of the interval, between 0 and 1.
+        """
         df = self.df_at(1 - confidence)
         if self.error == 0:
             return TestResult(1.0 if self.mean == 0 else 0.0, self.mean, self.mean, df)
         return TestResult(min(1.0, 2 * self.one_sided_p(abs(self.mean))), *self.confidence_interval(confidence), df)
 
     def confidence_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """That of the test, without its p, which takes longer; without spread it has no width."""
+        """Return the interval of `test` without p, which takes longer; without spread it has no width."""
         from scipy import stats
 
         if self.error == 0:
@@ -74,9 +94,9 @@ class Estimate(NamedTuple):
         return self.mean - half, self.mean + half
 
     def one_sided_p(self, distance: float) -> float:
-        """p-value, one-sided, of a mean that is so far on the other side of a bound.
+        """Return the one-sided p-value of a mean that is at this distance on the other side of a bound.
 
-        It is the level of the test that just rejects, for which the degrees of freedom are those of that level.
+        It is the level of the test that just rejects, with the degrees of freedom of that level.
         """
         from scipy import optimize, stats
 
@@ -93,7 +113,7 @@ class Estimate(NamedTuple):
         low, high = _log(least), _log(most)
         if 2 * least >= _LEVEL or least >= most or log_excess(low) <= 0:
             return least
-        if log_excess(high) >= 0:  # at so low a level the caution is whole, or rounding alone parts the two
+        if log_excess(high) >= 0:  # the correction is complete at such a low level, or the two differ by rounding only
             return most
         return math.exp(optimize.brentq(log_excess, low, high, xtol=1e-12))
 
@@ -104,7 +124,7 @@ def _log(p: float) -> float:
 
 @lru_cache(maxsize=256)
 def _chi2_ratio(df: float, level: float) -> float:
-    """A mean square over its expectation, when it came out at the quantile of caution."""
+    """Return a mean square divided by its expectation, at the quantile of `_CAUTION` for this level."""
     from scipy import stats
 
     return float(stats.chi2.ppf(_CAUTION * (level / _LEVEL) ** _POWER, df)) / df

@@ -1,8 +1,8 @@
-"""Several comparisons at once: p-values and intervals corrected for their number.
+"""Corrections of p-values and intervals for the number of comparisons.
 
-Bonferroni, Holm (1979) and Benjamini and Hochberg (1995) are statsmodels'. Max-T (Westfall and Young 1993, single step)
-is made here, because it needs the data: it knows how the comparisons hang together, so where all are made with one
-baseline it asks for less than Bonferroni.
+Bonferroni, Holm (1979), and Benjamini and Hochberg (1995) come from statsmodels. Max-T (Westfall and Young 1993,
+single step) is implemented here because it needs the raw differences. It accounts for the correlation between
+comparisons and is therefore less conservative than Bonferroni when all comparisons share a baseline.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,21 +14,29 @@ from trainables.utils.arrays import Floats
 from trainables.utils.random import make_generator
 
 FROM_P = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
-"""Name of a correction that needs the p-values alone -> its name in statsmodels."""
+"""Name of a correction that needs only the p-values -> its name in statsmodels."""
 CORRECTIONS = (*FROM_P, "maxt")
 PERMUTATIONS = 10_000
 _BLOCK = 2**24
-"""Signs drawn at once."""
+"""Number of signs that are drawn at once."""
 
 
 def adjust_p_values(p: Sequence[float | None], correction: str) -> list[float | None]:
-    """p-values of one family, corrected for their number.
+    """Return the p-values of one family, corrected for their number.
 
-    A comparison that could not be made (None) stays None but counts, as if its p were 1: what was declared is what is
-    corrected for.
+    A comparison that could not be made (None) stays None but counts as if its p were 1: the correction is for what was
+    declared.
+
+    Args:
+        p: p-value of each comparison, or None.
+        correction: a key of FROM_P: bonferroni, holm or bh.
 
     Raises:
-        ValueError: for a correction that is not of FROM_P.
+        ValueError: if the correction is not in FROM_P.
+
+    Example:
+        >>> adjust_p_values([0.01, 0.02, None], "bonferroni")
+        [0.03, 0.06, None]
     """
     if correction not in FROM_P:
         raise ValueError(f"unknown correction {correction!r}; expected one of {', '.join(FROM_P)}")
@@ -42,12 +50,12 @@ def adjust_p_values(p: Sequence[float | None], correction: str) -> list[float | 
 
 @dataclass(frozen=True)
 class MaxT:
-    """The largest |t| of a family where no comparison differs, as permutations of the data have it.
+    """The permutation distribution of the largest |t| of a family if no systems differ.
 
     Attributes:
-        maxima: in ascending order, one a permutation.
-        df: of each t.
-        exact: whether these are all permutations there are.
+        maxima: the largest |t| of each permutation, in ascending order.
+        df: degrees of freedom of each t.
+        exact: True if these are all possible permutations.
     """
 
     maxima: Floats
@@ -56,13 +64,14 @@ class MaxT:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p-value that can come out."""
+        """The smallest p-value that can result."""
         return self._exceedance_share(len(self.maxima))
 
     def adjust(self, p: Sequence[float | None]) -> list[float | None]:
-        """p-values of one family, of whatever test: each is taken as the t that would have had it.
+        """Return corrected p-values of one family of tests, of any kind.
 
-        None gets smaller, as it might where there are few permutations.
+        Each p-value is converted to the t that would have produced it. No p-value gets smaller, as could otherwise
+        happen with few permutations.
         """
         from scipy import stats
 
@@ -74,23 +83,26 @@ class MaxT:
         ]
 
     def per_comparison_level(self, alpha: float) -> float:
-        """The level of a single comparison that gives the family this level, for simultaneous intervals; 0 where so few
-        permutations cannot reach it."""
+        """Return the level of a single comparison that gives the family the level `alpha`.
+
+        It is used for simultaneous intervals. It is 0 if there are too few permutations to reach `alpha`.
+        """
         from scipy import stats
 
         if self.smallest_p > alpha:
             return 0.0
-        count = len(self.maxima) + (not self.exact)  # as `_share` counts, lest interval and p-value disagree
-        place = int(np.ceil(round((1 - alpha) * count, 9))) - 1
-        return min(alpha, float(2 * stats.t.sf(self.maxima[max(place, 0)], self.df)))
+        count = len(self.maxima) + (not self.exact)  # as in `_exceedance_share`: interval and p-value must agree
+        index = int(np.ceil(round((1 - alpha) * count, 9))) - 1
+        return min(alpha, float(2 * stats.t.sf(self.maxima[max(index, 0)], self.df)))
 
     def _exceedance_share(self, below: int) -> float:
-        """Of the permutations whose maximum is not below.
+        """Return the share of permutations with a maximum that is not below.
 
-        Where all were made, the data is one of them, and so is its mirror image; else the data is counted in.
+        If all permutations were made, the data is one of them, and its mirror image another. Otherwise the data is
+        added.
         """
-        count, own = len(self.maxima), 0 if self.exact else 1
-        return max(count - below + own, 1 + self.exact) / (count + own)
+        count, added = len(self.maxima), 0 if self.exact else 1
+        return max(count - below + added, 1 + self.exact) / (count + added)
 
 
 def max_t(
@@ -100,19 +112,27 @@ def max_t(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> MaxT:
-    """Permutes a family: where nothing differs, every query may as well have favoured the other side.
+    """Permute the signs of a family's differences and return the distribution of its largest |t|.
 
-    How the comparisons of a family hang together shows in the queries, of which there are many, and not in the few
-    seeds. So of a comparison that is also about new seeds only the queries' share of its variance is permuted; the rest
-    is drawn as if it had nothing to do with that of the others, which is the worst case (Sidak 1967).
+    If nothing differs, every query could as well favour the other side. The correlation between comparisons shows in
+    the queries, which are many, not in the few seeds. So if a comparison also generalises to new seeds, only the
+    queries' share of its variance is permuted. The rest is drawn independently of the other comparisons, which is the
+    worst case (Sidak 1967).
 
     Args:
-        units: (comparisons, n) differences of each query, averaged over seeds, or of each seed where there are no
-            queries; what is permuted is the sign of all comparisons of a unit together.
-        shares: of the variance of each comparison, what is permuted; none: all.
-        missing: further comparisons of the family that could not be made; they count as unrelated ones.
-        permutations: drawn where there are more, or where not all is permuted.
-        seed: names the draws.
+        units: (comparisons, n) differences of each query, averaged over seeds; without queries, of each seed. The
+            signs of all comparisons of a unit change together.
+        shares: share of the variance of each comparison that is permuted. If None, all of it.
+        missing: number of further comparisons of the family that could not be made. They count as unrelated.
+        permutations: number of permutations to draw if there are more, or if not all of the variance is permuted.
+        seed: seed of the draws.
+
+    Example:
+        >>> import numpy as np
+        >>> units = np.array([[0.2, 0.1, 0.3, 0.2, 0.1], [0.1, -0.1, 0.2, 0.0, 0.1]])
+        >>> family = max_t(units)
+        >>> family.exact, len(family.maxima), family.smallest_p
+        (True, 32, 0.0625)
     """
     count = units.shape[1]
     share = np.append(np.ones(len(units)) if shares is None else np.asarray(shares), np.zeros(missing))[:, None]
@@ -126,14 +146,14 @@ def max_t(
             t = np.nan_to_num(mean / np.sqrt(spread), nan=0.0, posinf=np.inf, neginf=-np.inf)
         if not exact:
             t = np.vstack([t, np.zeros((missing, t.shape[1]))])
-            own = make_generator(seed, "max-t, unrelated", step).standard_normal(t.shape)
-            t = np.where(share == 1, t, np.sqrt(share) * t + np.sqrt(1 - share) * own)
+            unrelated = make_generator(seed, "max-t, unrelated", step).standard_normal(t.shape)
+            t = np.where(share == 1, t, np.sqrt(share) * t + np.sqrt(1 - share) * unrelated)
         maxima.append(np.abs(t).max(axis=0))
     return MaxT(np.sort(np.concatenate(maxima)), count - 1, exact)
 
 
 def _draw_signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[Floats]:
-    """Columns of +1 and -1, a block at a time: all there are, or as many as asked for."""
+    """Yield blocks of columns of +1 and -1: all possible columns, or as many as requested."""
     if exact:
         every = np.arange(2**count)
         yield np.where(every >> np.arange(count)[:, None] & 1, 1.0, -1.0).astype(np.float64)

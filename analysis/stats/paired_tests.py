@@ -1,10 +1,10 @@
-"""Is one system better than another? Paired tests on per-query differences, and what they could have seen.
+"""Paired tests on per-query differences between two systems.
 
 Every function takes d (seeds, queries): d[s, q] is the system's metric minus the baseline's, both with seed s, on
-query q. Three targets, three questions: `queries` asks about new queries for *these trained checkpoints* (the test of
-Penha and Hauff 2021, Table 2), `seeds` about new seeds for these queries, `both` about new seeds and new queries, which
-is what "the method is better" means. The first rejects too often when read as the last: the seeds' own variation is not
-in it.
+query q. There are three targets. `queries` asks about new queries for *these trained checkpoints* (the test of Penha
+and Hauff 2021, Table 2). `seeds` asks about new seeds for these queries. `both` asks about new seeds and new queries,
+which is what "the method is better" means. If the first is read as the last, it rejects too often, because it does not
+include the variation between seeds.
 """
 
 import math
@@ -17,18 +17,24 @@ from analysis.stats.two_way import two_way_anova, two_way_estimate
 from trainables.utils.arrays import Floats
 
 _DECIMALS = 12
-"""Differences are rounded here, so that a difference that is zero but for rounding is zero."""
+"""Number of decimals of differences, so that a difference that is zero except for rounding is zero."""
 
 
 def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
-    """(seeds, queries) paired differences; a side with one row only, such as BM25, is repeated for every seed.
+    """Return (seeds, queries) paired differences.
+
+    A side with one row only, such as BM25, is repeated for every seed.
 
     Args:
         system: (seeds, queries) or (1, queries) metric of the system.
-        baseline: the same of the baseline.
+        baseline: (seeds, queries) or (1, queries) metric of the baseline.
 
     Raises:
-        ValueError: if queries, or the numbers of seeds beyond one, differ.
+        ValueError: if the numbers of queries differ, or the numbers of seeds differ and none is one.
+
+    Example:
+        >>> differences([[0.5, 1.0], [0.5, 0.75]], [[0.5, 0.5]]).tolist()
+        [[0.0, 0.5], [0.0, 0.25]]
     """
     first, second = np.atleast_2d(np.asarray(system, float)), np.atleast_2d(np.asarray(baseline, float))
     if first.shape[1] != second.shape[1] or (first.shape[0] != second.shape[0] and 1 not in (len(first), len(second))):
@@ -38,17 +44,33 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
 
 
 def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:
-    """`differences`, (seeds, queries); None where a side is incomplete."""
+    """Return `differences`, (seeds, queries), or None if a side is None."""
     return None if system is None or baseline is None else differences(system, baseline)
 
 
 def run_tests(d: ArrayLike, confidence: float = 0.95) -> dict[str, TestResult | None]:
-    """The three tests; those that need several seeds are None with one seed, those of queries with one query."""
-    return {name: found.test(confidence) if found else None for name, found in estimate_all(d).items()}
+    """Run the three tests and return their results by target.
+
+    With one seed, the tests over seeds are None; with one query, the tests over queries are None.
+
+    Args:
+        d: (seeds, queries) differences.
+        confidence: confidence of the intervals, between 0 and 1.
+
+    Example:
+        >>> tests = run_tests([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3]])
+        >>> round(tests["queries"].p, 4), round(tests["both"].p, 4)
+        (0.0062, 0.0092)
+    """
+    return {name: estimate.test(confidence) if estimate else None for name, estimate in estimate_all(d).items()}
 
 
 def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
-    """What the three tests are made of, None where a test cannot be made."""
+    """Return the estimates of the three tests by target; None where a test is not possible.
+
+    Args:
+        d: (seeds, queries) differences.
+    """
     values = _as_differences(d)
     seeds, queries = values.shape
     return {
@@ -59,27 +81,35 @@ def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
 
 
 def estimate_over_queries(d: ArrayLike) -> Estimate:
-    """Paired Student's t-test over queries of the seed-averaged values; df = queries - 1."""
+    """Estimate for new queries: paired Student's t of the seed-averaged values, df = queries - 1.
+
+    Example:
+        >>> round(estimate_over_queries([[0.2, 0.1, 0.3, 0.2]]).test().p, 4)
+        0.0163
+    """
     return _student_estimate(_as_differences(d).mean(axis=0))
 
 
 def estimate_over_seeds(d: ArrayLike) -> Estimate:
-    """Paired Student's t-test over seeds of the query-averaged values; df = seeds - 1."""
+    """Estimate for new seeds: paired Student's t of the query-averaged values, df = seeds - 1."""
     return _student_estimate(_as_differences(d).mean(axis=1))
 
 
 def estimate_over_both(d: ArrayLike) -> Estimate:
-    """Two-way random effects: seeds and queries are both samples; see `analysis.stats.two_way`."""
+    """Estimate for new seeds and new queries: two-way random effects, see `analysis.stats.two_way`."""
     return two_way_estimate(two_way_anova(_as_differences(d)))
 
 
 def estimate_each_seed(d: ArrayLike) -> list[Estimate]:
-    """The paired t-test over queries for every seed alone, as Penha and Hauff (2020) report it."""
+    """Estimate by a paired t-test over queries for every seed alone, as in Penha and Hauff (2020)."""
     return [_student_estimate(row) for row in _as_differences(d)]
 
 
 def effect_size(d: ArrayLike) -> float | None:
-    """Mean over standard deviation of the seed-averaged per-query differences; None if they are equal but not zero."""
+    """Return the mean divided by the standard deviation of the seed-averaged per-query differences.
+
+    None if the differences are equal but not zero.
+    """
     per_query = np.round(_as_differences(d).mean(axis=0), _DECIMALS)
     mean, deviation = float(per_query.mean()), float(per_query.std(ddof=1)) if len(per_query) > 1 else 0.0
     if mean == 0:

@@ -1,7 +1,7 @@
-"""Tests of paired differences that suppose no distribution: sign-flip (Fisher 1935) and Wilcoxon (1945).
+"""Distribution-free tests of paired differences: sign-flip (Fisher 1935) and Wilcoxon (1945).
 
-Their p-values come in steps: n differences have 2^n signs, so none is below 2 / 2^n. Five seeds reach .0625 at best,
-and eight .0078: where that cannot be below the level, the test is refused instead of made in vain.
+Their p-values are discrete: n differences have 2^n signs, so no p-value is below 2 / 2^n. Five seeds reach .0625 at
+best, and eight reach .0078. If the test cannot reach the level, it is refused.
 """
 
 from collections.abc import Callable
@@ -13,28 +13,37 @@ from trainables.utils.random import make_generator
 
 RESAMPLES = 10_000
 _DECIMALS = 8
-"""Of a mean, as a share of the largest difference."""
+"""Number of decimals of a mean, as a share of the largest difference."""
 
 
 def smallest_p(count: int, name: str = "wilcoxon") -> float:
-    """The smallest two-sided p-value that `count` differences can have; of drawn signs no less than the draws allow."""
+    """Return the smallest two-sided p-value that `count` differences can have.
+
+    If the signs are drawn, the number of draws limits the p-value too.
+    """
     least = min(1.0, 2.0 ** (1 - count))
     return max(least, 2 / (RESAMPLES + 1)) if name == "sign-flip" and 2.0**count > RESAMPLES else least
 
 
 def sign_flip(values: Floats, seed: int = 0) -> float:
-    """Two-sided p-value of the mean: exact where there are no more than RESAMPLES signs, drawn ones otherwise.
+    """Return the two-sided p-value of the mean under random signs.
 
-    Means that differ by rounding alone tie.
+    It is exact if there are at most RESAMPLES sign combinations; otherwise RESAMPLES are drawn. Means that differ only
+    by rounding are ties.
 
     Args:
         values: (n,) differences, of seeds or of queries.
-        seed: names the draws.
+        seed: seed of the draws.
+
+    Example:
+        >>> import numpy as np
+        >>> sign_flip(np.array([0.1, 0.2, 0.3, 0.1, 0.2]))
+        0.0625
     """
     from scipy import stats
 
     largest = np.abs(values).max() or 1.0
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (values / largest,),
         lambda signed, axis: np.round(signed.mean(axis=axis), _DECIMALS),
         permutation_type="samples",
@@ -43,13 +52,22 @@ def sign_flip(values: Floats, seed: int = 0) -> float:
         batch=max(1, 2**22 // len(values)),
         rng=make_generator(seed, "sign-flip", 0),
     )
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def wilcoxon(values: Floats, seed: int = 0) -> float:
-    """Two-sided p-value of the signed ranks; exact where there are few differences and no ties.
+    """Return the two-sided p-value of the signed ranks; exact with few differences and no ties.
 
-    Differences of zero are ranked and then left out (Pratt 1959). `seed` is not used: nothing is drawn.
+    Differences of zero are ranked and then left out (Pratt 1959).
+
+    Args:
+        values: (n,) differences, of seeds or of queries.
+        seed: not used, because nothing is drawn.
+
+    Example:
+        >>> import numpy as np
+        >>> wilcoxon(np.array([0.1, 0.2, 0.3, 0.15, 0.25]))
+        0.0625
     """
     from scipy import stats
 
@@ -61,15 +79,15 @@ TESTS: dict[str, Callable[[Floats, int], float]] = {"sign-flip": sign_flip, "wil
 
 
 def explain_refusal(name: str, count: int, level: float) -> str | None:
-    """Why a test would be in vain: None where it would not.
+    """Return why a test cannot reach the level, or None if it can.
 
     Args:
         name: a key of TESTS.
-        count: differences.
-        level: that one comparison has to reach.
+        count: number of differences.
+        level: level that one comparison has to reach.
     """
     if smallest_p(count, name) <= level:
         return None
     needed = next((n for n in range(count, 99) if smallest_p(n, name) <= level), None)
-    instead = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
-    return f"{name} over {count} cannot have a p-value below {smallest_p(count, name):.4g}; {instead}"
+    remedy = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
+    return f"{name} over {count} cannot have a p-value below {smallest_p(count, name):.4g}; {remedy}"

@@ -1,4 +1,4 @@
-"""What a comparison can see: the difference it finds with a given power, and the sample that another one would need."""
+"""Power of a comparison: its minimum detectable effect, and the number of queries that it needs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from analysis.stats.two_way import combine_mean_squares
 
 POWER = 0.8
 _MAX_STANDARD_ERRORS = 1e5
-"""Standard errors beyond which no difference is looked for: the non-central t distribution takes minutes there."""
+"""Standard errors beyond which no difference is searched: the non-central t distribution takes minutes there."""
 _MAX_QUERIES = 10_000_000
-"""Queries beyond which no number is named."""
+"""Largest number of queries that is reported."""
 
 
 class DifferenceVariance(NamedTuple):
@@ -23,7 +23,10 @@ class DifferenceVariance(NamedTuple):
     rest: float
 
     def estimate(self, seeds: int, queries: int, mean: float = 0.0) -> Estimate:
-        """A mean difference over so many seeds and queries, as `significance.over_both` would find it."""
+        """Return the estimate over both factors that this many seeds and queries would give.
+
+        It is that of `paired_tests.estimate_over_both`.
+        """
         few, more = self.rest + queries * self.seed, seeds * self.query
         if seeds > queries:
             few, more = self.rest + seeds * self.query, queries * self.seed
@@ -31,17 +34,22 @@ class DifferenceVariance(NamedTuple):
 
 
 def minimum_detectable_effect(estimate: Estimate, level: float, power: float = POWER) -> float | None:
-    """Smallest true difference that a two-sided t-test of this spread finds with this power.
+    """Return the smallest true difference that a two-sided t-test with this standard error finds.
 
     Solved over the non-central t distribution.
 
     Args:
-        estimate: its standard error and degrees of freedom count.
-        level: of one comparison, after correction.
-        power: probability of finding it.
+        estimate: its standard error and degrees of freedom are used.
+        level: significance level of one comparison, after correction.
+        power: probability of finding the difference, default 80 %.
 
     Returns:
-        The difference, in units of the metric; None where there is no spread, or the level is out of reach.
+        The difference, in units of the metric. None if there is no spread, or if the level is out of reach.
+
+    Example:
+        >>> from analysis.stats.estimate import Estimate
+        >>> round(minimum_detectable_effect(Estimate(mean=0.0, error=0.01, df=100), level=0.05), 4)
+        0.0283
     """
     from scipy import optimize, stats
 
@@ -54,7 +62,7 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
 
     def shortfall(shift: float) -> float:
         tails = stats.nct.sf(critical, df, shift), stats.nct.sf(critical, df, -shift)
-        return float(np.nansum(tails)) - power  # the wrong side's is nan where it is next to nothing
+        return float(np.nansum(tails)) - power  # the tail of the wrong side is NaN where it is almost 0
 
     upper = 1.0
     while shortfall(upper) < 0:
@@ -67,20 +75,31 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
 def required_queries(
     variance: DifferenceVariance, difference: float, seeds: int, level: float, power: float = POWER
 ) -> int | None:
-    """How many queries find a true difference with this power, over so many seeds.
+    """Return the number of queries that finds a true difference with this power and number of seeds.
+
+    Args:
+        variance: variances of the paired difference.
+        difference: true difference, in units of the metric.
+        seeds: number of seeds.
+        level: significance level of one comparison, after correction.
+        power: probability of finding the difference, default 80 %.
 
     Returns:
-        None where no number does: the seeds' own variance, which more queries do not lessen, is too large.
+        None if no number suffices: the variance between seeds is too large, and more queries do not reduce it.
+
+    Example:
+        >>> required_queries(DifferenceVariance(seed=1e-6, query=0.01, rest=0.02), 0.01, seeds=5, level=0.05)
+        1231
     """
 
     def is_enough(queries: int) -> bool:
         estimate = variance.estimate(seeds, queries)
-        found = minimum_detectable_effect(estimate, level, power)
-        return estimate.error == 0 or (found is not None and found <= difference)
+        effect = minimum_detectable_effect(estimate, level, power)
+        return estimate.error == 0 or (effect is not None and effect <= difference)
 
     if not is_enough(_MAX_QUERIES):
         return None
-    low, high = 1, 2  # of one query nothing is known
+    low, high = 1, 2  # one query has no spread
     while not is_enough(high):
         low, high = high, 2 * high
     while high - low > 1:
@@ -92,7 +111,7 @@ def required_queries(
 def tabulate_required_queries(
     variance: DifferenceVariance, differences: Sequence[float], seeds: Sequence[int], level: float, power: float = POWER
 ) -> list[tuple[float, list[int | None]]]:
-    """Of each true difference, the queries needed with each number of seeds."""
+    """Return each true difference with the queries needed for each number of seeds."""
     return [
         (difference, [required_queries(variance, difference, number, level, power) for number in seeds])
         for difference in differences

@@ -1,7 +1,7 @@
-"""Differences over seeds and queries, both of them samples: mean squares, parts of variance, the spread of the mean.
+"""Two-way analysis of differences over seeds and queries, both of them samples.
 
-The model is d[s, q] = m + a[s] + b[q] + e[s, q], all but m random: a is how the systems differ in their luck with a
-seed, b how their difference depends on the query (query x system), e the rest.
+The model is d[s, q] = m + a[s] + b[q] + e[s, q]; all except m are random. Here a is the variation of the difference
+between seeds, b is its variation between queries (query x system), and e is the rest.
 """
 
 import math
@@ -13,11 +13,11 @@ from analysis.stats.estimate import Estimate
 from trainables.utils.arrays import Floats
 
 _MIN_SEED_SHARE = 0.01
-"""Share of the mean square of the rest below which that of the seeds is not believed."""
+"""Smallest mean square of the seeds that is accepted, as a share of the mean square of the rest."""
 
 
 class TwoWayAnova(NamedTuple):
-    """Mean squares of differences (seeds, queries), at least two of each."""
+    """Mean squares of differences (seeds, queries), with at least two of each."""
 
     seeds: int
     queries: int
@@ -28,7 +28,7 @@ class TwoWayAnova(NamedTuple):
 
 
 def two_way_anova(d: Floats) -> TwoWayAnova:
-    """The mean squares of d (seeds, queries)."""
+    """Compute the mean squares of d (seeds, queries)."""
     seeds, queries = d.shape
     by_seed, by_query, grand = d.mean(axis=1), d.mean(axis=0), float(d.mean())
     residual = d - by_seed[:, None]
@@ -44,11 +44,11 @@ def two_way_anova(d: Floats) -> TwoWayAnova:
 
 
 def two_way_estimate(anova: TwoWayAnova) -> Estimate:
-    """The mean as an estimate for new seeds and new queries.
+    """Estimate the mean for new seeds and new queries.
 
-    The variance of the mean is (MS_seed + MS_query - MS_residual) / (S Q), where MS_query - MS_residual is no less than
-    0; with more seeds than queries the two change places. MS_seed is no less than a hundredth of MS_residual: seeds of
-    a metric of few values may agree exactly, which is no reason to be certain. For the degrees of freedom see
+    The variance of the mean is (MS_seed + MS_query - MS_residual) / (S Q), where MS_query - MS_residual is at least 0.
+    With more seeds than queries, the two exchange roles. MS_seed is at least a hundredth of MS_residual: seeds may
+    agree exactly if a metric has few values, which is no reason to be certain. For the degrees of freedom see
     `Estimate.df_at`.
     """
     few, more, levels = anova.ms_seed, anova.ms_query, (anova.seeds, anova.queries)
@@ -60,16 +60,24 @@ def two_way_estimate(anova: TwoWayAnova) -> Estimate:
 
 
 def combine_mean_squares(mean: float, few: float, more: float, levels: tuple[int, int]) -> Estimate:
-    """A mean over seeds and queries, from the mean square of the factor with fewer levels and what the other adds."""
+    """Estimate a mean over seeds and queries from two mean squares.
+
+    Args:
+        mean: mean difference.
+        few: mean square of the factor with fewer levels.
+        more: what the other factor adds to it.
+        levels: numbers of seeds and queries.
+    """
     share = few / (few + more) if few + more else 1.0
     return Estimate(mean, math.sqrt((few + more) / math.prod(levels)), min(levels) - 1, share, max(levels) - 1)
 
 
 def satterthwaite_estimate(anova: TwoWayAnova) -> Estimate:
-    """The same with Satterthwaite's own degrees of freedom, and a variance that is never below MS_residual / (S Q).
+    """Estimate with Satterthwaite's own degrees of freedom and a floor of the variance.
 
-    With three to ten seeds its levels at .05 go from .018, where only the rest varies, to .078. Racing uses it: its
-    levels far below .05 were measured with it.
+    Otherwise as `two_way_estimate`. The variance is never below MS_residual / (S Q). With three to ten seeds, the
+    level of a test at .05 is between .018, where only the rest varies, and .078. Racing uses it: its levels far below
+    .05 were measured with this estimate.
     """
     a, b, rest = anova.ms_seed, anova.ms_query, anova.ms_residual
     seeds, queries = anova.seeds - 1, anova.queries - 1

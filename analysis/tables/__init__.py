@@ -1,1 +1,1 @@
-"""Every table of the report as data, before it is formatted."""
+"""The tables of the report as data, before they are formatted."""

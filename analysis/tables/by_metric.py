@@ -1,4 +1,4 @@
-"""Systems by every metric of a plan, as Wu et al. (2021, Table 2) have them: a column a set, and the mean."""
+"""The systems by every metric of a plan, as Wu et al. (2021, Table 2): one column a set, and the mean."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,17 +14,18 @@ from trainables.metrics import LOWER_IS_BETTER, get_set_name
 
 _LEGEND = (
     "{unit} on {test}, mean ± standard deviation over {seeds} seed{s}. Marks: {marks}, each by the correction of the "
-    "family that declares it ({families}); bold: the best of a column."
+    "family that declares it ({families}). Bold: the best of a column."
 )
 
 
 class MetricCell(NamedTuple):
-    """A system's score by a metric, and its marks; no score: incomplete."""
+    """A system's score by a metric, and its marks; the score is None if it is incomplete."""
 
     score: Score | None
     marks: str
 
     def to_text(self) -> str:
+        """Format the score and the marks."""
         if self.score is None:
             return "-"
         value, spread = self.score
@@ -32,11 +33,12 @@ class MetricCell(NamedTuple):
 
 
 class MetricTable(NamedTuple):
-    """The table.
+    """The table of systems by metric.
 
     Attributes:
-        metrics: of the columns, the plan's own last.
-        rows: by system, a cell a metric.
+        metrics: metrics of the columns, the plan's own last.
+        rows: one cell a metric, by system.
+        baselines: baselines of the marks.
     """
 
     metrics: list[str]
@@ -44,13 +46,13 @@ class MetricTable(NamedTuple):
     baselines: list[str]
 
     def to_cells(self) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
-        """Header, rows as plain text, and the places of the best of each column."""
+        """Return header, rows as plain text, and the places (row, column) of the best cells of each column."""
         bold = set()
         for column, metric in enumerate(self.metrics):
-            scores = {at: cells[column].score for at, cells in enumerate(self.rows.values())}
-            values = {at: score[0] for at, score in scores.items() if score is not None}
+            scores = {index: cells[column].score for index, cells in enumerate(self.rows.values())}
+            values = {index: score[0] for index, score in scores.items() if score is not None}
             best = (min if metric in LOWER_IS_BETTER else max)(values.values(), default=None)
-            bold |= {(at, 1 + column) for at, value in values.items() if value == best}
+            bold |= {(index, 1 + column) for index, value in values.items() if value == best}
         header = ["system", *map(_format_title, self.metrics)]
         return (
             header,
@@ -59,7 +61,7 @@ class MetricTable(NamedTuple):
         )
 
     def format_legend(self, plan: Plan) -> str:
-        """What the columns are."""
+        """Return the legend of the table."""
         seeds = len(plan.get_seeds("test"))
         return _LEGEND.format(
             unit="Spearman's correlation times 100" if plan.is_correlation else "Metrics",
@@ -74,33 +76,37 @@ class MetricTable(NamedTuple):
 def build_metric_table(
     plan: Plan, chosen: Mapping[str, Configuration | None], compared: Sequence[Comparison]
 ) -> MetricTable | None:
-    """The test scores of the plan's systems by each of its metrics; None where it has but one, or nothing is tested."""
+    """Build the table of test scores; None if the plan has only one metric, or nothing is tested."""
     metrics = [name for name in plan.metrics if name != plan.metric]
     values = {name: [None if (c := chosen.get(name)) is None else c.evaluate_queries(plan, "test", metric)
                      for metric in (*metrics, plan.metric)] for name in plan.systems}  # fmt: skip
-    if not metrics or all(own is None for row in values.values() for own in row):
+    if not metrics or all(scores is None for row in values.values() for scores in row):
         return None
     metrics.append(plan.metric)
     baselines = list(dict.fromkeys(baseline for _, baseline in plan.headline.comparisons))[:2]
-    first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # the family that comes first
+    first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # of the first family
     marked = [build_marks([c for c in first if c.metric == metric], baselines) for metric in metrics]
     rows = {
-        name: [MetricCell(mean_and_std(own), of.get(name, "")) for own, of in zip(row, marked, strict=True)]
+        name: [
+            MetricCell(mean_and_std(scores), column_marks.get(name, ""))
+            for scores, column_marks in zip(row, marked, strict=True)
+        ]
         for name, row in values.items()
     }
     return MetricTable(metrics, rows, baselines)
 
 
 def _format_title(metric: str) -> str:
-    """A set alone is its name; their mean is the metric's."""
+    """Return the name of a set, or the metric's name for the mean over sets."""
     return metric.removeprefix("STS/") if metric != "STS" else "STS (mean)"
 
 
 def build_subset_scores(plan: Plan, configurations: Sequence[Configuration]) -> pd.DataFrame:
-    """Every finished test run by the mean over sets, by set and by subset; empty where the unit is the query.
+    """Return the scores of every finished test run by mean over sets, by set and by subset.
 
     Returns:
-        Columns system, configuration, seed, metric, value, in order of configuration, seed and metric.
+        Columns system, configuration, seed, metric, value, in order of configuration, seed and metric. Empty if the
+            unit is the query.
     """
     rows, split = [], plan.test_split
     for configuration in configurations if plan.is_correlation else ():

@@ -1,4 +1,4 @@
-"""Every test run beside the baseline's of the same seed, as Penha and Hauff (2020, Table 4) report theirs."""
+"""Every test run against the baseline's run of the same seed, as Penha and Hauff (2020, Table 4)."""
 
 from typing import NamedTuple
 
@@ -13,30 +13,31 @@ from trainables.metrics import LOWER_IS_BETTER
 
 _LEGEND = (
     "{metric} on {test} of the runs with each seed. Marks: {marks}, by a paired t-test over the queries with that seed "
-    "alone. These tests are uncorrected, one a seed, as in the paper; what may be concluded, corrected for all "
-    "comparisons and with the seeds' own variation in it, is in the table of the comparisons. SD: sample standard "
-    "deviation over seeds; bold: the best of a row."
+    "alone. These tests are uncorrected, one a seed, as in the paper. For conclusions use the table of the "
+    "comparisons, which is corrected and includes the variation between seeds. SD: sample standard deviation over "
+    "seeds. Bold: the best of a row."
 )
 
 
 class SeedCell(NamedTuple):
-    """A run: its mean over queries, and its mark."""
+    """Mean of a run over queries, and its mark."""
 
     value: float
     mark: str
 
     def to_text(self) -> str:
+        """Format the value and the mark."""
         return f"{self.value:.4f}" + (f" {self.mark}" if self.mark else "")
 
 
 class SeedTable(NamedTuple):
-    """The table.
+    """The table of test runs by seed.
 
     Attributes:
-        baseline: what the marks are over.
-        systems: the plan's that have a test run with a seed.
-        seeds: declared for the test.
-        rows: by seed, a cell a system; None where the run is missing.
+        baseline: baseline of the marks.
+        systems: the plan's systems that have a test run with a seed.
+        seeds: seeds declared for the test.
+        rows: one row a seed, with one cell a system. A cell is None if the run is missing.
     """
 
     baseline: str
@@ -45,7 +46,7 @@ class SeedTable(NamedTuple):
     rows: list[list[SeedCell | None]]
 
     def to_cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
-        """Header, rows as plain text, and which cells are the best of their row: places of row and column."""
+        """Return header, rows as plain text, and the places (row, column) of the best cells of each row."""
         values = np.array([[np.nan if cell is None else cell.value for cell in row] for row in self.rows])
         means = values.mean(axis=0)  # NaN where a seed is missing
         lines = [
@@ -61,40 +62,46 @@ class SeedTable(NamedTuple):
         return ["seed", *self.systems], lines, frozenset(bold)
 
     def format_legend(self, plan: Plan) -> str:
-        """What the cells are."""
+        """Return the legend of the table."""
         return plan.adapt_to_unit(_LEGEND).format(
             metric=plan.metric, test=plan.test_split, marks=format_seed_legend(self.baseline)
         )
 
 
 def build_seed_table(results: Results, chosen: dict[str, Configuration | None]) -> SeedTable | None:
-    """The runs of the plan's systems with test scores, each system's of its chosen configuration; None without any."""
+    """Build the table from the test runs of each system's chosen configuration; None without any."""
     plan = results.plan
     seeds, baseline = plan.get_seeds("test"), plan.headline.comparisons[0][1]
-    found = {name: _evaluate_runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
-    systems = [name for name in plan.systems if any(values is not None for values in found[name])]
+    by_system = {name: _evaluate_runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
+    systems = [name for name in plan.systems if any(values is not None for values in by_system[name])]
     if not systems:
         return None
-    rows = [[_build_cell(plan, found[name][at], found[baseline][at]) for name in systems] for at in range(len(seeds))]
+    rows = [
+        [_build_cell(plan, by_system[name][index], by_system[baseline][index]) for name in systems]
+        for index in range(len(seeds))
+    ]
     return SeedTable(baseline, systems, seeds, rows)
 
 
 def _evaluate_runs(plan: Plan, configuration: Configuration | None, seeds: tuple[int, ...]) -> list[np.ndarray | None]:
-    """By seed, (queries,) metric of its run; None where it is missing, failed, not tested or has a NaN score."""
+    """Return (queries,) values of each seed's run.
+
+    A seed is None if its run is missing, failed, not tested, or has a NaN score.
+    """
     runs = [configuration.runs.get(seed) if configuration else None for seed in seeds]
     tested = [run if run is not None and run.is_finished and plan.test_split in run.files else None for run in runs]
     values = [None if run is None else run.evaluate_queries(plan.test_split, plan.metric).to_numpy() for run in tested]
     return [None if own is None or np.isnan(own).any() else own for own in values]
 
 
-def _build_cell(plan: Plan, own: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
-    if own is None:
+def _build_cell(plan: Plan, values: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
+    if values is None:
         return None
-    if baseline is None or len(own) < 2:
-        return SeedCell(float(own.mean()), "")
-    (estimate,) = estimate_each_seed(differences(own, baseline))
+    if baseline is None or len(values) < 2:
+        return SeedCell(float(values.mean()), "")
+    (estimate,) = estimate_each_seed(differences(values, baseline))
     p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in LOWER_IS_BETTER else 1)
-    return SeedCell(float(own.mean()), get_seed_mark(p, gain))
+    return SeedCell(float(values.mean()), get_seed_mark(p, gain))
 
 
 def _format_number(value: float) -> str:

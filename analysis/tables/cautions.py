@@ -1,4 +1,4 @@
-"""Says what keeps the figures of a study from being compared with others: how they are made, and on what machine."""
+"""Cautions about the scores of a study: how they were computed, and on what machines."""
 
 from collections import Counter
 from typing import Any
@@ -7,17 +7,19 @@ from analysis.data.results import Results
 from trainables.metrics import RERANKING_NOTE
 
 _LARGE = 0.1
-"""Share of the texts, from which on their truncation is mentioned."""
-_CAPTION = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
+"""Share of truncated texts from which on the truncation is mentioned."""
+_CAPTION = (
+    "Scores are of re-ranking candidates that contain the relevant documents, not of retrieval from a collection."
+)
 
 
 def format_caption(results: Results) -> str:
-    """Return what the caption of a table of scores says; "" where there is nothing to say."""
+    """Return the caution for the caption of a table of scores; empty if there is none."""
     return " ".join([_CAPTION] * results.plan.is_reranking + _describe_truncation(results))
 
 
 def list_cautions(results: Results) -> list[str]:
-    """Return the same at length, and the kind of machine whose digits these are, a line each."""
+    """List all cautions at full length, including the machines that computed the scores."""
     return [
         *([RERANKING_NOTE] if results.plan.is_reranking else []),
         *_describe_truncation(results),
@@ -26,7 +28,7 @@ def list_cautions(results: Results) -> list[str]:
 
 
 def _describe_truncation(results: Results) -> list[str]:
-    """Name the share of texts that the model does not see whole, as far as runs have recorded it."""
+    """Describe the share of texts that the model truncates, if runs recorded it."""
     counts = {
         (run.summary.get("texts_truncated", 0), total, _get_specification_part(run.config, "model").get("max_length"))
         for run in results.runs
@@ -41,20 +43,20 @@ def _describe_truncation(results: Results) -> list[str]:
 
 
 def _describe_machines(results: Results) -> list[str]:
-    """Name the kinds of machine that the trained systems ran on, as far as runs have recorded them."""
+    """Describe the kinds of machine that the trained systems ran on, if runs recorded them."""
     kinds = Counter(kind for run in results.runs if run.is_finished and (kind := _describe_machine(run.config)))
     if not kinds:
         return []
     if len(kinds) == 1:
-        return [f"Digit for digit, these figures repeat on this kind of machine: {next(iter(kinds))}."]
+        return [f"The scores are reproducible to the last digit on this kind of machine: {next(iter(kinds))}."]
     counts_text = "; ".join(f"{kind} ({count} run{'s' * (count != 1)})" for kind, count in sorted(kinds.items()))
     return [
-        f"Runs are of {len(kinds)} kinds of machine, on each of which figures have digits of their own: {counts_text}."
+        f"Runs are from {len(kinds)} kinds of machine, and the last digits of scores depend on the kind: {counts_text}."
     ]
 
 
 def _describe_machine(config: dict[str, Any]) -> str:
-    """Return what the bits of a run depend on, in words; "" where it is not recorded."""
+    """Describe the properties of the machine that the bits of a run depend on; empty if not recorded."""
     environment, training = _get_specification_part(config, "environment"), _get_specification_part(config, "training")
     if not environment:
         return ""
@@ -70,5 +72,5 @@ def _describe_machine(config: dict[str, Any]) -> str:
 
 
 def _get_specification_part(config: dict[str, Any], part: str) -> dict[str, Any]:
-    found: dict[str, Any] = (config.get("specification") or {}).get(part) or {}
-    return found
+    section: dict[str, Any] = (config.get("specification") or {}).get(part) or {}
+    return section

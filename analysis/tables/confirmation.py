@@ -1,9 +1,9 @@
-"""What remains of a search's gain when it is judged with fresh seeds.
+"""Confirmation: the gain of a search, judged again with fresh seeds.
 
 The best of many configurations owes part of its score to the seeds that it was chosen by: the best of 50 equal ones
-looks better than the others. So the winner and the untuned default of a system are both trained again with seeds that
-no choice has seen. The gain over the default that the search's own seeds show, less the one that the fresh seeds show,
-is luck.
+looks better than the others. So the winner and the default of a system are both trained again with seeds that no
+choice has seen. The gain over the default on the search's own seeds, minus the gain on the fresh seeds, is the
+optimism of the search.
 """
 
 from dataclasses import dataclass
@@ -16,26 +16,30 @@ from analysis.stats.estimate import TestResult
 from analysis.stats.paired_tests import differences_or_none, run_tests
 from trainables.utils.arrays import Floats
 
-HEADER = ["system", "configuration", "search", "confirmed", "test", "gain: search", "gain: fresh seeds", "luck"]
+HEADER = ["system", "configuration", "search", "confirmed", "test", "gain (search)", "gain (fresh seeds)", "optimism"]
 LEGEND = (
     "Search: mean ± standard deviation on {dev} over the seeds that the configuration was chosen by; confirmed: on "
-    "{dev} over seeds that no choice has seen; test: on {test} with these fresh seeds. A gain is over the untuned "
+    "{dev} over seeds that no choice has seen; test: on {test} with these fresh seeds. A gain is over the system's "
     "default, with the same seeds on both sides, on {dev}; its {level:.3g} % interval is for new queries and new "
-    "seeds. Luck is what the gain lost on fresh seeds."
+    "seeds. Optimism: the gain with the search's seeds minus the gain with fresh seeds."
 )
-"""What the table's columns are."""
+"""Description of the table's columns."""
 
 
 @dataclass(frozen=True)
 class ConfirmedConfiguration:
-    """A searched system's winner, or its untuned default.
+    """A searched system's winner, or its default.
 
     Attributes:
-        label: the configuration in words; None where the study has none.
-        search, confirmed, test: scores; None where a seed is missing.
-        gain: over the untuned default on the search's seeds; None for the default itself, and where a side is missing.
-        fresh: the same on fresh seeds.
-        interval: of `fresh`; None with one seed.
+        system: name of the system.
+        tuned: True for the winner, False for the default.
+        label: the configuration in words. None if the study has none.
+        search: score on the search split over the search's seeds. None if a seed is missing.
+        confirmed: score on the search split over fresh seeds. None if a seed is missing.
+        test: score on the test split over fresh seeds. None if a seed is missing.
+        gain: gain over the default on the search's seeds. None for the default itself, and if a side is missing.
+        fresh_gain: gain over the default on fresh seeds.
+        interval: confidence interval of `fresh_gain`. None with one seed.
     """
 
     system: str
@@ -50,24 +54,24 @@ class ConfirmedConfiguration:
 
     @property
     def optimism(self) -> float | None:
-        """What the gain lost on fresh seeds."""
+        """The gain with the search's seeds minus the gain with fresh seeds."""
         return None if self.gain is None or self.fresh_gain is None else self.gain - self.fresh_gain
 
 
 def build_confirmation(results: Results, configurations: list[Configuration]) -> list[ConfirmedConfiguration]:
-    """The searched systems in the plan's order, each its winner and its untuned default; none without confirmation."""
-    found = {c.id: c for c in configurations}
+    """Return winner and default of the searched systems in the plan's order; empty without confirmation."""
+    by_id = {c.id: c for c in configurations}
     if results.search is None or not results.plan.confirm_seeds:
         return []
     rows = []
     for name in results.plan.all_systems:
         if (search := results.search.systems.get(name)) is not None:
-            rows += _build_pair(results.plan, name, found.get(search.winner or ""), found.get(search.untuned or ""))
+            rows += _build_pair(results.plan, name, by_id.get(search.winner or ""), by_id.get(search.untuned or ""))
     return rows
 
 
 def format_rows(rows: list[ConfirmedConfiguration]) -> list[list[str]]:
-    """The rows as plain text, in the order of `HEADER`."""
+    """Format the rows as plain text, in the order of `HEADER`."""
     return [
         [row.system, row.label or "-", format_score(row.search), format_score(row.confirmed), format_score(row.test),
          _format_gain(row.gain), _format_gain(row.fresh_gain) + _format_interval(row.interval),
@@ -77,15 +81,15 @@ def format_rows(rows: list[ConfirmedConfiguration]) -> list[list[str]]:
 
 
 def format_legend(plan: Plan) -> str:
-    """`LEGEND` with this study's words."""
+    """Return `LEGEND` with this study's splits and level."""
     return plan.adapt_to_unit(LEGEND).format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
 
 
 def _build_pair(
-    plan: Plan, system: str, winner: Configuration | None, untuned: Configuration | None
+    plan: Plan, system: str, winner: Configuration | None, default: Configuration | None
 ) -> list[ConfirmedConfiguration]:
     scored = [
-        {phase: c.evaluate_queries(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, untuned)
+        {phase: c.evaluate_queries(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, default)
     ]
     gain, fresh = (differences_or_none(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
     interval = None if fresh is None else run_tests(fresh, 1 - plan.alpha)["both"]
@@ -93,15 +97,15 @@ def _build_pair(
     tuned = ConfirmedConfiguration(
         system,
         True,
-        None if winner is None else _format_label(winner) + (" = untuned" if winner is untuned else ""),
+        None if winner is None else _format_label(winner) + (" = default" if winner is default else ""),
         *first,
         None if gain is None else float(gain.mean()),
         None if fresh is None else float(fresh.mean()),
         interval,
     )
-    if winner is untuned:
+    if winner is default:
         return [tuned]
-    label = "untuned" + ("" if untuned is None else f": {_format_label(untuned)}")
+    label = "default" + ("" if default is None else f": {_format_label(default)}")
     return [tuned, ConfirmedConfiguration(system, False, label, *second)]
 
 

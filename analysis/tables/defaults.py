@@ -1,4 +1,4 @@
-"""Systems with settings that nobody had to search for, on the development set: Table 1 of Penha and Hauff (2021)."""
+"""The systems with their default settings on the development set: Table 1 of Penha and Hauff (2021)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,17 +8,16 @@ from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none
-from analysis.tables.marks import build_marks
-from analysis.tables.marks import format_marks_legend as marks_legend
+from analysis.tables.marks import build_marks, format_marks_legend
 
 _LEGEND = (
-    "{metric} on {dev}, mean ± standard deviation over {seeds} {kind}seed{s}, every searched system with its untuned "
-    "default. Marks: {marks}; the declared comparisons, but judged on {dev}: exploratory."
+    "{metric} on {dev}, mean ± standard deviation over {seeds} {kind}seed{s}. Every searched system has its default "
+    "(published, not searched) settings. Sig.: {marks}. These are the declared comparisons, but on {dev}: exploratory."
 )
 
 
 class DefaultRow(NamedTuple):
-    """A system of the plan; its score is None where a run is missing."""
+    """A system of the plan; its score is None if a run is missing."""
 
     system: str
     settings: str
@@ -27,19 +26,25 @@ class DefaultRow(NamedTuple):
 
 
 class DefaultsTable(NamedTuple):
-    """The table; `phase` tells which seeds its scores are over."""
+    """The table of systems with their default settings.
+
+    Attributes:
+        rows: one row a system.
+        phase: search or confirmed; it decides the seeds of the scores.
+        baselines: baselines of the marks.
+    """
 
     rows: list[DefaultRow]
     phase: Phase
     baselines: list[str]
 
     def to_cells(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows as plain text."""
+        """Return header and rows as plain text."""
         lines = [[row.system, row.settings or "-", format_score(row.score), row.marks] for row in self.rows]
-        return ["system", "settings", "score", "marks"], lines
+        return ["system", "settings", "score", "sig."], lines
 
     def format_legend(self, plan: Plan) -> str:
-        """What the columns are."""
+        """Return the legend of the table."""
         seeds = len(plan.get_seeds(self.phase))
         return _LEGEND.format(
             metric=plan.metric,
@@ -47,16 +52,16 @@ class DefaultsTable(NamedTuple):
             seeds=seeds,
             s="s" * (seeds != 1),
             kind="fresh " if self.phase == "confirmed" else "",
-            marks=marks_legend(self.baselines),
+            marks=format_marks_legend(self.baselines),
         )
 
 
 def build_defaults_table(
     results: Results, configurations: Sequence[Configuration], baselines: list[str]
 ) -> DefaultsTable | None:
-    """The systems in the plan's order, over the seeds of the search or else the fresh ones.
+    """Build the table in the plan's order, over the seeds of the search or else the fresh ones.
 
-    None where no phase has all the runs of the searched systems' untuned defaults.
+    None if no phase has all runs of the searched systems' defaults.
     """
     plan, known = results.plan, {c.id: c for c in configurations}
     searches = results.search.systems if results.search else {}
@@ -71,7 +76,10 @@ def build_defaults_table(
     }
     values = {name: c.evaluate_queries(plan, phase) if c else None for name, c in shown.items()}
     first = plan.headline
-    pairs = [(one, other, differences_or_none(values[one], values[other])) for one, other in first.comparisons]
+    pairs = [
+        (system, baseline, differences_or_none(values[system], values[baseline]))
+        for system, baseline in first.comparisons
+    ]
     family = ComparisonFamily(first.name, plan.task, plan.metric, pairs, is_correlation=plan.is_correlation)
     marked = build_marks(
         compare_family(family, ComparisonSettings(plan.alpha, first.correction, plan.margin)), baselines
@@ -85,6 +93,6 @@ def build_defaults_table(
 
 
 def _find_only(configurations: Sequence[Configuration], system: str) -> Configuration | None:
-    """The configuration of a system that was not searched; None where it has several."""
-    own = [c for c in configurations if c.system == system]
-    return own[0] if len(own) == 1 else None
+    """Return the configuration of a system that was not searched; None if it has several."""
+    matching = [c for c in configurations if c.system == system]
+    return matching[0] if len(matching) == 1 else None

@@ -1,22 +1,22 @@
-"""Every configuration on the development set, for as long as no run has test scores: all that a search alone tells."""
+"""Every configuration on the development set, shown while no run has test scores."""
 
 from analysis.data.configurations import Configuration, format_score, mean_and_std
 from analysis.data.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
 
 LEGEND = (
-    "Nothing is tested yet: no run has {test} scores. Mean ± standard deviation over the seeds of the search, where "
-    "none is missing; the best of many configurations owes part of its score to luck."
+    "No run has {test} scores yet. Mean ± standard deviation over the seeds of the search, if none is missing. The "
+    "best of many configurations owes part of its score to chance."
 )
 
 
 def is_untested(plan: Plan, configurations: list[Configuration]) -> bool:
-    """Whether no run of the study has test scores."""
+    """Return whether no run of the study has test scores."""
     return not any(configuration.is_tested(plan) for configuration in configurations)
 
 
 def format_table(plan: Plan, configurations: list[Configuration]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows as plain text, the best of each system first."""
+    """Return header and rows as plain text, the best of each system first."""
     header = ["system", "settings", "seeds", f"{plan.search_split} {plan.metric}", "configuration"]
     scored = [(c, mean_and_std(c.evaluate_queries(plan, "search"))) for c in configurations]
     sign = 1 if plan.metric in LOWER_IS_BETTER else -1
@@ -35,10 +35,10 @@ def format_table(plan: Plan, configurations: list[Configuration]) -> tuple[list[
 
 
 def _format_seeds(plan: Plan, configuration: Configuration) -> str:
-    """How many have scores, of how many there should be."""
+    """Format how many seeds have scores, and how many there should be."""
     expected = configuration.expected_seeds(plan, "search")
     return f"{len(expected) - len(configuration.find_faults(plan, 'search'))} of {len(expected)}"
 
 
 def _describe_state(configuration: Configuration) -> str:
-    return "dropped by the race" if configuration.pruned else "incomplete"
+    return "pruned by racing" if configuration.pruned else "incomplete"

@@ -1,11 +1,11 @@
-"""How much of the differences between a search's configurations each hyperparameter explains.
+"""Importance of hyperparameters: the share of the differences between scores that each explains.
 
-By functional analysis of variance (Hutter, Hoos and Leyton-Brown 2014, as Optuna computes it): a forest is fitted to
-the scores, and a hyperparameter's importance is the share of the forest's variance over the whole space that it
-explains by itself. What is missing to 1 is interaction. PED-ANOVA would ask the other question, what sets the best
-tenth apart; of the tens of configurations that a study can afford, a tenth is too few to ask about.
+Computed by functional analysis of variance (Hutter, Hoos and Leyton-Brown 2014, in Optuna's implementation). A forest
+is fitted to the scores. A hyperparameter's importance is the share of the forest's variance over the whole space that
+it explains by itself; the rest to 1 is interaction. PED-ANOVA would ask another question: what distinguishes the best
+tenth. A tenth of the tens of configurations that a study can afford is too few for that.
 
-Every value of the grid has the same weight, however the values are spaced: a number is told to the forest by its place.
+Every value of the grid has the same weight, however the values are spaced: the forest receives a number as its index.
 A hyperparameter that only some schedules have is judged among the configurations that have it.
 """
 
@@ -25,24 +25,29 @@ if TYPE_CHECKING:
     import optuna
 
 MIN_CONFIGURATIONS = 10
-"""Complete configurations below which no forest says anything."""
+"""Fewest complete configurations for which an importance is reported."""
 _TREES, _DEPTH, _SEED = 32, 6, 0
-"""Optuna's own 64 trees without bound took seven times as long for 500 configurations, and differed by .01."""
+"""With Optuna's default of 64 trees of unlimited depth, 500 configurations take seven times as long; the results differ
+by .01.
+"""
 LEGEND = (
     "Importance: the share of the variance of the {split} score over the searched space that a hyperparameter explains "
-    "by itself (fANOVA); what is missing to 1 is interaction. Seeds: the share of the variance between the "
-    "configurations' means that the seeds alone would make; the nearer it is to 1, the less an importance says."
+    "by itself (fANOVA); the rest to 1 is interaction. Seeds: the share of the variance between the configurations' "
+    "means that is expected from the seeds alone; the nearer it is to 1, the less the importance means."
 )
 
 
 @dataclass(frozen=True)
 class Importance:
-    """One hyperparameter of a searched system.
+    """Importance of one hyperparameter of a searched system.
 
     Attributes:
-        among: how many complete configurations have it.
-        shares: by objective; empty where nothing can be said, and `reason` then says why.
-        seeds: the system's `seeds_share`.
+        system: name of the system.
+        hyperparameter: name of the hyperparameter.
+        n_configurations: number of complete configurations that have it.
+        shares: importance by objective. Empty if it cannot be computed; `reason` then says why.
+        reason: reason for empty `shares`.
+        seeds: the system's share of variance from seeds, see `compute_seeds_share`.
     """
 
     system: str
@@ -54,25 +59,29 @@ class Importance:
 
 
 def compute_importances(results: Results, configurations: Sequence[Configuration]) -> list[Importance]:
-    """Of every searched system in the plan's order, and every hyperparameter with several values, in the grid's."""
+    """Compute the importance of each hyperparameter with several values, for every searched system.
+
+    Systems are in the plan's order, hyperparameters in the grid's.
+    """
     plan, searches = results.plan, results.search.systems if results.search else {}
     rows: list[Importance] = []
     for system in (name for name in plan.all_systems if name in searches):
         seeds = compute_seeds_share(plan, searches[system], configurations)
-        own = _compute_system_importances(system, searches[system], plan.search_objectives)
-        rows += [replace(row, seeds=seeds) for row in own]
+        importances = _compute_system_importances(system, searches[system], plan.search_objectives)
+        rows += [replace(row, seeds=seeds) for row in importances]
     return rows
 
 
 def compute_seeds_share(plan: Plan, search: SystemSearchLog, configurations: Sequence[Configuration]) -> float | None:
-    """Share of the variance between a searched system's complete configurations that seeds alone would make.
+    """Compute the share of the variance between a system's complete configurations that comes from seeds.
 
-    The configurations share their seeds, so what a seed does to all of them alike is not counted: MS_residual / (S V),
-    at most 1, with V the variance of the configurations' means over S seeds. None with one seed or one configuration.
+    The configurations have the same seeds, so an effect of a seed that all share is not counted. The share is
+    MS_residual / (S V), at most 1, with V the variance of the configurations' means over S seeds. None with one seed
+    or one configuration.
     """
-    wanted = {p.configuration_id for p in search.get_proposals("complete")}
-    found = [c.evaluate_queries(plan, "search") for c in configurations if c.id in wanted]
-    scores = np.array([values.mean(axis=1) for values in found if values is not None])  # (configurations, seeds)
+    complete = {p.configuration_id for p in search.get_proposals("complete")}
+    values_of = [c.evaluate_queries(plan, "search") for c in configurations if c.id in complete]
+    scores = np.array([values.mean(axis=1) for values in values_of if values is not None])  # (configurations, seeds)
     if len(scores) < 2 or scores.shape[1] < 2:
         return None
     residual = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
@@ -82,7 +91,7 @@ def compute_seeds_share(plan: Plan, search: SystemSearchLog, configurations: Seq
 
 
 def format_table(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows as plain text."""
+    """Return header and rows as plain text."""
     lines = [
         [
             row.system,
@@ -98,31 +107,35 @@ def format_table(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple
 
 
 def _compute_system_importances(system: str, search: SystemSearchLog, objectives: tuple[str, ...]) -> list[Importance]:
-    """The hyperparameters that all complete configurations have are judged together, others with what they share."""
+    """Compute the importances of one system.
+
+    The hyperparameters that all complete configurations have are judged together, each of the others among the
+    configurations that have it.
+    """
     complete = search.get_complete(objectives)
     known: dict[tuple[int, ...], dict[str, dict[str, float]]] = {}
     rows = []
     for name in search.grid:
-        own = [p for p in complete if name in p.values]
-        tried = len({p.values[name] for p in own})
+        having = [p for p in complete if name in p.values]
+        tried = len({p.values[name] for p in having})
         reason, shares = "", dict[str, float]()
-        if len(own) < MIN_CONFIGURATIONS:
+        if len(having) < MIN_CONFIGURATIONS:
             reason = f"fewer than {MIN_CONFIGURATIONS}"
         elif tried < 2:
             reason = "one value was tried"
         else:
-            key = tuple(p.number for p in own)
+            key = tuple(p.number for p in having)
             if key not in known:
-                known[key] = {objective: _compute_shares(own, search, objective) for objective in objectives}
+                known[key] = {objective: _compute_shares(having, search, objective) for objective in objectives}
             shares = {objective: known[key][objective][name] for objective in objectives if known[key][objective]}
             if len(shares) < len(objectives):
                 reason, shares = "all scores are equal", {}
-        rows.append(Importance(system, name, len(own), shares, reason))
+        rows.append(Importance(system, name, len(having), shares, reason))
     return rows
 
 
 def _compute_shares(proposals: list[Proposal], search: SystemSearchLog, objective: str) -> dict[str, float]:
-    """By hyperparameter that all of the proposals have; empty if their scores do not differ."""
+    """Compute the importance of each hyperparameter that all proposals have; empty if scores are equal."""
     import optuna
     from optuna.importance import FanovaImportanceEvaluator
 
@@ -137,8 +150,8 @@ def _compute_shares(proposals: list[Proposal], search: SystemSearchLog, objectiv
         params = {name: axis.places[proposal.values[name]] for name, axis in axes.items()}
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=score))
     evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=_SEED)
-    found = evaluator.evaluate(study, params=names)
-    return {name: float(found[name]) for name in names}
+    importances = evaluator.evaluate(study, params=names)
+    return {name: float(importances[name]) for name in names}
 
 
 def _create_quiet_study() -> "optuna.Study":
@@ -155,17 +168,18 @@ def _create_quiet_study() -> "optuna.Study":
 
 
 class _Axis(NamedTuple):
-    """A hyperparameter as the forest is told it."""
+    """A hyperparameter as the forest receives it."""
 
     distribution: "optuna.distributions.BaseDistribution"
     places: dict[int | float | str, float | str]
-    """By value: a number's place among all values; a text is its own."""
+    """Input of the forest by value: the index of a number among all values, or the text itself."""
 
 
 def _build_axis(search: SystemSearchLog, name: str) -> _Axis:
-    """The values of the grid, with any that was tried beside it.
+    """Build the axis from the values of the grid and any others that were tried.
 
-    The range of numbers ends half a place beyond the first and the last, so that every value has the same share of it.
+    The range of numbers extends half a step beyond the first and the last, so that every value has the same share of
+    it.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 

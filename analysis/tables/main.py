@@ -1,4 +1,4 @@
-"""The declared comparisons and the main table: every number of the report, before it is given a form."""
+"""The declared comparisons and the main table: every number of the report, before it is formatted."""
 
 from dataclasses import dataclass
 
@@ -30,9 +30,18 @@ from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 @dataclass(frozen=True)
 class SystemRow:
-    """One system: its chosen configuration, mean and sample standard deviation over seeds (None: one run).
+    """One system in the main table.
 
-    `settings` names the further hyperparameters in which the system's configurations differ.
+    Attributes:
+        system: name of the system.
+        configuration: id of its chosen configuration.
+        strength: strength of the smoothing.
+        switch: switch point of the schedule.
+        settings: the other hyperparameters in which the system's configurations differ, in words.
+        dev: mean and sample standard deviation over seeds on the search split. None if incomplete.
+        test: mean and sample standard deviation over seeds on the test split. None if incomplete.
+        marks: marks of significant differences.
+        note: why the system is incomplete; empty if it is complete.
     """
 
     system: str
@@ -48,11 +57,26 @@ class SystemRow:
 
 @dataclass(frozen=True)
 class MainTable:
-    """The main table. `notes` name what is incomplete; `baselines` are those of the marks ▲▼ and △▽, `target` and
-    `correction` what decides them; `scored_in` the precisions that the models' scores were computed in, as far as the
-    runs tell; `seeds` counts those of the test scores, `search_seeds` those of the search; with `confirmed` they are
-    others; `queries` counts the test split's, or its pairs where these are the `unit`; `symbol` is the strength's;
-    `caution` says what the scores cannot be compared with."""
+    """The main table.
+
+    Attributes:
+        rows: one row a system.
+        notes: what is incomplete or pruned.
+        metric: metric of the plan.
+        splits: search split and test split.
+        baselines: baselines of the marks ▲▼ and △▽.
+        target: population that the tests behind the marks generalise to.
+        correction: correction that decides the marks.
+        alpha: significance level of the family.
+        seeds: number of seeds of the test scores.
+        search_seeds: number of seeds of the search.
+        confirmed: True if the test scores are over fresh seeds, not those of the search.
+        queries: number of queries of the test split, or of its pairs if `unit` is pair.
+        scored_in: precisions that the models' scores were computed in, if runs recorded them.
+        unit: unit of the statistics: query or pair.
+        symbol: symbol of the strength.
+        caution: text that says what the scores cannot be compared with.
+    """
 
     rows: list[SystemRow]
     notes: list[str]
@@ -74,7 +98,7 @@ class MainTable:
 
 @dataclass(frozen=True)
 class ReportData:
-    """Everything that the report shows, but for the figures."""
+    """Everything that the report shows, except the figures."""
 
     results: Results
     configurations: list[Configuration]
@@ -92,36 +116,41 @@ class ReportData:
 
 
 def build_report_data(results: Results) -> ReportData:
-    """Chooses, compares and tabulates.
+    """Choose configurations, compare the systems and build all tables.
 
     Raises:
-        UserError: if the runs cannot be compared (see `configurations` and `chosen`).
+        UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
     """
     configurations = collect_configurations(results)
     chosen = choose_configurations(results, configurations)
-    compared = compare_systems(results, chosen)
-    table = _build_main_table(results, configurations, chosen, compared)
+    comparisons = compare_systems(results, chosen)
+    table = _build_main_table(results, configurations, chosen, comparisons)
     return ReportData(
         results=results,
         configurations=configurations,
         chosen=chosen,
         table=table,
-        metric_table=build_metric_table(results.plan, chosen, compared),
-        comparisons=compared,
+        metric_table=build_metric_table(results.plan, chosen, comparisons),
+        comparisons=comparisons,
         confirmed=build_confirmation(results, configurations),
         importances=compute_importances(results, configurations),
         defaults=build_defaults_table(results, configurations, table.baselines),
-        sample_size=build_sample_size_table(results.plan, chosen, select_headline_comparisons(results.plan, compared)),
+        sample_size=build_sample_size_table(
+            results.plan, chosen, select_headline_comparisons(results.plan, comparisons)
+        ),
         strata=build_strata_table(results, configurations, chosen),
         seed_table=build_seed_table(results, chosen),
         conclusion=_format_untested_conclusion(results, table)
         if is_untested(results.plan, configurations)
-        else format_conclusion(results, table, compared),
+        else format_conclusion(results, table, comparisons),
     )
 
 
 def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -> list[Comparison]:
-    """The plan's comparisons on its test split, family by family, in its order: a pair by each metric of the family."""
+    """Compare the pairs of the plan on its test split, by each metric of their family.
+
+    The comparisons are in the plan's order of families, pairs and metrics.
+    """
     plan, correlation = results.plan, results.plan.is_correlation
     values = {
         (name, metric): c.evaluate_queries(plan, "test", metric) if c else None
@@ -132,8 +161,8 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
     for family in plan.families:
         requested = [(*pair, metric) for pair in family.comparisons for metric in plan.get_family_metrics(family)]
         pairs = [
-            (one, other, differences_or_none(values[one, metric], values[other, metric]))
-            for one, other, metric in requested
+            (system, baseline, differences_or_none(values[system, metric], values[baseline, metric]))
+            for system, baseline, metric in requested
         ]
         settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
         comparison_family = ComparisonFamily(
@@ -144,15 +173,15 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
 
 
 def format_conclusion(results: Results, table: MainTable, compared: list[Comparison]) -> str:
-    """What the headline's family says about its first baseline, in one plain sentence or two."""
+    """State the result for the first baseline of the headline's family in one or two plain sentences."""
     plan, baseline = results.plan, table.baselines[0]
     on = {target: plan.adapt_to_unit(words) for target, words in _TARGET_TEXTS.items()}
-    own = [c for c in select_headline_comparisons(plan, compared) if c.baseline == baseline]
-    known = [c for c in own if c.difference is not None]
-    incomplete = [c.system for c in own if c.difference is None]
+    headlines = [c for c in select_headline_comparisons(plan, compared) if c.baseline == baseline]
+    known = [c for c in headlines if c.difference is not None]
+    incomplete = [c.system for c in headlines if c.difference is None]
     missing = f" Not compared, because incomplete: {', '.join(incomplete)}." if incomplete else ""
     if not known:
-        return f"Nothing can be said about {baseline}: no comparison with it is complete.{missing}"
+        return f"No conclusion about {baseline}: no comparison with it is complete.{missing}"
     decided = [
         f"{c.system} is significantly {c.verdict} than {baseline} {on[c.target or 'both']} ({c.difference:+.4f}, "
         f"corrected p {format_p_value(c.adjusted[plan.headline.correction])})"
@@ -164,24 +193,20 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         for c in known
         if c.verdict == "equivalent"
     ]
-    sample = (
-        f"with {table.queries} {plan.adapt_to_unit('queries')} and {table.seeds} seed{'s' if table.seeds != 1 else ''}"
-    )
-    gains = [c.detectable for c in known if c.detectable is not None]
+    counts = f"{table.queries:,} {plan.adapt_to_unit('queries')}", f"{table.seeds} seed{'s' * (table.seeds != 1)}"
+    effects = [c.detectable for c in known if c.detectable is not None]
     if not decided:
-        seen = (
-            f"; {sample} {_describe_detectable_gain(max(gains), plan.metric)} with 80 % power"
-            if gains
-            else f" {sample}"
+        limit = (
+            f"; {_describe_power(max(effects), plan.metric, counts)}" if effects else f" with {' and '.join(counts)}"
         )
-        return f"No variant differs significantly from {baseline}{seen}.{missing}"
+        return f"No variant differs significantly from {baseline}{limit}.{missing}"
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
-    return f"{'; '.join(decided)}; {sample}.{undecided}{missing}"
+    return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
 
 
 def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
-    """The comparisons that the answer is about: those of the headline's family by the plan's metric."""
+    """Return the comparisons of the headline's family by the plan's metric."""
     metrics = plan.get_family_metrics(plan.headline)
     shown = plan.metric if plan.metric in metrics else metrics[0]
     return [c for c in compared if (c.family, c.metric) == (plan.headline.name, shown)]
@@ -189,25 +214,29 @@ def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[
 
 def _format_untested_conclusion(results: Results, table: MainTable) -> str:
     baseline, split = table.baselines[0], results.plan.test_split
-    return f"Nothing can be said about {baseline}: nothing is tested yet, no run has {split} scores."
+    return f"No conclusion about {baseline} yet: no run has {split} scores."
 
 
-def _describe_detectable_gain(gain: float, metric: str) -> str:
-    """The position of the first relevant document, and what else is better the less it is, has no such bound."""
-    if gain >= get_measure(metric).max_value and metric not in LOWER_IS_BETTER:
-        return "not even the largest possible gain would have been seen"
-    least = f"of {gain:.4f}" if gain >= 0.0001 else "below 0.0001"
-    return f"a gain {least} would have been seen"
+def _describe_power(effect: float, metric: str, counts: tuple[str, str]) -> str:
+    """Describe the minimum detectable effect of the study.
+
+    A metric for which lower is better has no largest possible gain.
+    """
+    sample = ", ".join(counts)
+    if effect >= get_measure(metric).max_value and metric not in LOWER_IS_BETTER:
+        return f"the study has less than 80 % power even for the largest possible gain ({sample})"
+    shown = f"{effect:.4f}" if effect >= 0.0001 else "below 0.0001"
+    return f"minimum detectable effect: {shown} (80 % power, {sample})"
 
 
 def format_p_value(p: float | None) -> str:
-    """Four decimals, or a dash where there is no test."""
+    """Format with four decimals, or a dash if there is no test."""
     return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 _TARGET_TEXTS = {"both": "on new queries and new seeds", "queries": "on new queries", "seeds": "with new seeds"}
 _MAX_NAMED = 8
-"""How many configurations a note names before it only counts them."""
+"""Most names that a note lists before it only counts the rest."""
 
 
 def _build_main_table(
@@ -219,8 +248,8 @@ def _build_main_table(
     plan = results.plan
     first = plan.headline
     baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
-    own = select_headline_comparisons(plan, compared)
-    marked = build_marks(own, baselines)
+    headlines = select_headline_comparisons(plan, compared)
+    marked = build_marks(headlines, baselines)
     rows = [_build_row(results, name, chosen[name], marked.get(name, "")) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
     notes += _describe_incomplete(plan, configurations, chosen) + _describe_pruned(results, configurations)
@@ -232,7 +261,7 @@ def _build_main_table(
         metric=plan.metric,
         splits=(plan.search_split, plan.test_split),
         baselines=baselines,
-        target=next((c.target for c in own if c.target), None),
+        target=next((c.target for c in headlines if c.target), None),
         correction=first.correction,
         alpha=plan.alpha,
         seeds=len(plan.get_seeds("test")),
@@ -249,14 +278,14 @@ def _build_main_table(
 def _describe_incomplete(
     plan: Plan, configurations: list[Configuration], chosen: dict[str, Configuration | None]
 ) -> list[str]:
-    """What was begun and not finished, beside the chosen ones, and runs that nobody declared."""
+    """Describe incomplete configurations that are not chosen, and runs with seeds that are not declared."""
     notes, declared = [], {*plan.seeds, *plan.confirm_seeds}
     shown = {c.id for c in chosen.values() if c is not None}
     for configuration in configurations:
         named = f"{configuration.label} [{configuration.id}]"
         if configuration.pruned:
             if configuration.is_tested(plan):
-                notes.append(f"{named} has {plan.test_split} scores, not used: the race dropped it")
+                notes.append(f"{named} has {plan.test_split} scores, not used: it was pruned by racing")
         elif configuration.id not in shown:
             phase: Phase = "test" if configuration.system in chosen and configuration.is_tested(plan) else "search"
             if faults := configuration.find_faults(plan, phase):
@@ -268,7 +297,7 @@ def _describe_incomplete(
 
 
 def _describe_pruned(results: Results, configurations: list[Configuration]) -> list[str]:
-    """One line for all that the race dropped, by the number of seeds that it gave them."""
+    """Describe all configurations that racing pruned, in one line, by their number of seeds."""
     labels = {c.id: f"{c.label} [{c.id}]" for c in configurations}
     after: dict[int, list[str]] = {}
     for key, seeds in count_seeds_of_pruned(results).items():
@@ -277,11 +306,11 @@ def _describe_pruned(results: Results, configurations: list[Configuration]) -> l
         f"after {seeds} of {len(results.plan.seeds)} seeds: {', '.join(shorten_names(names))}"
         for seeds, names in sorted(after.items())
     ]
-    return [f"dropped by the race {'; '.join(parts)}"] if parts else []
+    return [f"pruned by racing {'; '.join(parts)}"] if parts else []
 
 
 def shorten_names(names: list[str]) -> list[str]:
-    """The first few of many names, and how many more there are."""
+    """Return the first few of many names, and the number of the rest."""
     return names if len(names) <= _MAX_NAMED else [*names[:_MAX_NAMED], f"and {len(names) - _MAX_NAMED} more"]
 
 
@@ -291,11 +320,24 @@ def _list_precisions(chosen: dict[str, Configuration | None]) -> list[str]:
     return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
 
 
-def _build_row(results: Results, name: str, own: Configuration | None, marked: str) -> SystemRow:
+def _build_row(results: Results, name: str, configuration: Configuration | None, marked: str) -> SystemRow:
     plan = results.plan
-    if own is None:
+    if configuration is None:
         return SystemRow(name, None, None, None, "", None, None, "", f"no {plan.test_split} scores")
-    dev, test = mean_and_std(own.evaluate_queries(plan, "search")), mean_and_std(own.evaluate_queries(plan, "test"))
-    faults = own.find_faults(plan, "test") or own.find_faults(plan, "search")
-    settings = ", ".join(own.settings)
-    return SystemRow(name, own.id, own.strength or None, own.switch, settings, dev, test, marked, "; ".join(faults))
+    dev, test = (
+        mean_and_std(configuration.evaluate_queries(plan, "search")),
+        mean_and_std(configuration.evaluate_queries(plan, "test")),
+    )
+    faults = configuration.find_faults(plan, "test") or configuration.find_faults(plan, "search")
+    settings = ", ".join(configuration.settings)
+    return SystemRow(
+        name,
+        configuration.id,
+        configuration.strength or None,
+        configuration.switch,
+        settings,
+        dev,
+        test,
+        marked,
+        "; ".join(faults),
+    )

@@ -1,44 +1,43 @@
-"""The marks of the main table: significant gains and losses over its two baselines, as Penha and Hauff (2021) have;
-and those of single runs, as Penha and Hauff (2020) have."""
+"""Marks of significant differences, after Penha and Hauff: main table (2021) and single runs (2020)."""
 
 from collections.abc import Sequence
 
 from analysis.stats.comparison import Comparison
 
 MARKS = ({"better": "▲", "worse": "▼"}, {"better": "△", "worse": "▽"})
-"""Of the first and the second baseline, by verdict."""
+"""Marks of a difference from the first and the second baseline, by verdict."""
 SEED_LEVELS = (0.01, 0.05)
 """Levels of the tests with one seed, the strictest first."""
 SEED_MARKS = {True: ("⇑", "↑"), False: ("⇓", "↓")}
-"""By whether it is a gain, one a level: two strokes are 99 %, one is 95 %."""
+"""Marks of a gain (True) or a loss, one for each level: a double arrow is 99 %, a single one 95 %."""
 
 
 def build_marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str, str]:
-    """Of each compared system, those over the first baseline, then those over the second."""
-    found = dict.fromkeys((c.system for c in compared), "")
+    """Return the marks of each compared system, for the first baseline and then for the second."""
+    marks = dict.fromkeys((c.system for c in compared), "")
     for baseline, symbols in zip(baselines, MARKS, strict=False):
         for c in compared:
             if c.baseline == baseline:
-                found[c.system] += symbols.get(c.verdict, "")
-    return found
+                marks[c.system] += symbols.get(c.verdict, "")
+    return marks
 
 
 def format_marks_legend(baselines: Sequence[str]) -> str:
-    """Which mark is over which baseline."""
+    """Describe which mark belongs to which baseline."""
     return ", ".join(
         f"{''.join(symbols.values())} over {name}" for symbols, name in zip(MARKS, baselines, strict=False)
     )
 
 
 def get_seed_mark(p: float, gain: float) -> str:
-    """Of one test with one seed: the mark of the strictest level that it passes; none of a test that passes none."""
-    return next((SEED_MARKS[gain > 0][at] for at, level in enumerate(SEED_LEVELS) if p < level), "")
+    """Return the mark of the strictest level that a test with one seed passes; empty if it passes none."""
+    return next((SEED_MARKS[gain > 0][index] for index, level in enumerate(SEED_LEVELS) if p < level), "")
 
 
 def format_seed_legend(baseline: str) -> str:
-    """Which mark is of which level."""
-    told = [
-        f"{SEED_MARKS[True][at]} better and {SEED_MARKS[False][at]} worse than {baseline} at {100 * (1 - level):g} %"
-        for at, level in enumerate(SEED_LEVELS)
+    """Describe which mark belongs to which level."""
+    parts = [
+        f"{SEED_MARKS[True][i]} better and {SEED_MARKS[False][i]} worse than {baseline} at {100 * (1 - level):g} %"
+        for i, level in enumerate(SEED_LEVELS)
     ]
-    return ", ".join(reversed(told))
+    return ", ".join(reversed(parts))

@@ -1,4 +1,4 @@
-"""Where a study's test scores vary, and how many seeds and queries it would take to see less than it could."""
+"""Variance components of a study's test scores, and the seeds and queries for smaller differences."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,9 +10,9 @@ from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 
 LEGEND = (
-    "Number of queries needed to see a true difference of two systems with {power:.0f} % power, {comparisons} "
-    "comparisons at {alpha:g} (Bonferroni), by number of seeds; never: no number of queries makes up for the seeds' "
-    "own spread. Of a system's {metric} on {split}, {deviations}."
+    "Number of queries needed to detect a true difference of two systems with {power:.0f} % power, {comparisons} "
+    "comparisons at {alpha:g} (Bonferroni), by number of seeds. Never: the variation between seeds is too large for "
+    "any number of queries. For a system's {metric} on {split}, {deviations}."
 )
 
 
@@ -27,22 +27,24 @@ class SampleSizeTable(NamedTuple):
 def build_sample_size_table(
     plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]
 ) -> SampleSizeTable | None:
-    """Queries needed for the plan's margin, a half and a quarter of what this study could see.
+    """Compute the queries needed for the plan's margin, and for 1/2 and 1/4 of this study's MDE.
 
-    None with one seed, or where fewer than two systems are complete.
+    None with one seed, or if fewer than two systems are complete.
 
     Args:
-        plan: of the study.
-        chosen: by system.
-        headlines: the comparisons that the answer is about.
+        plan: plan of the study.
+        chosen: chosen configuration by system.
+        headlines: the comparisons that the conclusion is about.
     """
     configurations = [chosen[name] for name in plan.systems]
     complete = [
         values for c in configurations if c is not None and (values := c.evaluate_queries(plan, "test")) is not None
     ]
-    parts = estimate_variance_components([values for values in complete if len(values) == len(plan.get_seeds("test"))])
+    components = estimate_variance_components(
+        [values for values in complete if len(values) == len(plan.get_seeds("test"))]
+    )
     effects = [c.detectable for c in headlines if c.detectable is not None]
-    if parts is None or not effects or not any(parts):
+    if components is None or not effects or not any(components):
         return None
     differences = [*([plan.margin] if plan.margin else []), max(effects) / 2, max(effects) / 4]
     seeds = [len(plan.get_seeds("test")) * times for times in (1, 2, 4)]
@@ -50,7 +52,7 @@ def build_sample_size_table(
     rows = [
         [f"{difference:.2g}", *(f"{queries:,}" if queries else "never" for queries in counts)]
         for difference, counts in tabulate_required_queries(
-            parts.to_difference_variance(), differences, seeds, plan.alpha / count
+            components.to_difference_variance(), differences, seeds, plan.alpha / count
         )
     ]
     legend = plan.adapt_to_unit(LEGEND).format(
@@ -59,6 +61,6 @@ def build_sample_size_table(
         alpha=plan.alpha,
         metric=plan.metric,
         split=plan.test_split,
-        deviations=plan.adapt_to_unit(describe_deviations(parts)),
+        deviations=plan.adapt_to_unit(describe_deviations(components)),
     )
     return SampleSizeTable(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)

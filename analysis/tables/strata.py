@@ -1,4 +1,4 @@
-"""Error analysis: the metric among queries of some number of turns, of a domain, of some difficulty, system by system.
+"""Error analysis: the metric of each system by turns, domain or difficulty of the queries.
 
 After Penha and Hauff (2020), Figures 5 and 6.
 """
@@ -25,32 +25,35 @@ COLUMNS = [
     "difference_high",
 ]  # fmt: skip
 _LEGEND = (
-    "Not declared, and not corrected for their number: exploratory. {best} is the best of the plan's other systems "
-    "on {dev}{seen}. In brackets 95 % intervals for {target}: of each system's mean among the queries of the row, "
-    "and of the paired difference {best} \N{MINUS SIGN} {baseline}. All systems are in strata.csv."
+    "Exploratory: not declared, and not corrected for the number of strata. {best} is the best of the plan's other "
+    "systems on {dev}{seen}. In brackets: 95 % intervals for {target}, of each system's mean over the queries of the "
+    "row, and of the paired difference {best} \N{MINUS SIGN} {baseline}. All systems are in strata.csv."
 )
 _GROUPING_TEXTS = {
-    "turns": f"Adjacent numbers of turns are one class, from the fewest up, until it has {MIN_QUERIES} queries; "
-    "there are "
-    f"{MAX_GROUPS} classes at most, the last takes in the rest.",
+    "turns": f"A group takes adjacent numbers of turns, from the fewest up, until it has {MIN_QUERIES} queries. There "
+    f"are at most {MAX_GROUPS} groups; the last takes the rest.",
     "domain": f"The {MAX_GROUPS} most frequent domains, then the others together.",
 }
 _TERCILES = "Thirds of the queries by this difficulty, the easiest first; ties by the SHA-256 of the query's id."
 _OWN_SCORES = (
-    " It is made of a trained run's scores of these very queries: by that alone any other system looks worse among the "
-    "easy and better among the difficult, so these differences have no interval."
+    " This difficulty comes from a trained run's scores of the same queries. For that reason alone, any other system "
+    "looks worse on the easy and better on the difficult ones, so these differences have no interval."
 )
 
 
 class Interval(NamedTuple):
-    """A mean and its 95 % interval; None: there is none."""
+    """A mean and its 95 % interval; the bounds are None if there is none."""
 
     mean: float
     low: float | None
     high: float | None
 
     def to_text(self, sign: str = "") -> str:
-        """Mean and interval in words; `sign` is that of a format."""
+        """Format mean and interval.
+
+        Args:
+            sign: sign option of the number format, such as "+".
+        """
         bounds = "" if self.low is None else f" [{self.low:{sign}.4f}, {self.high:{sign}.4f}]"
         return f"{self.mean:{sign}.4f}{bounds}"
 
@@ -59,11 +62,12 @@ class StratumScore(NamedTuple):
     """A system's metric among the queries of a stratum.
 
     Attributes:
-        attribute: by name.
-        stratum: its name.
-        queries: how many it has.
-        value: of the system.
-        difference: of the system less the first baseline; None for this itself, and where it is incomplete.
+        attribute: name of the attribute.
+        stratum: name of the stratum.
+        system: name of the system.
+        queries: number of queries in the stratum.
+        value: mean of the system.
+        difference: system minus first baseline. None for the baseline itself, and if it is incomplete.
     """
 
     attribute: str
@@ -81,13 +85,13 @@ class StratumScore(NamedTuple):
 
 @dataclass(frozen=True)
 class StrataTable:
-    """The whole of it.
+    """The error analysis.
 
     Attributes:
-        phase: what the scores are for: the test, or the search where nothing is tested.
+        phase: purpose of the scores: test, or search if nothing is tested.
         shown: the first baseline, and the best of the plan's other systems on the development set.
-        attributes: those that the queries have.
-        rows: by attribute, stratum and system, in the plan's order of systems.
+        attributes: attributes of the queries.
+        rows: scores by attribute, stratum and system, in the plan's order of systems.
     """
 
     phase: Phase
@@ -96,15 +100,15 @@ class StrataTable:
     rows: list[StratumScore]
 
     def select(self, attribute: str, system: str) -> list[StratumScore]:
-        """A system's strata by an attribute, in their order."""
+        """Return the scores of a system by an attribute, in order of strata."""
         return [row for row in self.rows if (row.attribute, row.system) == (attribute, system)]
 
     def describe_strata(self, attribute: QueryAttribute) -> str:
-        """How the strata of an attribute are made."""
+        """Describe the strata of an attribute."""
         return _GROUPING_TEXTS.get(attribute.name, _TERCILES + (_OWN_SCORES if attribute.is_from_run else ""))
 
     def to_cells(self, attribute: QueryAttribute) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of an attribute as plain text."""
+        """Return header and rows of an attribute as plain text."""
         baseline, best = (self.select(attribute.name, system) for system in self.shown)
         lines = [
             [base.stratum, str(base.queries), base.value.to_text(), row.value.to_text(), row.difference_text]
@@ -113,18 +117,18 @@ class StrataTable:
         return [attribute.title, "queries", *self.shown, "difference"], lines
 
     def format_legend(self, plan: Plan) -> str:
-        """What the columns of every attribute are."""
+        """Return the legend that all attributes share."""
         seeds = len(plan.get_seeds(self.phase))
         return _LEGEND.format(
             baseline=self.shown[0],
             best=self.shown[1],
             dev=plan.search_split,
-            seen="" if self.phase == "test" else ", by these very scores",
+            seen="" if self.phase == "test" else ", by the same scores",
             target="new queries and new seeds (two-way random effects)" if seeds > 1 else "new queries (one seed)",
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """`COLUMNS`, a row a stratum and system."""
+        """Return a data frame with `COLUMNS`, one row a stratum and system."""
         nothing = Interval(np.nan, None, None)
         rows = [(*row[:4], *row.value, *(row.difference or nothing)) for row in self.rows]
         return pd.DataFrame(rows, columns=COLUMNS)
@@ -133,35 +137,37 @@ class StrataTable:
 def build_strata_table(
     results: Results, configurations: list[Configuration], chosen: dict[str, Configuration | None]
 ) -> StrataTable | None:
-    """The metric of every complete system by whatever the queries differ in; None where nothing is known of them.
+    """Compute the metric of every complete system by each attribute of the queries.
 
-    On the test split each system is its chosen configuration; where nothing is tested, its best one on the development
-    set, with the scores there.
+    None if the queries have no attributes, or a shown system is incomplete. On the test split each system is its
+    chosen configuration. If nothing is tested, it is the best one on the development set, with the scores there.
 
     Raises:
-        UserError: the table of queries lacks one that the runs rank, or has another.
+        UserError: if the table of queries does not have exactly the queries that the runs rank.
     """
     plan = results.plan
     if results.queries is None:
         return None
     phase: Phase = "search" if is_untested(plan, configurations) else "test"
-    judged = chosen if phase == "test" else {name: _find_best(plan, configurations, name) for name in plan.all_systems}
-    values = {name: c.evaluate_queries(plan, phase) for name, c in judged.items() if c is not None}
-    known = {name: own for name, own in values.items() if own is not None}
-    shown = _select_shown(plan, judged, list(known))
+    configuration_of = (
+        chosen if phase == "test" else {name: _find_best(plan, configurations, name) for name in plan.all_systems}
+    )
+    values = {name: c.evaluate_queries(plan, phase) for name, c in configuration_of.items() if c is not None}
+    known = {name: scores for name, scores in values.items() if scores is not None}
+    shown = _select_shown(plan, configuration_of, list(known))
     if shown is None:
         return None
     split = plan.get_split(phase)
     queries = results.queries[results.queries["split"] == split]
-    first = judged[shown[0]]
+    first = configuration_of[shown[0]]
     assert first is not None  # it is complete
     _check_queries(
         queries, first.runs[first.expected_seeds(plan, phase)[0]].evaluate_queries(split, plan.metric).index, split
     )
     attributes, rows = group_queries(queries), []
     for attribute in attributes:
-        for place, stratum in enumerate(attribute.strata):
-            mask = attribute.stratum_indices == place
+        for index, stratum in enumerate(attribute.strata):
+            mask = attribute.stratum_indices == index
             for name in known if mask.any() else ():
                 gap = None if name == shown[0] else differences_or_none(known[name], known[shown[0]])
                 rows.append(
@@ -178,22 +184,36 @@ def build_strata_table(
 
 
 def compute_interval(values: Floats) -> Interval:
-    """Mean and 95 % interval of (seeds, queries) values: two-way over both, over queries where there is one seed."""
+    """Compute mean and 95 % interval of (seeds, queries) values.
+
+    With several seeds the interval is for new seeds and new queries, with one seed for new queries.
+
+    Example:
+        >>> import numpy as np
+        >>> compute_interval(np.array([[0.5, 0.5, 1.0, 0.0]])).to_text()
+        '0.5000 [-0.1496, 1.1496]'
+    """
     seeds, queries = values.shape
     if queries < 2:
         return Interval(float(values.mean()), None, None)
-    found = estimate_over_both(values) if seeds > 1 else estimate_over_queries(values)
-    return Interval(float(values.mean()), *found.confidence_interval())
+    estimate = estimate_over_both(values) if seeds > 1 else estimate_over_queries(values)
+    return Interval(float(values.mean()), *estimate.confidence_interval())
 
 
 def _compute_difference(gap: Floats, attribute: QueryAttribute) -> Interval:
-    """Queries that a run found difficult are partly those it had bad luck with: no test takes that into account."""
-    found = compute_interval(gap)
-    return Interval(found.mean, None, None) if attribute.is_from_run else found
+    """Compute the difference, without an interval if the difficulty comes from a trained run.
+
+    Queries that a run found difficult are partly those on which it happened to be wrong. No test accounts for that.
+    """
+    interval = compute_interval(gap)
+    return Interval(interval.mean, None, None) if attribute.is_from_run else interval
 
 
 def _select_shown(plan: Plan, judged: dict[str, Configuration | None], known: list[str]) -> tuple[str, str] | None:
-    """The first baseline, and the best other system of the plan on the development set; None: one is incomplete."""
+    """Return the first baseline and the best other system on the development set.
+
+    None if the baseline is incomplete, or every other system is.
+    """
     baseline = plan.headline.comparisons[0][1]
     if baseline not in known:
         return None
@@ -203,21 +223,24 @@ def _select_shown(plan: Plan, judged: dict[str, Configuration | None], known: li
 
 
 def _find_best(plan: Plan, configurations: list[Configuration], system: str) -> Configuration | None:
-    own = [(c, _compute_level(plan, c)) for c in configurations if c.system == system and not c.pruned]
-    return max(((c, level) for c, level in own if level is not None), key=lambda pair: pair[1], default=(None,))[0]
+    levels = [(c, _compute_level(plan, c)) for c in configurations if c.system == system and not c.pruned]
+    return max(((c, level) for c, level in levels if level is not None), key=lambda pair: pair[1], default=(None,))[0]
 
 
 def _compute_level(plan: Plan, configuration: Configuration | None) -> float | None:
-    """On the development set, more is better; None where a run is missing."""
+    """Compute the score on the development set, with the sign such that more is better.
+
+    None if a run is missing.
+    """
     values = configuration.evaluate_queries(plan, "search") if configuration else None
     return None if values is None else float(values.mean()) * (-1 if plan.metric in LOWER_IS_BETTER else 1)
 
 
 def _check_queries(queries: pd.DataFrame, ranked: "pd.Index[str]", split: str) -> None:
-    """In the same order, then."""
+    """Check that the table has the same queries as the runs, in the same order."""
     known = queries["query_id"].tolist()
     if known != ranked.tolist():
-        lacking, extra = len(set(ranked) - set(known)), len(set(known) - set(ranked))
+        missing, extra = len(set(ranked) - set(known)), len(set(known) - set(ranked))
         raise UserError(
-            f"{QUERIES_FILE}, {split}", f"lacks {lacking} queries of the runs, has {extra} others", "the same"
+            f"{QUERIES_FILE}, {split}", f"lacks {missing} queries of the runs, has {extra} others", "the same queries"
         )

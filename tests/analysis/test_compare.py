@@ -123,7 +123,7 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
         assert c.targets["both"] is c.targets["seeds"] is None
         oracle = stats.ttest_rel(by_name[c.system], by_name["BERT"])
         assert c.targets["queries"].p == pytest.approx(oracle.pvalue, rel=1e-7)  # type: ignore[union-attr]
-    assert "of new seeds nothing can be said" in format_result(compared)
+    assert "it says nothing about new seeds" in format_result(compared)
 
 
 def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
@@ -166,7 +166,7 @@ def test_the_command_prints_what_it_found(tmp_path: Path) -> None:
     [
         ("system,score\na,1\nb,2\n", [], "no column value"),
         ("system,seed,value\na,1,high\nb,1,2\n", [], "data row 1: value 'high'; expected a finite number"),
-        ("system,seed,value\na,1,1\na,1,1\nb,1,2\n", [], "data row 2: system a, seed 1 once more"),
+        ("system,seed,value\na,1,1\na,1,1\nb,1,2\n", [], "data row 2: system a, seed 1 occurs twice"),
         ("system,seed,query,value\na,1,q,1\nb,1,q,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--baseline", "B"], "baseline: B; expected one of a, b"),

@@ -89,7 +89,7 @@ def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path)
     assert "Scores computed in fp32." in report.text
 
 
-_SHORT = "Of re-ranking candidates that contain the relevant documents, not of retrieval from a whole collection."
+_SHORT = "Scores are of re-ranking candidates that contain the relevant documents, not of retrieval from a collection."
 
 
 def _texts(report: Report) -> list[str]:
@@ -135,7 +135,7 @@ def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> Non
     write_records(tmp_path / "study", plan_of(runs), runs)
     kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
     for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
-        assert f"Digit for digit, these figures repeat on this kind of machine: {kind}." in text
+        assert f"The scores are reproducible to the last digit on this kind of machine: {kind}." in text
     for run in [run for run in runs if run.variant == "LS"]:
         path = tmp_path / "study" / "runs" / run.id / "record.json"
         record = json.loads(path.read_text())
@@ -144,7 +144,7 @@ def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> Non
     others = sum(run.variant not in ("LS", "BM25") for run in runs)
     told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
     for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
-        assert f"Runs are of 2 kinds of machine, on each of which figures have digits of their own: {told}" in text
+        assert f"Runs are from 2 kinds of machine, and the last digits of scores depend on the kind: {told}" in text
 
 
 def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: 
             "Splits overlap: 4 of 40 development queries (10 %) are training queries too (1 by id, 4 by text)" in text
         )
         assert "Splits overlap: 1 of 60 test queries (1.7 %) are development queries too (0 by id, 1 by text)" in text
-        assert "Entries of the task that name a query again, merged with it: 40" in text
+        assert "Task entries for a query that already existed, merged with it: 40" in text
 
 
 def test_main_table(tmp_path: Path) -> None:
@@ -201,10 +201,11 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     analysis = _analyse(tmp_path / "noisy", runs, seeds=list(seeds))
     largest = max(c.detectable or 0.0 for c in analysis.comparisons if c.baseline == "BERT")
     assert (largest > 1) == (len(seeds) == 2)  # of two seeds the spread is next to unknown
-    seen = "not even the largest possible gain" if largest > 1 else f"a gain of {largest:.4f}"
-    assert analysis.conclusion == (
-        f"No variant differs significantly from BERT; {sample} {seen} would have been seen with 80 % power."
-    )
+    counts = f"50 queries, {len(seeds)} seeds"
+    limit = f"minimum detectable effect: {largest:.4f} (80 % power, {counts})"
+    if largest > 1:
+        limit = f"the study has less than 80 % power even for the largest possible gain ({counts})"
+    assert analysis.conclusion == f"No variant differs significantly from BERT; {limit}."
 
 
 @pytest.mark.parametrize(("fault", "note"), [
@@ -263,7 +264,7 @@ def test_before_the_test_evaluation(tmp_path: Path) -> None:
         run.scores.pop("test", None)
     write_records(tmp_path / "study", plan_of(runs), runs)
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
-    assert report.text.splitlines()[-1].startswith("Nothing can be said about BERT")
+    assert report.text.splitlines()[-1].startswith("No conclusion about BERT")
     assert "BERT is incomplete: no test scores" in (report.folder / "report.html").read_text()
 
 
@@ -283,7 +284,7 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
     best = values.dropna().mean(axis=1).sort_values(ascending=False)
     assert [float(row.split("|")[4].split("±")[0]) for row in rows[:-1]] == best.round(4).tolist()
     assert rows[-1] == f"| T-LS | ε 0.4, switch 0.25 | 1 of 2 | incomplete | {missing.configuration} |"
-    conclusion = "Nothing can be said about BERT: nothing is tested yet, no run has test scores."
+    conclusion = "No conclusion about BERT yet: no run has test scores."
     for text in (table, report.text, (tmp_path / "report" / "report.html").read_text()):
         assert title in text
         assert conclusion in text
@@ -328,7 +329,9 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (study / "plan.json").unlink()
     assert main([str(study)]) == 0
     printed = capsys.readouterr().out
-    assert printed.rstrip().splitlines()[-1].startswith("No variant differs significantly from BERT; with 60 queries")
+    conclusion = printed.rstrip().splitlines()[-1]
+    assert conclusion.startswith("No variant differs significantly from BERT; ")
+    assert conclusion.endswith("60 queries, 2 seeds).")
     page = (study / "report" / "report.html").read_text()
     assert page.count("data:image/svg+xml") == 10
     with (study / "report" / "results.csv").open() as stream:

@@ -73,10 +73,10 @@ def test_what_is_missing_is_said_and_not_averaged() -> None:
         (lambda f: f.drop(columns="value"), "s.csv: no column value"),
         (lambda f: f.assign(value=["x", *f["value"][1:]]), "s.csv, data row 1: value 'x'; expected a finite number"),
         (lambda f: f.assign(value=[*f["value"][:-2], None, np.inf]), "data row 35: value nan (and 1 more)"),
-        (lambda f: pd.concat([f, f.iloc[[5]]]), "data row 37: system T-WSLS, seed 2, query q2 once more"),
+        (lambda f: pd.concat([f, f.iloc[[5]]]), "data row 37: system T-WSLS, seed 2, query q2 occurs twice"),
         (
             lambda f: pd.concat([f, f.iloc[[5]]]).assign(seed=lambda g: g["seed"].astype(float), split="test"),
-            "system T-WSLS, seed 2, query q2 once more; expected each score once; not read: split",
+            "system T-WSLS, seed 2, query q2 occurs twice; expected each score once; ignored columns: split",
         ),
         (lambda f: f[f["system"] == "LS"], "one system, 'LS'; expected two systems or more"),
         (lambda f: f.iloc[:0], "no scores; expected two systems or more"),

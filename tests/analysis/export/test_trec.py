@@ -148,7 +148,7 @@ def test_mistakes_of_the_command_are_one_line(
     for arguments, part in [
         ([place, "--trec", folder, "--plan"], "--plan and --trec; expected one of them"),
         ([place, "--trec", str(tmp_path)], "a new or an empty folder"),
-        ([place, "--trec", str(tmp_path / "study" / "plan.json" / "trec")], "expected a folder that can be made"),
+        ([place, "--trec", str(tmp_path / "study" / "plan.json" / "trec")], "expected a folder that can be created"),
         ([f"output.folder={tmp_path / 'nowhere'}", "--trec", folder], "a study that has been run"),
     ]:
         assert main(["quick", *arguments]) == 2

@@ -55,7 +55,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path, damage: Callable[[pd.DataFra
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     queries_of().to_parquet(tmp_path / QUERIES_FILE)
-    with pytest.raises(UserError, match=r"expected 0{12}.*, which the study noted"):
+    with pytest.raises(UserError, match=r"expected 0{12}.*, as the study recorded"):
         read_queries(tmp_path / QUERIES_FILE, "0" * 64)
     (tmp_path / QUERIES_FILE).write_bytes(b"PAR1")
     with pytest.raises(UserError, match="expected a parquet file") as error:
@@ -76,7 +76,7 @@ def test_offline_files_and_records_give_the_same(study: Path) -> None:
     changed = queries_of().assign(turns=1)
     changed.to_parquet(study / QUERIES_FILE)
     assert read_records(study) != online
-    with pytest.raises(UserError, match="turns is not that in W&B; expected the same queries in both"):
+    with pytest.raises(UserError, match="turns differs from that in W&B; expected the same queries in both"):
         load_results(study)
 
 
@@ -90,7 +90,7 @@ def test_what_offline_files_say_is_checked(study: Path) -> None:
     plan = json.loads((study / "plan.json").read_text())["plan"]
     with environment(study):
         write_queries(study, plan, queries_of(), queries_sha256="0" * 64)
-    with pytest.raises(UserError, match=r"expected 0{12}.*, which the study noted"):
+    with pytest.raises(UserError, match=r"expected 0{12}.*, as the study recorded"):
         read_wandb_files(study)
 
 
@@ -125,7 +125,7 @@ def test_of_two_tables_the_further_counts() -> None:
         assert found is not None
         assert found.equals(whole)
     assert merge_query_tables(None, None) is None
-    with pytest.raises(UserError, match="query_id is not that in W&B"):
+    with pytest.raises(UserError, match="query_id differs from that in W&B"):
         merge_query_tables(whole, part.assign(query_id=part["query_id"].shift(-1)))
 
 

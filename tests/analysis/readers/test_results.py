@@ -61,7 +61,7 @@ def test_scores_that_were_changed_after_logging_are_refused(study: Path) -> None
     with pytest.raises(UserError, match="does not have the logged digest"):
         read_wandb_files(study)
     staged.unlink()
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="is missing"):
         read_wandb_files(study)
 
 
@@ -156,7 +156,7 @@ def test_a_damaged_curve_is_refused(records: Path) -> None:
 def test_scores_that_a_record_speaks_of_must_be_there(records: Path) -> None:
     path = min(records.glob("runs/*/scores.parquet"))
     path.unlink()
-    with pytest.raises(UserError, match=r"no such file; expected the scores that record\.json speaks of"):
+    with pytest.raises(UserError, match=r"no such file; expected the scores that belong to record\.json"):
         read_records(records)
 
 
@@ -175,7 +175,7 @@ def test_a_specification_is_counted_once(records: Path) -> None:
     assert read_records(records) == expected
     record["summary"]["dev/R10@1"] += 1e-9
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
-    with pytest.raises(UserError, match=f"run copy in .*, and 0.5 in run {first.name}; expected the same"):
+    with pytest.raises(UserError, match=f"run copy in .*, but 0.5 in run {first.name}; expected equal values"):
         read_records(records)
     record["summary"]["state"] = "failed"
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))

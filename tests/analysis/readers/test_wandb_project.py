@@ -242,7 +242,7 @@ def test_a_specification_in_two_wandb_runs_counts_once(reader: Server, tmp_path:
         ("wandb:whole", {"WANDB_API_KEY": "w" * 40}, "W&B: the API key is refused; expected a key of http://"),
         ("wandb:whole", {"WANDB_API_KEY": "short"}, "W&B: the API key is refused; expected a key of http://"),
         ("wandb:whole", {"WANDB_API_KEY": ""}, "W&B: no API key; expected WANDB_API_KEY"),
-        ("wandb:whole", {"WANDB_BASE_URL": "nowhere"}, "W&B: its client has no usable settings"),
+        ("wandb:whole", {"WANDB_BASE_URL": "nowhere"}, "W&B: its client has no valid settings"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -53,9 +53,16 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
     write_records(tmp_path, made.plan, made.runs, made.search)
     source = render_latex(build_report_data(read_records(tmp_path)))
     tables = _tables(source)
-    assert set(tables) == {"main", "comparisons-variants", "comparisons-sanity", "confirmed", "untuned", "seed-by-seed"}
+    assert set(tables) == {
+        "main",
+        "comparisons-variants",
+        "comparisons-sanity",
+        "confirmed",
+        "defaults",
+        "seed-by-seed",
+    }
     assert len(tables["confirmed"]) - 1 in (3, 4)
-    assert len(tables["untuned"]) - 1 == 5
+    assert len(tables["defaults"]) - 1 == 5
     assert _columns(tables["main"][0]) == 6
     assert _balanced(source)
 

@@ -130,7 +130,7 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
 
 def test_one_seed_is_said_to_say_nothing_of_others(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
-    assert "with one seed nothing can be said of other seeds" in dict(answer_questions(found))["How sure is that?"][0]
+    assert "one seed says nothing about other seeds" in dict(answer_questions(found))["How sure is that?"][0]
     for told in (render_text(found), render_markdown(found), render_html(found, {})):
         assert "on new queries, paired t-test" in told
         assert "One seed: the comparisons are for new queries" in told
@@ -141,9 +141,9 @@ def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
     declared = dict(answer_questions(found))["What was compared?"][1]
     assert declared.startswith(
-        "Declared before any test score, but for 1 that was added when there were some, and is exploratory: plan "
+        "Declared before any test score, except for 1 that was added later and is exploratory: plan "
     )
-    assert "Exploratory, declared when there were test scores: WSLS over BERT" in render_html(found, {})
+    assert "Exploratory, declared after test scores existed: WSLS over BERT" in render_html(found, {})
 
 
 def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
@@ -151,9 +151,7 @@ def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
     for run in made:
         run.scores.pop("test", None)
     found = _study(tmp_path, made, seeds=[1])
-    assert dict(answer_questions(found))["How sure is that?"] == [
-        "Nothing is known yet: no comparison with BERT is complete."
-    ]
+    assert dict(answer_questions(found))["How sure is that?"] == ["Not known yet: no comparison with BERT is complete."]
 
 
 def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:

@@ -78,10 +78,10 @@ def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixtur
         ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
         ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),
         ([*DEVIATIONS, "--rest-sd", "0"], "--rest-sd: 0.0, 0.0, 0.0; expected"),
-        ([*DEVIATIONS, "--seeds", "5", "1"], "--seeds: 5, 1; expected whole numbers from 2 on"),
+        ([*DEVIATIONS, "--seeds", "5", "1"], "--seeds: 5, 1; expected whole numbers of at least 2"),
         ([*DEVIATIONS, "--effect", "nan"], "--effect: nan; expected numbers above 0"),
         ([*DEVIATIONS, "--comparisons", "0"], "--comparisons: 0; expected a whole number above 0"),
-        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number below 1"),
+        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number from 1e-9 to below 1"),
     ],
 )
 def test_a_mistake_gets_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

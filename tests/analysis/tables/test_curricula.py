@@ -90,8 +90,8 @@ def test_the_scoring_run_is_in_the_table_of_runs_and_nowhere_else(tmp_path: Path
     rows = runs_section(found).rows
     assert rows[:-1] == runs_section(without).rows
     assert rows[-1][:5] == ["-", "-", "0", scorer.id, "scorer"]
-    assert "with seed 0; it is of no system" in runs_section(found).legend
-    assert "of no system" not in runs_section(without).legend
+    assert "with seed 0; it only computes difficulty scores and belongs to no system" in runs_section(found).legend
+    assert "belongs to no system" not in runs_section(without).legend
     assert compute_cost(found.results).runs == compute_cost(without.results).runs + 1
 
 

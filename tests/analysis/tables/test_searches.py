@@ -134,15 +134,15 @@ def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, a
     assert {c.id for c in analysis.configurations if c.pruned} == lost
     (incomplete,) = [note for note in analysis.table.notes if "is incomplete" in note]
     assert "seed 3 failed" in incomplete
-    (dropped,) = [note for note in analysis.table.notes if "dropped by the race" in note]
-    assert dropped.startswith("dropped by the race after 1 of 3 seeds: T-LS (")
+    (dropped,) = [note for note in analysis.table.notes if "pruned by racing" in note]
+    assert dropped.startswith("pruned by racing after 1 of 3 seeds: T-LS (")
     assert all(f"[{key}]" in dropped for key in lost)
     run = next(run for run in analysis.results.runs if run.config["configuration_id"] in lost)
     run.files["test"] = next(run.files["test"] for run in analysis.results.runs if "test" in run.files)
     again = build_report_data(analysis.results)
     del run.files["test"]
     assert {name: c and c.id for name, c in again.chosen.items()} == {n: c and c.id for n, c in analysis.chosen.items()}
-    assert any("the race dropped it" in note for note in again.table.notes)
+    assert any("it was pruned by racing" in note for note in again.table.notes)
 
 
 def test_test_scores_do_not_make_a_dropped_configuration_the_chosen_one(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_default_outside_the_grid_has_a_gain_on_fresh_seeds_only(tmp_path: Pat
     row = next(row for row in analysis.confirmed if (row.system, row.tuned) == ("T-LS", True))
     assert (row.gain, row.optimism) == (None, None)
     assert row.fresh_gain is not None
-    assert "The untuned default is not in the grid of T-LS" in render_text(analysis)
+    assert "The default is not in the grid of T-LS" in render_text(analysis)
     assert "not in the grid of LS" not in render_text(analysis)
 
 
@@ -203,7 +203,7 @@ def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> Non
     write_records(tmp_path, made.plan, made.runs, made.search)
     rows = build_report_data(read_records(tmp_path)).confirmed
     assert [(row.gain, row.fresh_gain, row.optimism) for row in rows] == [(0.0, 0.0, 0.0)] * 2
-    assert all("= untuned" in cells[1] for cells in confirmation.format_rows(rows))
+    assert all("= default" in cells[1] for cells in confirmation.format_rows(rows))
 
 
 def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path) -> None:
@@ -211,9 +211,10 @@ def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path
     changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
     write_records(tmp_path, changed.plan, changed.runs, changed.search)
     told = collect_notes(build_report_data(read_records(tmp_path)))
-    assert "search.hours: 5 of 12 proposals of T-LS were made; what such a study finds depends on the machine" in told
-    assert any(note.endswith("it dropped 1 of 9 configurations") for note in told)
-    assert any("R10@1 (most), ECE (least)" in note for note in told)
+    stopped = "search.hours stopped the search of T-LS after 5 of 12 proposals"
+    assert f"{stopped}; with such a limit the results depend on the machine" in told
+    assert any(note.startswith("Racing pruned 1 of 9 configurations") for note in told)
+    assert any("R10@1 (maximize), ECE (minimize)" in note for note in told)
 
 
 def test_fresh_runs_are_told_apart_in_the_results(analysis: ReportData) -> None:

@@ -134,7 +134,7 @@ def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> N
     table = found.strata.to_frame()
     for system, own in table[table["attribute"] == "domain"].groupby("system"):
         assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
-    assert "by these very scores" in found.strata.format_legend(found.results.plan)
+    assert "by the same scores" in found.strata.format_legend(found.results.plan)
     assert "By turns, on dev" in render_markdown(found)
 
 
@@ -189,7 +189,7 @@ def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> N
             assert row.difference is not None
             assert row.difference.to_text("+") in source
     for text in (told, source):
-        assert "Not declared, and not corrected for their number: exploratory. T-WSLS is the best" in text
+        assert "Exploratory: not declared, and not corrected for the number of strata. T-WSLS is the best" in text
 
 
 def test_the_figure_shows_both_systems_and_their_intervals(analysis: ReportData) -> None:

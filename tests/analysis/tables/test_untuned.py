@@ -75,7 +75,7 @@ def test_marks_are_the_verdicts_on_the_development_set(tmp_path: Path) -> None:
     assert marks == {
         name: {"better": "▲", "worse": "▼"}.get(verdicts.get(name, ""), "") for name in marks
     }  # fmt: skip
-    assert "## Untuned, on dev" in render_markdown(analysis)
+    assert "## Defaults, on dev" in render_markdown(analysis)
     assert "exploratory" in render_markdown(analysis)
 
 
