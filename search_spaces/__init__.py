@@ -1,1 +1,1 @@
-"""Search spaces of the trainables, and the Optuna search over them, averaged over seeds."""
+"""The search spaces of studies, for each trainable, and the Optuna search over them, averaged over seeds."""

@@ -1,1 +1,1 @@
-"""What Ray trains: cross-encoders and sentence encoders, their data, their losses and metrics."""
+"""The trainables that Ray runs: cross-encoders and sentence encoders, their data, losses and metrics."""

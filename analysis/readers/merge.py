@@ -1,4 +1,4 @@
-"""What W&B lacks of a study, taken from the study's records: a mirror may be behind, the records never are."""
+"""Adds what W&B lacks of a study from its run records: W&B may be behind, the records never are.
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +21,11 @@ class Completed(NamedTuple):
 
     @property
     def taken(self) -> int:
+        """Number of runs that were taken from the records."""
         return self.absent + self.unfinished + self.unscored
 
     def line(self, records: Path) -> str:
-        """What was done, in words."""
+        """Describe what was done in one line."""
         runs = "1 run" if self.taken == 1 else f"{self.taken} runs"
         why = f"{self.absent} not in W&B, {self.unfinished} unfinished there, {self.unscored} without scores there"
         return f"{runs} taken from the records in {records}: {why}"
@@ -84,7 +85,7 @@ def _merged(run: Run, own: Run | None) -> Run:
 
 
 def _told(search: SearchLog | None) -> tuple[int, int]:
-    """How far a search has come: proposals whose end is known, and winners."""
+    """Describe how far a search has come: proposals whose end is known, and winners."""
     systems = search.systems.values() if search else ()
     ended = sum(len(own.proposals) - len(own.get_proposals("unknown")) for own in systems)
     return ended, sum(own.winner is not None for own in systems)

@@ -1,8 +1,8 @@
 """Notes of the report: what is incomplete, exploratory, left out or stopped early."""
 
+from analysis.data.cautions import list_cautions
 from analysis.data.plan import Plan
 from analysis.data.search_log import SearchLog
-from analysis.tables.cautions import list_cautions
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_set_name
 from trainables.utils.text_overlap import describe_overlap

@@ -84,7 +84,7 @@ def _correlations(runs: "Sequence[_Order]", gold: "_Order", weights: Floats) -> 
 
 
 def difference(system: Floats, baseline: Floats, confidence: float = 0.95, seed: int = 0) -> Bootstrap:
-    """What resampled pairs and resampled seeds say of a mean difference; with one seed only pairs are resampled.
+    """Return the bootstrap of a mean difference over pairs and seeds. With one seed, only pairs are resampled.
 
     Args:
         system: (seeds, draws) or (1, draws) metric of the system on each resample.

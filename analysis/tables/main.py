@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
     Configuration,
     Score,
@@ -17,7 +18,6 @@ from analysis.stats.paired_tests import differences_or_none
 from analysis.tables.bootstrap import add_bootstrap
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
-from analysis.tables.cautions import format_caption
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.defaults import DefaultsTable, build_defaults_table
 from analysis.tables.dev_only import is_untested
