@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.stats.bootstrap import difference, resampled
+from analysis.stats.bootstrap import difference, resample_correlations
 from analysis.stats.paired_tests import estimate_all
 from trainables.metrics import get_measure
 
@@ -58,7 +58,7 @@ def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs, number: int) ->
     """Of each test and number of seeds; where pairs are shared, also of tests that take them for different ones."""
     names, lengths, found = [f"set {place}" for place in range(len(pairs.sets))], np.array(pairs.sets), {}
     rows = np.split(np.arange(len(gold)), np.cumsum(pairs.sets)[:-1])
-    drawn = resampled(scores.reshape(-1, len(gold)), gold, pairs.units, rows, number, DRAWS).mean(axis=0)
+    drawn = resample_correlations(scores.reshape(-1, len(gold)), gold, pairs.units, rows, number, DRAWS).mean(axis=0)
     drawn = drawn.reshape(*scores.shape[:2], DRAWS)
     for suffix, units in (("", pairs.units), *([(", as if all differed", None)] if pairs.copied else [])):
         own = [

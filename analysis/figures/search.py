@@ -40,7 +40,7 @@ def parallel_coordinates(analysis: ReportData) -> Any:
     from matplotlib.colors import Normalize
 
     plan = analysis.results.plan
-    shown = {name: search for name, search in _shown(analysis, 2).items() if len(search.grid) > 1}
+    shown = {name: search for name, search in _select_searches(analysis, 2).items() if len(search.grid) > 1}
     if not shown:
         return None
     figure, axes = subplots(1, (7.2, 0.6 + 2.3 * len(shown)), rows=len(shown))
@@ -104,7 +104,7 @@ def importance(analysis: ReportData) -> Any:
 def pareto_front(analysis: ReportData) -> Any:
     """The first two objectives of each searched system's configurations; None with one objective."""
     plan = analysis.results.plan
-    shown = _shown(analysis, 1)
+    shown = _select_searches(analysis, 1)
     if len(plan.search_objectives) < 2 or not shown:
         return None
     first, second = plan.search_objectives[:2]
@@ -128,14 +128,14 @@ def pareto_front(analysis: ReportData) -> Any:
         if left_out:
             axis.annotate(f"{left_out} not complete, left out", (0.98, 0.02), xycoords="axes fraction", ha="right",
                           fontsize=7, color="0.4")  # fmt: skip
-        axis.set(title=name, xlabel=_named(plan.search_split, second))
+        axis.set(title=name, xlabel=_format_names(plan.search_split, second))
         axis.margins(0.1)
-    axes[0].set_ylabel(_named(plan.search_split, first))
+    axes[0].set_ylabel(_format_names(plan.search_split, first))
     figure.legend(handles=_point_handles(), loc="outside lower center", ncols=4, columnspacing=1.2)
     return figure
 
 
-def _shown(analysis: ReportData, least: int) -> dict[str, SystemSearchLog]:
+def _select_searches(analysis: ReportData, least: int) -> dict[str, SystemSearchLog]:
     """The searched systems of the plan that have a hyperparameter to show and so many complete configurations."""
     plan, search = analysis.results.plan, analysis.results.search
     searches = search.systems if search else {}
@@ -198,7 +198,7 @@ def _word(name: str, value: ParamValue | None) -> str:
     return "none" if value is None else format_value(name, value)
 
 
-def _named(split: str, objective: str) -> str:
+def _format_names(split: str, objective: str) -> str:
     return f"{split} {objective}" + (" (less is better)" if objective in LOWER_IS_BETTER else "")
 
 

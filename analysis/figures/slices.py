@@ -26,7 +26,7 @@ def slices(analysis: ReportData) -> Any:
 
     Intervals, of 95 % over seeds, are drawn where each value has one configuration.
     """
-    plan, shown = analysis.results.plan, _shown(analysis)
+    plan, shown = analysis.results.plan, _select_configurations(analysis)
     if not shown:
         return None
     columns = min(len(shown), _COLUMNS)
@@ -46,7 +46,7 @@ def slices(analysis: ReportData) -> Any:
     return figure
 
 
-def _shown(analysis: ReportData) -> dict[tuple[str, str], list[tuple[float, Configuration]]]:
+def _select_configurations(analysis: ReportData) -> dict[tuple[str, str], list[tuple[float, Configuration]]]:
     """Value and configuration, by system and hyperparameter, of the complete ones."""
     plan, found = analysis.results.plan, dict[tuple[str, str], list[tuple[float, Configuration]]]()
     for configuration in analysis.configurations:

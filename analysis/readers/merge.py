@@ -1,4 +1,4 @@
-"""Adds what W&B lacks of a study from its run records: W&B may be behind, the records never are.
+"""Adds what W&B lacks of a study from its run records: W&B may be behind, the records never are."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -55,21 +55,21 @@ def complete(results: Results, records: Results) -> Completed:
             counts["unscored"] += 1
         else:
             continue
-        runs[run.specification_id] = _merged(run, own)
+        runs[run.specification_id] = _merge_runs(run, own)
     newer = records if other.version > plan.version else results
     known = {run.id for run in runs.values()}
     completed = Results(
         newer.plan,
         newer.plan_hash,
         sorted(runs.values(), key=lambda run: run.id),
-        max(results.search, records.search, key=_told),
+        max(results.search, records.search, key=_count_reported),
         [key for key in results.unfinished if key not in known],
         merge_query_tables(results.queries, records.queries),
     )
     return Completed(completed, **counts)
 
 
-def _merged(run: Run, own: Run | None) -> Run:
+def _merge_runs(run: Run, own: Run | None) -> Run:
     """The record's run, with what W&B has beyond it.
 
     Raises:
@@ -84,7 +84,7 @@ def _merged(run: Run, own: Run | None) -> Run:
     return merged
 
 
-def _told(search: SearchLog | None) -> tuple[int, int]:
+def _count_reported(search: SearchLog | None) -> tuple[int, int]:
     """Describe how far a search has come: proposals whose end is known, and winners."""
     systems = search.systems.values() if search else ()
     ended = sum(len(own.proposals) - len(own.get_proposals("unknown")) for own in systems)

@@ -36,7 +36,7 @@ class Bootstrap(NamedTuple):
     high: float
 
 
-def resampled(
+def resample_correlations(
     scores: Floats,
     grades: Floats,
     units: NDArray[np.intp],

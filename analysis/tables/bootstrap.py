@@ -8,7 +8,7 @@ import numpy as np
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.data.run import Run
-from analysis.stats.bootstrap import difference, resampled
+from analysis.stats.bootstrap import difference, resample_correlations
 from analysis.stats.comparison import Comparison
 from trainables.metrics import PERCENT, get_measure, get_set_name
 from trainables.utils.arrays import Floats
@@ -57,7 +57,7 @@ class _ResampledCorrelations:
         names = list(dict.fromkeys(name for own in self._named.values() for name in own))
         lists = [np.flatnonzero((sets == name) | (subsets == name)) for name in names]
         scores = np.stack([one.scores for one in graded])
-        self._known = dict(zip(names, resampled(scores, first.grades, first.units, lists), strict=True))
+        self._known = dict(zip(names, resample_correlations(scores, first.grades, first.units, lists), strict=True))
 
     def get_correlations(self, system: str, metric: str) -> Floats:
         """(seeds, draws) of a system; the mean over the sets' where the metric is."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.stats.bootstrap import difference, resampled
+from analysis.stats.bootstrap import difference, resample_correlations
 from trainables.metrics import spearman_pseudo_values
 from trainables.utils.random import make_generator
 
@@ -20,7 +20,7 @@ def runs(count: int = 4, pairs: int = 80, decimals: int = 9, seed: int = 0) -> t
 def one_list(scores: np.ndarray, grades: np.ndarray, seed: int = 0, draws: int = 300) -> np.ndarray:
     """(runs, draws) of pairs that all differ and are one list."""
     places = np.arange(len(grades))
-    return resampled(scores, grades, places, [places], seed, draws)[0]
+    return resample_correlations(scores, grades, places, [places], seed, draws)[0]
 
 
 @pytest.mark.parametrize("decimals", [9, 0])
@@ -29,7 +29,7 @@ def test_correlations_are_scipys_of_the_drawn_pairs(decimals: int) -> None:
     scores, grades = runs(decimals=decimals)
     lists = [np.arange(50), np.arange(50, 80)]
     units = np.concatenate([np.arange(50), np.arange(20), np.arange(50, 55), np.arange(50, 55)])
-    found = resampled(scores, grades, units, lists, seed=5, draws=50)
+    found = resample_correlations(scores, grades, units, lists, seed=5, draws=50)
     drawn = make_generator(5, "bootstrap, pairs", 0).integers(0, 55, (50, 55))
     assert found.shape == (2, 4, 50)
     for own, correlations in zip(lists, found, strict=True):
@@ -46,7 +46,9 @@ def test_the_same_pairs_are_drawn_for_every_run_and_every_list() -> None:
     scores, grades = runs()
     together = one_list(scores, grades)
     np.testing.assert_array_equal(together[2], one_list(scores[2:3], grades)[0])
-    np.testing.assert_array_equal(resampled(scores, grades, np.arange(80), [np.arange(80)] * 2, draws=300)[1], together)
+    np.testing.assert_array_equal(
+        resample_correlations(scores, grades, np.arange(80), [np.arange(80)] * 2, draws=300)[1], together
+    )
     assert (together != one_list(scores, grades, seed=1)).any(axis=0).mean() > 0.99
     assert np.corrcoef(together)[0, 1] > 0.5
 
@@ -62,8 +64,8 @@ def test_a_pair_in_both_lists_counts_once() -> None:
     scores, grades = runs(1, 400)
     twice = np.tile(scores, 2), np.tile(grades, 2)
     lists = [np.arange(400), np.arange(400, 800)]
-    same = resampled(*twice, np.tile(np.arange(400), 2), lists, draws=2000).mean(axis=0).std()
-    other = resampled(*twice, np.arange(800), lists, draws=2000).mean(axis=0).std()
+    same = resample_correlations(*twice, np.tile(np.arange(400), 2), lists, draws=2000).mean(axis=0).std()
+    other = resample_correlations(*twice, np.arange(800), lists, draws=2000).mean(axis=0).std()
     assert same == pytest.approx(one_list(scores, grades, draws=2000).std())
     assert same / other == pytest.approx(2**0.5, rel=0.08)
 
