@@ -153,7 +153,7 @@ def test_a_summary_of_the_data_says_it(
 ) -> None:
     one, other = named(world, prepared, tmp_path, 3)
     prepare_study_data(one)
-    assert f"split: {other.training.instances} instances a run\n" in capsys.readouterr().out
+    assert f" queries, {other.training.instances} instances per run\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow
