@@ -22,7 +22,7 @@ from study.tracking.payload import FINDINGS_FILE
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.workflows.cleanup import CheckpointEvictor
-from study.workflows.open_study import open_study
+from study.workflows.open_study import OpenStudy, open_study
 from study.workflows.query_attributes import write_query_attributes
 from trainables.utils import interruption
 from trainables.utils.files import write_json
@@ -39,21 +39,39 @@ def run_study(study: Study, start_time: float) -> None:
         UserError: the model, the task or the folder is not what the study says.
         IncompleteError: a system has no complete test result.
     """
-    open_result = open_study(study)
-    study, plan_hash, remote_records = open_result.study, open_result.plan_hash, open_result.remote_records
-    folder = study.folder
-    clock = ElapsedTime(folder, start_time, print_line)
-    run_store = RunStore(folder)
-    previous_searches, swept_trials = read_search_log(folder), read_sweep_trials(study, print_line)
-    scheduler = StudyScheduler(
+    opened = open_study(study)
+    clock = ElapsedTime(opened.study.folder, start_time, print_line)
+    scheduler = _make_scheduler(opened, clock)
+    with closing(WandbLogger(make_tracking(opened.study), print_line)) as wandb_logger:
+        _run_study_trials(opened, scheduler, clock, wandb_logger)
+        _publish_results(opened, scheduler, wandb_logger)
+    _upload_records(opened)
+    clock.save()
+    _raise_if_incomplete(scheduler)
+    seconds, mode = time.monotonic() - start_time, opened.study.tracking.mode
+    print_line(f"{seconds:.0f} s in total; W&B {mode}, project {opened.study.project}")
+
+
+def _make_scheduler(opened: OpenStudy, clock: ElapsedTime) -> StudyScheduler:
+    """Return the scheduler of the study, which continues from its run records and its search log."""
+    study = opened.study
+    run_store = RunStore(study.folder)
+    return StudyScheduler(
         study,
-        open_result.resolved,
+        opened.resolved,
         run_store,
-        plan_hash,
+        opened.plan_hash,
         lambda: find_exhausted_budget(study, clock, run_store),
-        previous_searches,
-        swept_trials,
+        read_search_log(study.folder),
+        read_sweep_trials(study, print_line),
     )
+
+
+def _run_study_trials(
+    opened: OpenStudy, scheduler: StudyScheduler, clock: ElapsedTime, wandb_logger: WandbLogger
+) -> None:
+    """Run the trials of the study. After each, save what a later start needs."""
+    folder, remote_records = opened.study.folder, opened.remote_records
     if remote_records:
         remote_records.upload_study(folder)
     n_proposed, frozen_ids = 0, read_frozen_ids(folder)
@@ -68,28 +86,31 @@ def run_study(study: Study, start_time: float) -> None:
             n_proposed = len(scheduler.configurations)
             write_search_log(folder, scheduler.build_search_log())
 
-    with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
-        wandb_logger.log_document("plan")
-        run_trials(scheduler, wandb_logger, on_trial_end)
-        write_search_log(folder, scheduler.build_search_log())
-        wandb_logger.log_document("search")
-        _log_exhausted_budgets(scheduler)
-        write_query_attributes(study, open_result.resolved, scheduler.scorer.runs[0].id)
-        wandb_logger.log_document("queries")
-        backfill_evaluations(
-            wandb_logger, run_store, (run.id for item in scheduler.configurations for run in item.runs)
-        )
-        if not wandb_logger.is_online:
-            flush_wandb(wandb_logger)  # the report reads these files
-        _write_report(study)
-        wandb_logger.log_document("report")
-        flush_wandb(wandb_logger)
-    if remote_records:
-        remote_records.upload_missing(folder, study.tracking.mode)
-        remote_records.upload_study(folder)
-    clock.save()
-    _raise_if_incomplete(scheduler)
-    print_line(f"{time.monotonic() - start_time:.0f} s in total; W&B {study.tracking.mode}, project {study.project}")
+    wandb_logger.log_document("plan")
+    run_trials(scheduler, wandb_logger, on_trial_end)
+    write_search_log(folder, scheduler.build_search_log())
+    wandb_logger.log_document("search")
+    _log_exhausted_budgets(scheduler)
+
+
+def _publish_results(opened: OpenStudy, scheduler: StudyScheduler, wandb_logger: WandbLogger) -> None:
+    """Write the query attributes and the report, and bring everything to W&B."""
+    write_query_attributes(opened.study, opened.resolved, scheduler.scorer.runs[0].id)
+    wandb_logger.log_document("queries")
+    backfill_evaluations(
+        wandb_logger, scheduler.store, (run.id for item in scheduler.configurations for run in item.runs)
+    )
+    if not wandb_logger.is_online:
+        flush_wandb(wandb_logger)  # the report reads these files
+    _write_report(opened.study)
+    wandb_logger.log_document("report")
+    flush_wandb(wandb_logger)
+
+
+def _upload_records(opened: OpenStudy) -> None:
+    if opened.remote_records:
+        opened.remote_records.upload_missing(opened.study.folder, opened.study.tracking.mode)
+        opened.remote_records.upload_study(opened.study.folder)
 
 
 def _raise_if_incomplete(scheduler: StudyScheduler) -> None:

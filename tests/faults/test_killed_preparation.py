@@ -30,7 +30,7 @@ from trainables.data.ranking_dataset import prepare_data
 from trainables.specs.ranker import RankerTaskSettings
 
 if __name__ == "__main__":
-    preparation.QUERIES_PER_PART = 40
+    ranking_sampling.QUERIES_PER_PART = 40
     prepare_data(RankerTaskSettings.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -182,7 +182,10 @@ def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
         ("search.sofness=[0.1]", r"search.sofness: \[0.1\]; expected a known key; did you mean search.softness\?"),
         ("search.epsilon=[0.1]", "search.epsilon: .* expected a known key"),
         ("training.checkpoint=MAP", "training.checkpoint: 'MAP'; expected last: no other weights are kept"),
-        ('variants=["SOFT"]', "expected a list of distinct names out of HARD, SOFT, T-SOFT, the baseline HARD"),
+        (
+            'variants=["SOFT"]',
+            "distinct names out of HARD, SOFT, T-SOFT, including the baseline HARD",
+        ),
         ("search.trials.SOFT=99", "search.trials.SOFT: 99; expected at most 6"),
     ],
 )

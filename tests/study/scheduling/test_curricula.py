@@ -129,7 +129,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     causes = [
         (record.read_run_record(begun.folder, run.id) or {})["summary"]["error"] for item in failed for run in item.runs
     ]
-    assert sum("the run that makes them" in cause for cause in causes) == 4
+    assert sum("from the scoring run" in cause for cause in causes) == 4
 
 
 def _run_out(begun: StudyScheduler) -> None:

@@ -138,13 +138,11 @@ def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp
     }
     task = RankerTaskSettings.model_validate(settings)
     prepared = prepare_data(task, tmp_path / "cache")
-    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1: query 'train-\w+' has that many"):
+    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1, since query 'train-\w+'"):
         check_data(study(world, tmp_path, task), prepared)
     one = {**SETTINGS["training"], "negatives": 1}
     searched = study(world, tmp_path, task, training=one, search={"negatives": [1, 3]})
-    few = (
-        r"search\.negatives: 3; expected at most 1: query 'train-\w+' has .* 4 training candidates.* task\.candidates$"
-    )
+    few = r"search\.negatives: 3; expected at most 1, since query 'train-\w+' has .* 4 training candidates.* task\.candidates$"
     for refuse in (lambda: check_data(searched, prepared), lambda: build_preview(searched)):
         with pytest.raises(UserError, match=few):
             refuse()
@@ -215,7 +213,7 @@ def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_pa
     one = {**SETTINGS["training"], "negatives": 1, "evaluations": 1, "precision": "fp32"}
     allowing, search = task.model_copy(update={"allowed_overlap": 0.6}), {"negatives": [1, 2]}
     allowed = study(world, tmp_path, allowing, training={**one, "batch_size": 12, "instances": 48}, search=search)
-    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2: query 'q5'"):
+    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2, since query 'q5'"):
         run_configuration(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
 
 
