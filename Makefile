@@ -8,9 +8,10 @@ INSTALLED := .venv/.installed
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
 
-# Of a file the tests run in one process, in their order.
+# The examples in docstrings, then the tests. Those of a file run in one process, in their order.
 test: lint
 	$(BIN)/pip check
+	$(BIN)/python -m pytest -q --doctest-modules analysis search_spaces study trainables
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
