@@ -1,1 +1,4 @@
-"""The search spaces of studies, for each trainable, and the Optuna search over them, averaged over seeds."""
+"""The search spaces of studies, for each trainable, and the Optuna search over them, averaged over seeds.
+
+`search` asks Optuna for configurations and reports their means; `registry` lists the types of studies.
+"""
