@@ -1,6 +1,5 @@
 """Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
 from trainables.storage.base import MANIFEST, Storage
+from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 
 _STATE_FILE = "state.safetensors"
@@ -42,7 +42,7 @@ class CheckpointStore:
                 "history": checkpoint.history,
                 "origins": checkpoint.origins,
                 **({"best": checkpoint.best} if checkpoint.best else {}),
-                "state": _hash_file(folder / _STATE_FILE),
+                "state": hash_file(folder / _STATE_FILE),
             }
             text = json.dumps({"stage": content, "sha256": hash_json(content)}, separators=(",", ":"))
             (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -79,15 +79,10 @@ def _read_checkpoint(folder: Path) -> Checkpoint:
     content = manifest["stage"]
     for name, expected, actual in (
         (MANIFEST, manifest["sha256"], hash_json(content)),
-        (_STATE_FILE, content["state"], _hash_file(folder / _STATE_FILE)),
+        (_STATE_FILE, content["state"], hash_file(folder / _STATE_FILE)),
     ):
         if expected != actual:
             raise ValueError(f"{name} does not match its checksum")
     origins = tuple(TrainedBy(*origin) for origin in content["origins"])
     best = BestEvaluation(*content["best"]) if "best" in content else None
     return Checkpoint(content["instances"], load_file(folder / _STATE_FILE), content["history"], origins, best)
-
-
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -36,7 +36,7 @@ def happen(fault: str) -> None:
 
 
 def break_trainer(module) -> None:
-    train, scores = module.RankerTrainer.train, module.RankerTrainer.scores
+    train, scores = module.RankerTrainer.train, module.RankerTrainer.score_pairs
 
     def broken_train(self, segment, until, pairs, after_step=None):
         if not hasattr(self, "fault"):  # a trainer trains in several stretches, and is made anew for every try
@@ -51,7 +51,7 @@ def break_trainer(module) -> None:
             found[:3] = float("nan")
         return found
 
-    module.RankerTrainer.train, module.RankerTrainer.scores = broken_train, broken_scores
+    module.RankerTrainer.train, module.RankerTrainer.score_pairs = broken_train, broken_scores
 
 
 class Finder(importlib.abc.MetaPathFinder):
