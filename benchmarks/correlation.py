@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.stats.bootstrap import difference, resample_correlations
 from analysis.stats.paired_tests import estimate_all
 from trainables.metrics import get_measure
 
-SEEDS, QUALITIES, LEVELS, DRAWS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01), 500
+SEEDS, QUALITIES, LEVELS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01)
 
 
 class Pairs(NamedTuple):
@@ -54,12 +53,9 @@ def study(rng: np.random.Generator, pairs: int, spread: float) -> tuple[np.ndarr
     return quality * (gold - 2.5) + 1.1 * noise, gold
 
 
-def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs, number: int) -> dict[tuple[str, int], float]:
+def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs) -> dict[tuple[str, int], float]:
     """Of each test and number of seeds; where pairs are shared, also of tests that take them for different ones."""
     names, lengths, found = [f"set {place}" for place in range(len(pairs.sets))], np.array(pairs.sets), {}
-    rows = np.split(np.arange(len(gold)), np.cumsum(pairs.sets)[:-1])
-    drawn = resample_correlations(scores.reshape(-1, len(gold)), gold, pairs.units, rows, number, DRAWS).mean(axis=0)
-    drawn = drawn.reshape(*scores.shape[:2], DRAWS)
     for suffix, units in (("", pairs.units), *([(", as if all differed", None)] if pairs.copied else [])):
         own = [
             [get_measure("STS").compute_values(run, gold, lengths, names, units) for run in system] for system in scores
@@ -68,9 +64,7 @@ def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs, number: int) ->
         for seeds in SEEDS:
             d = values[0, :seeds] - values[1, :seeds]
             found |= {(name + suffix, seeds): one.test().p for name, one in estimate_all(d).items() if one is not None}
-    return found | {
-        ("bootstrap", seeds): difference(drawn[0, :seeds], drawn[1, :seeds], seed=number).p for seeds in SEEDS
-    }
+    return found
 
 
 def main(studies: int, cases: Sequence[Pairs]) -> None:
@@ -81,9 +75,7 @@ def main(studies: int, cases: Sequence[Pairs]) -> None:
         for spread in QUALITIES:
             started, rng = time.perf_counter(), np.random.default_rng([distinct, int(1000 * spread)])
             drawn = (study(rng, distinct, spread) for _ in range(studies))
-            made = [
-                p_values(scores[..., units], gold[units], pairs, number) for number, (scores, gold) in enumerate(drawn)
-            ]
+            made = [p_values(scores[..., units], gold[units], pairs) for scores, gold in drawn]
             seconds = time.perf_counter() - started
             told = f"{len(units)} pairs in {len(pairs.sets)}, {distinct} distinct, qualities vary by {spread:g}"
             print(f"{told}: {studies} studies, {seconds:.0f} s")

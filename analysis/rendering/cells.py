@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from analysis.data.configurations import format_score
 from analysis.data.plan import adapt_to_unit
-from analysis.stats.bootstrap import Bootstrap
 from analysis.stats.comparison import Comparison
 from analysis.tables import marks
 from analysis.tables.main import MainTable, SystemRow, format_p_value
@@ -19,8 +18,8 @@ _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", "p (seeds)", "effect",
     "W/T/L", "P(better)", "MDE", "verdict",
 ]  # fmt: skip
-_WINS, _BOOTSTRAP = ("W/T/L", "P(better)"), ("bootstrap", "p (bootstrap)")
-"""Columns for a metric of single queries, and columns for a correlation instead."""
+_QUERY_COLUMNS = ("W/T/L", "P(better)")
+"""Columns that only a metric of single queries has."""
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
 _NONE = ("-", "incomplete", "")
 _TESTS = {
@@ -53,8 +52,8 @@ def format_comparisons(
 ) -> tuple[list[str], list[list[str]]]:
     """Return header and rows of one family's comparisons as plain text.
 
-    p and the interval are those of the headline test. If there are several metrics, a column names them. For
-    correlations, a bootstrap replaces wins, ties and losses.
+    p and the interval are those of the headline test. If there are several metrics, a column names them. Correlations
+    have no columns for wins, ties and losses.
 
     Args:
         compared: comparisons of one family.
@@ -65,16 +64,11 @@ def format_comparisons(
     header = list(_COMPARISON_HEADER)
     if len({c.metric for c in compared}) > 1:
         header.insert(2, "metric")
-    if any(c.bootstrap for c in compared):
-        header[header.index(_WINS[0]) : header.index(_WINS[1]) + 1] = _BOOTSTRAP
+    if unit != "query":
+        header = [name for name in header if name not in _QUERY_COLUMNS]
     for c, row in zip(compared, rows, strict=True):
-        row["metric"], b = c.metric, c.bootstrap
-        row |= zip(_BOOTSTRAP, (_format_interval(b), format_p_value(b.p)) if b else ("-", "-"), strict=True)
+        row["metric"] = c.metric
     return [adapt_to_unit(name, unit) for name in header], [[row[name] for name in header] for row in rows]
-
-
-def _format_interval(bootstrap: Bootstrap) -> str:
-    return f"[{bootstrap.low:+.4f}, {bootstrap.high:+.4f}]"
 
 
 def _format_comparison(c: Comparison, correction: str) -> list[str]:

@@ -33,8 +33,7 @@ _SPECIAL = {
     **{mark: f"${symbol}$" for mark, symbol in _MARKS.items()},
 }
 _HEADER = [
-    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "W/T/L", "p (bootstrap)",
-    "verdict",
+    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "W/T/L", "verdict",
 ]  # fmt: skip
 """Columns of the comparisons, if they have them."""
 

@@ -19,11 +19,9 @@ _READING = (
     "MDE: minimum detectable effect, the difference that the test finds with 80 % power."
 )
 _RECORD = " W/T/L: queries won, tied and lost."
-_BOOTSTRAP = (
+_PSEUDO_VALUES = (
     " The tests use jackknife pseudo-values of distinct pairs; their mean is the correlation. A pair that occurs "
-    "several times counts once if the scores have its pair_id. Bootstrap: distinct pairs and seeds are resampled and "
-    "correlations recomputed. Its p is uncorrected, its interval is Bonferroni's for the family. It does not decide "
-    "the verdict, and with few seeds it is too optimistic."
+    "several times counts once if the scores have its pair_id."
 )
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
@@ -59,7 +57,7 @@ def build_comparison_sections(analysis: ReportData) -> list[Section]:
     plan = analysis.results.plan
     families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
     last = len(families) - 1
-    reading = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _BOOTSTRAP)
+    reading = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
     return [
         Section(
             f"Comparisons: {family.name} ({len(own)}, {family.correction})",

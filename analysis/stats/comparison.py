@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from analysis.stats import permutation_tests
-from analysis.stats.bootstrap import Bootstrap
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
@@ -90,8 +89,6 @@ class Comparison:
         detectable: minimum detectable effect: the difference that the headline test finds with 80 % power at the
             corrected level.
         verdict: better, worse, equivalent or undecided.
-        bootstrap: bootstrap of a correlation, in addition to the headline. Its p-value is uncorrected, its interval is
-            Bonferroni's for the family.
     """
 
     family: str
@@ -112,14 +109,10 @@ class Comparison:
     alike: float | None
     detectable: float | None
     verdict: Verdict
-    bootstrap: Bootstrap | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON, without `bootstrap` if it is None."""
-        document = asdict(self)
-        document["record"] = self.record._asdict() if self.record else None
-        del document["bootstrap"]
-        return document | ({"bootstrap": self.bootstrap._asdict()} if self.bootstrap else {})
+        """Return the comparison for JSON."""
+        return asdict(self) | {"record": self.record._asdict() if self.record else None}
 
 
 @dataclass(frozen=True)

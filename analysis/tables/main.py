@@ -15,7 +15,6 @@ from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, Target, compare_family
 from analysis.stats.paired_tests import differences_or_none
-from analysis.tables.bootstrap import add_bootstrap
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
@@ -169,7 +168,7 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
             family.name, plan.task, plan.metric, pairs, [metric for *_, metric in requested], correlation
         )
         compared += compare_family(comparison_family, settings)
-    return add_bootstrap(plan, chosen, compared) if correlation else compared
+    return compared
 
 
 def format_conclusion(results: Results, table: MainTable, compared: list[Comparison]) -> str:
