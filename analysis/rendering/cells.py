@@ -1,9 +1,7 @@
-"""Cells of the main table and of the comparisons; tables as terminal text, Markdown and HTML."""
+"""Cells of the main table and of the comparisons, and tables as terminal text."""
 
-import html
 import io
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 from analysis.data.configurations import format_score
 from analysis.data.plan import adapt_to_unit
@@ -12,16 +10,12 @@ from analysis.tables import marks
 from analysis.tables.main import MainTable, SystemRow, format_p_value
 from trainables.utils.cli import escape_control_characters
 
-BoldCells = Collection[tuple[int, int]]
-"""Places of bold cells, by row and column."""
 _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", "p (seeds)", "effect",
     "W/T/L", "P(better)", "MDE", "verdict",
 ]  # fmt: skip
 _QUERY_COLUMNS = ("W/T/L", "P(better)")
 """Columns that only a metric of single queries has."""
-_NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
-_NONE = ("-", "incomplete", "")
 _TESTS = {
     "both": "on new queries and new seeds, two-way random effects",
     "queries": "on new queries, paired t-test",
@@ -125,54 +119,6 @@ def format_terminal_table(title: str, header: list[str], rows: list[list[str]], 
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
 
 
-def format_markdown_table(header: list[str], rows: list[list[str]], bold: BoldCells = frozenset()) -> str:
-    """Format a table as Markdown."""
-    shown = [
-        [f"**{cell}**" if (index, column) in bold else cell for column, cell in enumerate(row)]
-        for index, row in enumerate(rows)
-    ]
-    return (
-        "\n".join(
-            [
-                _format_markdown_row(header),
-                _format_markdown_row(["---"] * len(header)),
-                *map(_format_markdown_row, shown),
-            ]
-        )
-        + "\n"
-    )
-
-
-def escape_markdown(text: str) -> str:
-    """Return the text on one line, without HTML tags."""
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", " ".join(text.split()))
-
-
-def format_html_table(
-    header: list[str], rows: list[list[str]], links: Mapping[str, str] | None = None, bold: BoldCells = frozenset()
-) -> str:
-    """Format a table as HTML with every cell escaped; columns of numbers have the class n.
-
-    Args:
-        header: titles of the columns.
-        rows: cells.
-        links: address of a link, by the whole text of its cell.
-        bold: bold cells, by row and column.
-    """
-    kinds = [' class="n"' if _is_numeric([row[index] for row in rows]) else "" for index in range(len(header))]
-    head = "".join(f'<th scope="col"{kind}>{html.escape(cell)}</th>' for kind, cell in zip(kinds, header, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{kinds[column]}>{_format_html_cell(cell, links or {}, (at, column) in bold)}</td>"
-            for column, cell in enumerate(row)
-        )
-        + "</tr>\n"
-        for at, row in enumerate(rows)
-    )  # fmt: skip
-    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>\n"
-
-
 def format_number(value: float | None) -> str:
     """Format a setting, or a dash."""
     return "-" if value is None else f"{value:.3g}"
@@ -181,17 +127,3 @@ def format_number(value: float | None) -> str:
 def format_scores(row: SystemRow) -> list[str]:
     """Format the scores on the development split and on the test split."""
     return ["incomplete" if value is None and row.note else format_score(value) for value in (row.dev, row.test)]
-
-
-def _is_numeric(cells: list[str]) -> bool:
-    known = [cell for cell in cells if cell not in _NONE]
-    return bool(known) and all(_NUMBER.match(cell) for cell in known)
-
-
-def _format_html_cell(text: str, links: Mapping[str, str], bold: bool) -> str:
-    shown = f"<strong>{html.escape(text)}</strong>" if bold else html.escape(text)
-    return f'<a href="{html.escape(links[text])}" rel="noreferrer">{shown}</a>' if text in links else shown
-
-
-def _format_markdown_row(cells: list[str]) -> str:
-    return "| " + " | ".join(escape_markdown(cell).replace("|", r"\|") for cell in cells) + " |"

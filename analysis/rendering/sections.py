@@ -1,5 +1,6 @@
 """The tables in addition to the main one, as plain text; each format of the report shows some of them."""
 
+import re
 from typing import NamedTuple
 
 from analysis.data.cost import compute_run_seconds
@@ -27,6 +28,9 @@ _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
     "correction decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
+_NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
+_NONE = ("-", "incomplete", "")
+"""Cells without a value."""
 _MAX_COLUMNS = 8
 """Most columns of scores on an upright page."""
 _SCORING = " Role scorer: the difficulty model{seed}; it only computes difficulty scores and belongs to no system."
@@ -50,6 +54,13 @@ class Section(NamedTuple):
     legend: str
     is_wide: bool = False
     bold: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def numeric_columns(self) -> set[int]:
+        """Indices of the columns that hold numbers and nothing else."""
+        columns = enumerate([row[index] for row in self.rows] for index in range(len(self.header)))
+        known = {index: [cell for cell in cells if cell not in _NONE] for index, cells in columns}
+        return {index for index, cells in known.items() if cells and all(map(_NUMBER.match, cells))}
 
 
 def build_comparison_sections(analysis: ReportData) -> list[Section]:

@@ -12,9 +12,14 @@ import pytest
 
 from analysis.data.cost import compute_cost
 from analysis.readers.results import read_records
-from analysis.rendering.cells import format_html_table, format_markdown_table, format_terminal_table
+from analysis.rendering.cells import format_terminal_table
 from analysis.rendering.pages import render_html, render_markdown, render_text
-from analysis.rendering.sections import build_corrections_section, build_runs_section, build_sample_size_sections
+from analysis.rendering.sections import (
+    Section,
+    build_corrections_section,
+    build_runs_section,
+    build_sample_size_sections,
+)
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import estimate_variance_components
@@ -177,7 +182,10 @@ def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
     assert [tag for tag, _ in parsed.elements].count("style") == 1
     assert any(f"failed: {EVIL}" in cell for row in parsed.tables[-1] for cell in row)
     assert parsed.words["title"] == f"{EVIL}: {EVIL}"
-    assert not re.search(r"(?<!\\)<[a-z/!]", render_markdown(found))
+    markdown = render_markdown(found)
+    assert not re.search(r"(?<!\\)<[a-z/!]", markdown)
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", markdown):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
 
 
 def test_every_run_has_its_row(analysis: ReportData) -> None:
@@ -222,11 +230,16 @@ def test_columns_of_numbers_are_told_apart() -> None:
     header = ["system", "p", "interval", "score", "id", "none", "won"]
     rows = [["BERT", "<.0001", "[-0.1, +0.2]", "0.1 ± 0.2", "12ab", "-", "1/2/3"],
             ["4", "0.5", "-", "incomplete", "34", "-", "11/0/1"]]  # fmt: skip
-    found = [attributes for tag, attributes in _Page(format_html_table(header, rows)).elements if tag == "th"]
-    assert [name for name, a in zip(header, found, strict=True) if a.get("class") == "n"] == [
-        "p", "interval", "score", "won",
-    ]  # fmt: skip
-    assert all(a["scope"] == "col" for a in found)
+    numeric = Section("Told apart", header, rows, "").numeric_columns
+    assert [header[index] for index in sorted(numeric)] == ["p", "interval", "score", "won"]
+
+
+def test_numbers_are_set_to_the_right(analysis: ReportData) -> None:
+    section = build_runs_section(analysis)
+    titles = [attributes for tag, attributes in _Page(render_html(analysis, {})).elements if tag == "th"]
+    classes = [attributes.get("class") == "n" for attributes in titles[-len(section.header) :]]
+    assert classes == [index in section.numeric_columns for index in range(len(section.header))]
+    assert all(attributes["scope"] == "col" for attributes in titles)
 
 
 def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportData) -> None:
@@ -239,10 +252,6 @@ def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportD
         assert f"| {c.system} | {c.baseline} | {c.difference:+.4f} |" in told
     for line in told.splitlines():
         assert line.count("|") == 0 or line.startswith("| ")
-
-
-def test_a_bar_in_a_cell_of_markdown_does_not_end_it() -> None:
-    assert format_markdown_table(["a|b"], [["<b> p <.05"]]) == "| a\\|b |\n| --- |\n| \\<b> p <.05 |\n"
 
 
 def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
