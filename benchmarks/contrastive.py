@@ -24,7 +24,7 @@ from trainables.models import pretrained as weights
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs import environment
 from trainables.specs.environment import DeviceType
-from trainables.training.runner import enable_determinism
+from trainables.training.determinism import enable_determinism
 
 _FILE = Path(__file__).parents[2] / "shared" / "data" / "wiki-sentences" / "sentences.txt"
 _BOTH = (encoders.sentence_transformers, encoders.own)

@@ -27,8 +27,8 @@ from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.trainer import EncoderTrainer, sample_batch
 from trainables.specs.checkpoints import Segment
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
+from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import make_token_batch
-from trainables.training.runner import enable_determinism
 from trainables.utils.arrays import Ints
 
 BATCH_SIZE, LONGEST = 64, 32

@@ -21,7 +21,7 @@ from trainables.models.packing import PackedBatch
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
-from trainables.training.runner import enable_determinism
+from trainables.training.determinism import enable_determinism
 from trainables.utils.random import make_generator
 
 _LONGEST, _BATCH_SIZE, _STEPS = 512, 32, 64

@@ -39,11 +39,6 @@ class RankerData(EncoderInputs):
         settings, fingerprint = self._specification.task, self._specification.data
         self.prepared = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, settings)
 
-    @property
-    def texts(self) -> PairTokens:
-        """The pairs."""
-        return self.tokens
-
     @cached_property
     def tokens(self) -> PairTokens:
         """Token ids of every pair."""
@@ -61,6 +56,17 @@ class RankerData(EncoderInputs):
         model = self._specification.model
         assert model is not None
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
+
+    def load_model(self, seed: int) -> CrossEncoder:
+        """Return the model before training, on its device."""
+        specification, path = self._specification, self._trial.model_path
+        assert specification.model is not None
+        assert specification.environment is not None
+        assert path is not None
+        added = get_task(specification.task.name).added_tokens
+        vocabulary = len(load_tokenizer(path, added)) if added else 0
+        model = CrossEncoder(path, specification.model, seed, vocabulary)
+        return model.to(specification.environment.device_type)
 
     def select_pairs(self, split: str) -> Pairs:
         """Return the labelled pairs of a split."""
@@ -103,10 +109,7 @@ class RankerRun(BaseRun):
         assert specification.model is not None
         assert specification.training is not None
         assert specification.seed is not None
-        assert specification.environment is not None
-        assert trial.model_path is not None
-        model = CrossEncoder(trial.model_path, specification.model, specification.seed, count_vocabulary(trial))
-        model.to(specification.environment.device_type)
+        model = self.data.load_model(specification.seed)
         if specification.model.pooling == "cosine":
             count = min(_STANDARDIZATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.standardize_cosine(self.data.read(self._train_pairs.first_row + np.arange(count)))
@@ -147,10 +150,3 @@ def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
     scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
     value = compute_mean_metric(trial.metric, scores, data.select_pairs(split))
     return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
-
-
-def count_vocabulary(trial: TrialSpec) -> int:
-    """Return the number of tokens that the model must know, or 0 if the task adds none to the model's own."""
-    added = get_task(trial.specification.task.name).added_tokens
-    assert trial.model_path is not None
-    return len(load_tokenizer(trial.model_path, added)) if added else 0

@@ -4,15 +4,14 @@ import time
 
 import numpy as np
 
-from trainables.models.cross_encoder import CrossEncoder
-from trainables.rankers.runner import RankerData, count_vocabulary
+from trainables.rankers.runner import RankerData
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import Throughput
 from trainables.specs.ranker import LabelSmoothing, as_ranker_spec
 from trainables.specs.trial import TrialSpec
+from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import InMemoryFeatures
-from trainables.training.runner import enable_determinism
 from trainables.training.throughput import measure_rate
 
 _N_PAIRS = 500
@@ -24,13 +23,9 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     model_settings, training = specification.model, specification.training
     assert model_settings is not None
     assert training is not None
-    assert specification.environment is not None
-    assert trial.model_path is not None
     enable_determinism(training.threads)
     data, start = RankerData(trial), time.perf_counter()
-    model = CrossEncoder(trial.model_path, model_settings, 0, count_vocabulary(trial)).to(
-        specification.environment.device_type
-    )
+    model = data.load_model(seed=0)
     train_pairs = data.select_pairs("train")
     loading = time.perf_counter() - start
     count = min(

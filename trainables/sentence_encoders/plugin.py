@@ -7,25 +7,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from trainables.sentence_encoders import throughput
-from trainables.sentence_encoders.runner import EncoderData, EncoderRun, load_model
+from trainables.sentence_encoders.precompute import precompute_inputs
+from trainables.sentence_encoders.runner import EncoderData, EncoderRun
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.trial import TrialSpec
-from trainables.storage import open_storage
-from trainables.storage.leases import Leases
-from trainables.training.runner import enable_determinism
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import is_intact
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-    """Compute token ids, in one process while the others wait, and then the outputs of the frozen layers."""
-    data, lease_storage = EncoderData(trial), open_storage(str(trial.cache / "claims"))
-    folder = data.tokens_folder
-    Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
-    model, training = trial.specification.model, trial.specification.training
-    if model and training and model.frozen_layers:
-        enable_determinism(training.threads)
-        yield from data.features.compute_missing(lambda: load_model(trial, 0), lease_storage, on_wait)
+    """Compute tokens and outputs of the frozen layers."""
+    yield from precompute_inputs(trial, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
@@ -48,7 +39,7 @@ def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
     Returns:
         Embeddings of shape (sentences, hidden).
     """
-    for _ in precompute(trial, lambda: None):
+    for _ in precompute_inputs(trial):
         pass
     run = EncoderRun(trial)
     while run.advance() is None:

@@ -43,13 +43,8 @@ class EncoderData(EncoderInputs):
             fingerprint, get_prepared_folder(fingerprint, trial.cache), self._specification.task
         )
 
-    @property
-    def texts(self) -> SentenceTokens:
-        """The sentences."""
-        return self.sentences
-
     @cached_property
-    def sentences(self) -> SentenceTokens:
+    def tokens(self) -> SentenceTokens:
         """Token ids of every sentence."""
         model = self._specification.model
         assert model is not None
@@ -67,6 +62,14 @@ class EncoderData(EncoderInputs):
         assert model is not None
         return get_sentence_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
+    def load_model(self, seed: int) -> SentenceEncoder:
+        """Return the model before training, on its device."""
+        specification, path = self._specification, self._trial.model_path
+        assert specification.model is not None
+        assert specification.environment is not None
+        assert path is not None
+        return SentenceEncoder(path, specification.model, seed).to(specification.environment.device_type)
+
     @cached_property
     def _frame(self) -> pd.DataFrame:
         return self.prepared.read_pairs()
@@ -79,7 +82,7 @@ class EncoderData(EncoderInputs):
     @property
     def n_training(self) -> int:
         """Number of training sentences, which have the first numbers."""
-        return self.sentences.n_training
+        return self.tokens.n_training
 
 
 class EncoderRun(BaseRun):
@@ -101,15 +104,15 @@ class EncoderRun(BaseRun):
         specification = as_encoder_spec(self.trial.specification)
         assert specification.training is not None
         assert specification.seed is not None
-        model = load_model(self.trial, specification.seed)
+        model = self.data.load_model(specification.seed)
         return EncoderTrainer(model, specification.training, specification.seed, self.data)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, after_step)
 
     def _compute_scores(self, split: str) -> np.ndarray:
-        sentences = self.data.sentences
-        return self.trainer.score_pairs(sentences.get_first_rows(split), sentences.get_second_rows(split))
+        tokens = self.data.tokens
+        return self.trainer.score_pairs(tokens.get_first_rows(split), tokens.get_second_rows(split))
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)
@@ -117,12 +120,3 @@ class EncoderRun(BaseRun):
             *((name, len(list(pairs_of_query))) for name, pairs_of_query in groupby(pairs["query_id"])), strict=True
         )
         return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)
-
-
-def load_model(trial: TrialSpec, seed: int) -> SentenceEncoder:
-    """Return the model before training, on its device."""
-    specification = as_encoder_spec(trial.specification)
-    assert specification.model is not None
-    assert specification.environment is not None
-    assert trial.model_path is not None
-    return SentenceEncoder(trial.model_path, specification.model, seed).to(specification.environment.device_type)

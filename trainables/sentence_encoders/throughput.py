@@ -8,14 +8,14 @@ import time
 import numpy as np
 
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.sentence_encoders.runner import EncoderData, load_model
+from trainables.sentence_encoders.runner import EncoderData
 from trainables.sentence_encoders.trainer import EncoderTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import Throughput
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
+from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import InMemoryFeatures
-from trainables.training.runner import enable_determinism
 from trainables.training.throughput import measure_rate
 from trainables.utils.arrays import Ints
 
@@ -30,7 +30,7 @@ class _FirstSentences(InMemoryFeatures):
     def __init__(self, data: EncoderData, n_training: int, pair_rows: Ints, model: SentenceEncoder) -> None:
         self.n_training = n_training
         rows = np.union1d(np.arange(n_training), pair_rows)
-        super().__init__(data.sentences, rows, model)
+        super().__init__(data.tokens, rows, model)
         self.count = len(rows)
 
 
@@ -45,9 +45,9 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     assert training is not None
     enable_determinism(training.threads)
     data, start = EncoderData(trial), time.perf_counter()
-    model = load_model(trial, 0)
+    model = data.load_model(seed=0)
     loading = time.perf_counter() - start
-    first, second = data.sentences.get_first_rows("dev")[:_N_PAIRS], data.sentences.get_second_rows("dev")[:_N_PAIRS]
+    first, second = data.tokens.get_first_rows("dev")[:_N_PAIRS], data.tokens.get_second_rows("dev")[:_N_PAIRS]
     count, evaluated_rows = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
     start = time.perf_counter()
     source = _FirstSentences(data, count, evaluated_rows, model)

@@ -20,11 +20,13 @@ from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings, Environment
 from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
+from trainables.storage import open_storage
 from trainables.storage.base import Storage
 from trainables.storage.leases import Leases
 from trainables.training.batching import split_into_micro_batches
+from trainables.training.determinism import enable_determinism
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import has_checksum, verify_file, write_with_checksum
+from trainables.utils.checksums import has_checksum, is_intact, verify_file, write_with_checksum
 from trainables.utils.hashing import hash_json
 
 TEXTS_PER_PART = 500
@@ -248,13 +250,40 @@ class EncoderInputs(ABC):
 
     @property
     @abstractmethod
-    def texts(self) -> Texts:
-        """All texts."""
+    def tokens(self) -> Texts:
+        """Token ids of all texts; they are made if they do not exist."""
+
+    @property
+    @abstractmethod
+    def tokens_folder(self) -> Path:
+        """Folder of the token ids, which may not exist yet."""
+
+    @abstractmethod
+    def load_model(self, seed: int) -> Transformer:
+        """Return the model before training, on its device; frozen layers are the same for every seed."""
 
     @property
     def lengths(self) -> Ints:
         """Tokens of each text, shape (texts,)."""
-        return self.texts.lengths
+        return self.tokens.lengths
+
+    def precompute(self, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
+        """Make the missing tokens and outputs of the frozen layers together with other processes.
+
+        One process makes the tokens while the others wait; the outputs are shared out in parts.
+
+        Args:
+            on_wait: called repeatedly while other processes work.
+
+        Yields:
+            Progress after each part that this process computes: parts that exist, and parts in total.
+        """
+        lease_storage, folder = open_storage(str(self._trial.cache / "claims")), self.tokens_folder
+        Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.tokens, on_wait)
+        model, training = self._trial.specification.model, self._trial.specification.training
+        if model and training and model.frozen_layers:
+            enable_determinism(training.threads)
+            yield from self.features.compute_missing(lambda: self.load_model(seed=0), lease_storage, on_wait)
 
     @cached_property
     def features(self) -> FrozenFeatures:
@@ -265,11 +294,11 @@ class EncoderInputs(ABC):
         assert training is not None
         assert environment is not None
         folder = get_features_folder(self._trial.cache, specification.data, model, environment, training.threads)
-        return FrozenFeatures(folder, self.texts)
+        return FrozenFeatures(folder, self.tokens)
 
     def read(self, rows: Ints) -> PackedBatch:
         """Return a batch of the texts `rows`, in this order."""
-        return self._reader.read(rows) if self._reader else make_token_batch(self.texts, rows)
+        return self._reader.read(rows) if self._reader else make_token_batch(self.tokens, rows)
 
     @cached_property
     def _reader(self) -> FeatureReader | None:

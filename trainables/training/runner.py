@@ -1,16 +1,15 @@
 """One run from its specification to its scores, interruptible at evaluations and checkpoints."""
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 
 import numpy as np
-import torch
 
 from trainables.specs.checkpoints import Segment, get_run_segments
 from trainables.specs.environment import detect_environment
 from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
@@ -177,23 +176,6 @@ class BaseRun(ABC):
             checkpoints_reused=self._resumable.reused_keys,
             damaged=self._resumable.damage_messages,
             seconds=round(time.monotonic() - self._start_time, 3),
-            texts=len(self.data.texts),
-            texts_truncated=self.data.texts.n_truncated,
+            texts=len(self.data.tokens),
+            texts_truncated=self.data.tokens.n_truncated,
         )
-
-
-def enable_determinism(threads: int) -> None:
-    """Make torch compute the same bits every time.
-
-    The number of threads is fixed, and kernels that add in an undefined order are not used.
-
-    Args:
-        threads: number of threads that torch computes with.
-    """
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # read when CUDA starts; needed for deterministic matrix products
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
-    # Deterministic algorithms also fill every new tensor by default. No tensor is read before it is written.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
