@@ -1,7 +1,7 @@
 """Analysis plan, fixed before the first test score: systems, metric, comparisons and correction."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.data.plan import HYPERPARAMETERS
 from search_spaces.registry import StudyType
@@ -13,6 +13,7 @@ from study.config.systems import (
     get_systems,
     list_trained_scores,
 )
+from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
 from study.records.run_record import has_test_scores
 from study.scheduling.objectives import get_objectives
@@ -117,10 +118,22 @@ def _is_own_file(path: Path, study: Study) -> bool:
     return shared or path.name == "error.log" or path.name.startswith(".plan.json.")
 
 
-def register_plan(
-    study: Study, model_digest: str, folder: Path, data: dict[str, Any] | None = None
-) -> tuple[dict[str, Any], str]:
-    """Return the current plan and its hash, and write it to plan.json if it is new.
+class RegisteredPlan(NamedTuple):
+    """The plan that is in force in a folder.
+
+    Attributes:
+        document: the plan, as it is stored.
+        hash: hash of the plan.
+        changes: settings and data that differ from the version before, as text. Empty if the plan is no new version.
+    """
+
+    document: dict[str, Any]
+    hash: str
+    changes: list[str]
+
+
+def register_plan(study: Study, model_digest: str, folder: Path, data: dict[str, Any] | None = None) -> RegisteredPlan:
+    """Return the current plan, and write it to plan.json if it is new.
 
     A plan that differs from the existing one becomes its next version. Comparisons that are added after test scores
     exist are listed as `exploratory`, also in every later version.
@@ -135,7 +148,7 @@ def register_plan(
         UserError: if the folder contains results of another study, or test scores from other settings.
     """
     check_folder(study, folder)
-    plan = build_plan(study, model_digest, data)
+    plan, changes = build_plan(study, model_digest, data), list[str]()
     if (folder / PLAN_FILE).is_file():
         earlier = read_plan(folder / PLAN_FILE)
         plan["version"] = earlier["version"]
@@ -143,26 +156,27 @@ def register_plan(
         if added:
             plan["exploratory"] = added
         if plan == {key: value for key, value in earlier.items() if key != "replaces"}:
-            return earlier, hash_json(earlier)
-        _reject_late_changes(plan, earlier, folder)
+            return RegisteredPlan(earlier, hash_json(earlier), [])
+        changes = list_changed_settings(earlier, plan)
+        _reject_late_changes(plan, earlier, folder, changes)
         plan |= {"version": earlier["version"] + 1, "replaces": hash_json(earlier)}
         known = [pair for family in earlier["families"] for pair in family["comparisons"]]
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
         if new and has_test_scores(folder):
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     write_json(folder / PLAN_FILE, {"plan": plan, "hash": hash_json(plan)}, with_checksum=True)
-    return plan, hash_json(plan)
+    return RegisteredPlan(plan, hash_json(plan), changes)
 
 
-def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: Path) -> None:
+def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: Path, changes: list[str]) -> None:
     """Raise UserError if results exist that the change would invalidate.
 
     After the first record the metric must not change. After the first test score, only `variants` may change.
     """
     before, now = earlier["settings"], plan["settings"]
     changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
-    tested = has_test_scores(folder)
+    results = "test scores" if has_test_scores(folder) else "runs"
     recorded = any(folder.glob("runs/*/record.json"))
-    if (tested and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
-        problem = f"results from other settings ({', '.join(sorted(changed))})"
-        raise UserError(str(folder), problem, "another output.folder for the changed study")
+    if (results == "test scores" and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
+        problem = f"{results} from before these settings changed: {'; '.join(changes)}"
+        raise UserError(str(folder), problem, "the earlier values, or another output.folder for the changed study")

@@ -2,29 +2,23 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
-
-from study.records.plan_file import read_plan
 
 _MAX_VALUE_LENGTH = 60
 """Maximum number of characters of a value."""
 
 
-def list_changed_settings(folder: Path, new_plan: Mapping[str, Any]) -> list[str]:
+def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, Any]) -> list[str]:
     """Return every changed setting as text, such as `search.epsilon [0.1] -> [0.2]`.
 
     Args:
-        folder: folder of the study's results. If it has no plan.json, nothing has changed.
+        old_plan: the stored plan.
         new_plan: the current plan, from `study.plan.analysis_plan.build_plan`.
 
-    Raises:
-        UserError: if plan.json is damaged.
+    Example:
+        >>> list_changed_settings({"settings": {"seeds": [1]}}, {"settings": {"seeds": [1, 2]}})
+        ['seeds [1] -> [1, 2]']
     """
-    path = folder / "plan.json"
-    if not path.is_file():
-        return []
-    old_plan = read_plan(path)
     before, after = (
         {name: value for key in ("settings", "data") for name, value in _flatten(key, plan)}
         for plan in (old_plan, new_plan)

@@ -1,13 +1,12 @@
 """Common start of a study and of `--sweep`: checks the folder, resolves names, updates the plan."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
-from study.plan.analysis_plan import build_plan, check_folder, register_plan
-from study.plan.diff import list_changed_settings
+from study.plan.analysis_plan import check_folder, register_plan
 from study.records.plan_file import PLAN_FILE
 from study.records.remote import RemoteRecords
 from study.records.run_record import read_run_record, set_aside_damaged_records
@@ -60,28 +59,12 @@ def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
     data.check_data(study, prepared)
     study = study.model_copy(update={"task": prepared.settings})
     with Leases(open_storage(str(folder))).acquire(f".{PLAN_FILE}"):
-        plan_document, plan_hash = _update_plan(study, resolved.model_digest, folder, data.describe_data(prepared))
-    print_line(f"study {study.name}, plan {plan_hash} version {plan_document['version']}, results in {folder}")
-    return OpenStudy(study, resolved, plan_hash, remote_records, prepared)
-
-
-def _update_plan(study: Study, digest: str, folder: Path, data: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Register the analysis plan and return it with its hash. Print what changed.
-
-    Raises:
-        UserError: test scores exist, so the plan cannot change any more.
-    """
-    differences = list_changed_settings(folder, build_plan(study, digest, data))
-    try:
-        plan_document, plan_hash = register_plan(study, digest, folder, data)
-    except UserError as error:
-        found = f"test scores from before these settings changed: {'; '.join(differences)}"
-        raise UserError(
-            str(folder), found, "the earlier values, or another output.folder for the changed study"
-        ) from error
-    if differences:
-        print_line(f"plan version {plan_document['version']}: {'; '.join(differences)}; finished runs are kept")
-    return plan_document, plan_hash
+        plan = register_plan(study, resolved.model_digest, folder, data.describe_data(prepared))
+    version = plan.document["version"]
+    if plan.changes:
+        print_line(f"plan version {version}: {'; '.join(plan.changes)}; finished runs are kept")
+    print_line(f"study {study.name}, plan {plan.hash} version {version}, results in {folder}")
+    return OpenStudy(study, resolved, plan.hash, remote_records, prepared)
 
 
 def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:

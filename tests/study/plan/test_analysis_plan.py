@@ -55,7 +55,7 @@ def test_no_comparison_names_a_system_that_is_not_run() -> None:
 
 
 def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> None:
-    plan, plan_hash = register_plan(study(), MODEL, tmp_path / "results")
+    plan, plan_hash, _ = register_plan(study(), MODEL, tmp_path / "results")
     assert plan_hash == hash_json(plan)
     assert read_json(tmp_path / "results/plan.json") == {"plan": plan, "hash": plan_hash}
     assert json.loads(json.dumps(plan)) == plan
@@ -102,20 +102,22 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> None:
-    first, first_hash = register_plan(study(), MODEL, tmp_path)
-    second, second_hash = register_plan(study(**CHANGES[name]), MODEL, tmp_path)
+    first, first_hash, none = register_plan(study(), MODEL, tmp_path)
+    assert none == []
+    second, second_hash, changes = register_plan(study(**CHANGES[name]), MODEL, tmp_path)
     assert (second["version"], second["replaces"]) == (2, first_hash)
     assert second_hash == hash_json(second) != first_hash
     assert comparisons(second) == comparisons(first)
-    assert register_plan(study(**CHANGES[name]), MODEL, tmp_path) == (second, second_hash)
-    back, _ = register_plan(study(), MODEL, tmp_path)
+    assert register_plan(study(**CHANGES[name]), MODEL, tmp_path) == (second, second_hash, [])
+    assert changes
+    back = register_plan(study(), MODEL, tmp_path).document
     assert (back["version"], back["replaces"]) == (3, second_hash)
     assert back["settings"] == first["settings"]
 
 
 def test_another_model_is_another_version(tmp_path: Path) -> None:
     register_plan(study(), MODEL, tmp_path)
-    plan, _ = register_plan(study(), "sha256:1", tmp_path)
+    plan = register_plan(study(), "sha256:1", tmp_path).document
     assert plan["version"] == 2
 
 
@@ -130,7 +132,7 @@ def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path:
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")  # a run, but none on the test set
-    second, _ = register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
+    second = register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path).document
     assert (second["version"], comparisons(second)[:2]) == (2, [["LS", "BERT"], ["T-LS", "BERT"]])
     assert "exploratory" not in second
 
@@ -139,12 +141,12 @@ def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
     scores = write_test_scores(tmp_path)
-    third, _ = register_plan(study(), MODEL, tmp_path)
+    third = register_plan(study(), MODEL, tmp_path).document
     assert third["exploratory"] == [["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
     scores.unlink()
-    fourth, _ = register_plan(study(seeds=[1, 2]), MODEL, tmp_path)
+    fourth = register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document
     assert fourth["exploratory"] == third["exploratory"]
-    assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path)[0]) == (4, fourth)
+    assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document) == (4, fourth)
 
 
 def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
@@ -170,7 +172,7 @@ def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) 
 
 
 def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
-    assert register_plan(study(), MODEL, tmp_path)[0]["version"] == 1
+    assert register_plan(study(), MODEL, tmp_path).document["version"] == 1
 
 
 @pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
@@ -183,9 +185,9 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     write_test_scores(tmp_path)
     for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
-        with pytest.raises(UserError, match="results from other settings"):
+        with pytest.raises(UserError, match="test scores from before these settings changed: "):
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
-    plan, _ = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path)
+    plan = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path).document
     assert plan["exploratory"] == [["WSLS", "BERT"]]
 
 
@@ -193,7 +195,7 @@ def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:
     register_plan(study(), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")
-    with pytest.raises(UserError, match="analysis"):
+    with pytest.raises(UserError, match=r"runs from before these settings changed: analysis\.metric"):
         register_plan(study(analysis={"metric": "R10@2"}), MODEL, tmp_path)
     register_plan(study(seeds=[1, 2]), MODEL, tmp_path)
 

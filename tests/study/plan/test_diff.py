@@ -1,14 +1,13 @@
 """What has changed since the plan was written: every key, its old and its new value, and nothing else."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from study.config.schema import Study
 from study.config.study_class import get_study_class
-from study.plan import diff as changes
-from study.plan.analysis_plan import build_plan, register_plan
+from study.plan.analysis_plan import build_plan
+from study.plan.diff import list_changed_settings
 from trainables.specs.ranker import RankerTaskSettings
 
 MODEL = "sha256:0"
@@ -31,28 +30,19 @@ def study(**changed: Any) -> Study:
         ({"seeds": [1], "variants": ["BERT"]}, ["seeds [1, 2, 3, 4, 5] -> [1]", "variants"]),
     ],
 )
-def test_what_changed_is_told_with_old_and_new_value(
-    tmp_path: Path, changed: dict[str, Any], expected: list[str]
-) -> None:
-    register_plan(study(), MODEL, tmp_path)
-    found = changes.list_changed_settings(tmp_path, build_plan(study(**changed), MODEL))
+def test_what_changed_is_told_with_old_and_new_value(changed: dict[str, Any], expected: list[str]) -> None:
+    found = list_changed_settings(build_plan(study(), MODEL), build_plan(study(**changed), MODEL))
     assert len(found) == len(expected)
     assert all(line.startswith(wanted) for line, wanted in zip(found, expected, strict=True))
 
 
-def test_without_a_plan_nothing_has_changed(tmp_path: Path) -> None:
-    assert changes.list_changed_settings(tmp_path, build_plan(study(), MODEL)) == []
-
-
-def test_a_long_value_is_cut(tmp_path: Path) -> None:
-    register_plan(study(), MODEL, tmp_path)
-    (line,) = changes.list_changed_settings(tmp_path, build_plan(study(seeds=list(range(100))), MODEL))
+def test_a_long_value_is_cut() -> None:
+    (line,) = list_changed_settings(build_plan(study(), MODEL), build_plan(study(seeds=list(range(100))), MODEL))
     assert len(line) < 120
     assert line.endswith("...")
 
 
-def test_new_data_are_a_change(tmp_path: Path) -> None:
+def test_new_data_are_a_change() -> None:
     splits = {split: {"queries": 3} for split in ("dev", "test")}
-    register_plan(study(), MODEL, tmp_path, {"fingerprint": "a", "splits": splits})
-    found = changes.list_changed_settings(tmp_path, build_plan(study(), MODEL, {"fingerprint": "b", "splits": splits}))
-    assert found == ['data.fingerprint "a" -> "b"']
+    old, new = (build_plan(study(), MODEL, {"fingerprint": name, "splits": splits}) for name in "ab")
+    assert list_changed_settings(old, new) == ['data.fingerprint "a" -> "b"']
