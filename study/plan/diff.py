@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from study.config.key_names import get_study_file_key
 from study.records.plan_file import read_plan
 
 _MAX_VALUE_LENGTH = 60
@@ -31,7 +32,8 @@ def list_changed_settings(folder: Path, new_plan: Mapping[str, Any]) -> list[str
     )
     names = [*before, *(name for name in after if name not in before)]
     return [
-        f"{name.removeprefix('settings.')} {_format_value(before, name)} -> {_format_value(after, name)}"
+        f"{get_study_file_key(name.removeprefix('settings.'))} "
+        f"{_format_value(before, name)} -> {_format_value(after, name)}"
         for name in names
         if before.get(name) != after.get(name)
     ]
