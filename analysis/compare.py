@@ -12,6 +12,7 @@ from trainables.utils import interruption
 if __name__ == "__main__":
     interruption.handle_signals("analysis.compare")
 
+import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +30,8 @@ from analysis.stats.permutation_tests import TESTS
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
 from analysis.tables.main import format_p_value
-from trainables.utils.cli import Parser, print_error, print_escaped
+from trainables.utils.cli import Parser, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_json
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def format_result(result: ComparisonResult) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0 done, 2 bad input."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
     parser.add_argument("scores", type=Path, help="CSV or Parquet file: system, value, optionally seed and query")
     parser.add_argument(
@@ -149,22 +149,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--test", action="append", default=[], choices=TESTS, help="add a distribution-free test")
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
-    try:
-        _check_options(arguments.alpha, arguments.margin)
-        settings = ComparisonSettings(
-            arguments.alpha, arguments.correction, arguments.margin, tuple(arguments.test), arguments.less_is_better
-        )
-        result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
-        if arguments.json:
-            write_json(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
-    except UserError as error:
-        print_error("", error)
-        return 2
-    except OSError as error:
-        print_error("", f"--json: {arguments.json}: {error.strerror}; expected a file that can be written")
-        return 2
+    return report_errors("analysis.compare", lambda: _compare_file(arguments))
+
+
+def _compare_file(arguments: argparse.Namespace) -> None:
+    _check_options(arguments.alpha, arguments.margin)
+    settings = ComparisonSettings(
+        arguments.alpha, arguments.correction, arguments.margin, tuple(arguments.test), arguments.less_is_better
+    )
+    result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
+    if arguments.json:
+        write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
     print_escaped(format_result(result))
-    return 0
 
 
 def _check_options(alpha: float, margin: float | None) -> None:

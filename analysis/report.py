@@ -12,6 +12,7 @@ from trainables.utils import interruption
 if __name__ == "__main__":
     interruption.handle_signals("analysis.report")
 
+import argparse
 import json
 import os
 import shutil
@@ -32,7 +33,7 @@ from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
 from analysis.tables.by_metric import build_subset_scores
 from analysis.tables.main import ReportData, build_report_data
-from trainables.utils.cli import Parser, print_error, print_escaped
+from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
 _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
@@ -63,10 +64,13 @@ def write_report(results: Results, folder: Path) -> Report:
         folder: folder of the report; it is created.
 
     Raises:
-        UserError: if the runs cannot be compared.
+        UserError: if the runs cannot be compared, or a file is in the place of the folder.
     """
     analysis = build_report_data(results)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(str(folder), error.strerror, "a folder to write to") from error
     staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
     try:
         names = figures.draw_figures(analysis, staging)
@@ -101,7 +105,7 @@ def write_report(results: Results, folder: Path) -> Report:
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
-    """Run the command line; return the exit status: 0 done, 1 the server does not answer, 2 bad input."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
     parser.add_argument(
         "source",
@@ -117,26 +121,22 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
         "--output", type=Path, metavar="DIR", help="folder of the report (default: FOLDER/report, or ./report-PROJECT)"
     )
     arguments = parser.parse_args(argv)
-    stream = output or sys.stdout
+    return report_errors("analysis.report", lambda: _print_report(arguments, output or sys.stdout), _format_error)
+
+
+def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
-    try:
-        folder = arguments.output or default_output_folder(arguments.source)
-        chosen = arguments.source, arguments.study, arguments.records, arguments.cache
-        with open_results(*chosen, log=lambda line: print_escaped(line, stream)) as results:
-            report = write_report(results, folder)
-    except ServerError as error:
-        print_error("", error)
-        return 1
-    except UserError as error:
-        print_error("", error)
-        return 2
-    except OSError as error:
-        print_error("", f"{error.filename or arguments.source}: {error.strerror}; expected a folder to write to")
-        return 2
+    folder = arguments.output or default_output_folder(arguments.source)
+    chosen = arguments.source, arguments.study, arguments.records, arguments.cache
+    with open_results(*chosen, log=lambda line: print_escaped(line, stream)) as results:
+        report = write_report(results, folder)
     print_escaped(f"{report.folder}: {', '.join(report.files)}\n", stream)
     print_escaped(report.text, stream)
-    return 0
+
+
+def _format_error(error: Exception) -> str:
+    return str(error) if isinstance(error, ServerError) else format_error(error)
 
 
 def _build_results_frame(analysis: ReportData) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from analysis.data.score_table import ScoreTable, build_score_table, read_score_
 from analysis.rendering.cells import format_terminal_table
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
-from trainables.utils.cli import Parser, print_error, print_escaped
+from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
 _LARGEST = 1e100
@@ -61,7 +61,7 @@ def format_required_queries(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0 done, 2 bad input."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(
         prog="python -m analysis.sample_size", description="Computes the seeds and queries that a study needs."
     )
@@ -75,22 +75,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family (.05)")
     arguments = parser.parse_args(argv)
-    try:
-        _check_arguments(arguments)
-        if arguments.pilot:
-            components = estimate_pilot_variance(
-                build_score_table(read_score_file(arguments.pilot), str(arguments.pilot)), str(arguments.pilot)
-            )
-        else:
-            components = VarianceComponents(0.0, arguments.query_sd**2, arguments.seed_sd**2, arguments.rest_sd**2)
-    except UserError as error:
-        print_error("", error)
-        return 2
+    return report_errors("analysis.sample_size", lambda: _print_sizes(arguments))
+
+
+def _print_sizes(arguments: argparse.Namespace) -> None:
+    _check_arguments(arguments)
+    if arguments.pilot:
+        components = estimate_pilot_variance(
+            build_score_table(read_score_file(arguments.pilot), str(arguments.pilot)), str(arguments.pilot)
+        )
+    else:
+        components = VarianceComponents(0.0, arguments.query_sd**2, arguments.seed_sd**2, arguments.rest_sd**2)
     print_escaped(describe_deviations(components))
     print_escaped(
         format_required_queries(components, arguments.effect, arguments.seeds, arguments.comparisons, arguments.alpha)
     )
-    return 0
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:

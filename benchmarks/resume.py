@@ -46,10 +46,10 @@ def _study(folder: Path, configurations: int) -> Study:
     values = {name: [round(number / (count + 1), 6) for number in range(1, count + 1)] for name, count in grid.items()}
     trials = {"LS": each, "WSLS": each, "T-LS": ending, "T-WSLS": ending}
     parts = [f"search.{name}={found}" for name, found in values.items()]
-    parts += [f"search.trials.{name}={count}" for name, count in trials.items()]
+    parts += [f"search.n_configurations.{name}={count}" for name, count in trials.items()]
     places = [f"output.folder={folder / 'study'}", f"cache.folder={folder / 'cache'}"]
     return load_study(
-        "quick", [*parts, *places, "seeds=[1, 2, 3, 4, 5]", "search.parallel=50", "training.precision=fp32"]
+        "quick", [*parts, *places, "seeds=[1, 2, 3, 4, 5]", "search.round_size=50", "training.precision=fp32"]
     )
 
 
@@ -124,7 +124,7 @@ def main(configurations: int) -> None:
         for _ in range(3):
             _timed("resume: records and scores checked", lambda: record.set_aside_damaged_records(study.folder, print))
             _timed("ledger", lambda: RunStore(study.folder))
-            _timed("--plan", lambda: _quietly(lambda: print_preview(study, False, False)))
+            _timed("--dry-run", lambda: _quietly(lambda: print_preview(study, False, False)))
             _timed(
                 "resume: ledger, and the campaign from its log",
                 lambda: StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16, previous_log=before),

@@ -189,8 +189,8 @@ def bound(endless: Simulation, workers: int) -> float:
 def studies() -> dict[str, Study]:
     """A small one, the papers', and a large search."""
     fixed = ["training.precision=fp32"]
-    large = [*fixed, "search.parallel=10", f"search.epsilon={[round(0.02 * i, 2) for i in range(1, 21)]}"]
-    large += [f"search.trials.{name}=20" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
+    large = [*fixed, "search.round_size=10", f"search.epsilon={[round(0.02 * i, 2) for i in range(1, 21)]}"]
+    large += [f"search.n_configurations.{name}=20" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
     made: dict[str, Callable[[], Study]] = {
         "the quick study": lambda: load_study("quick", fixed),
         "the papers' grid, 5 seeds": lambda: load_study("wsls-docstrings", fixed),

@@ -13,7 +13,6 @@ if __name__ == "__main__":
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,32 +20,27 @@ from study.config.arguments import split_arguments
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.utils.error_text import summarize_server_error
-from trainables.utils.cli import Parser, print_error, print_escaped
+from trainables.utils.cli import Parser, format_error, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     options = _build_parser().parse_intermixed_args(argv)
-    try:
+
+    def run() -> None:
         name, overrides = split_arguments(options.arguments)
         study = load_study(name, overrides)
         if options.json is None:
             print_escaped(_save_dashboard(study))
         else:
             _export_json(study, options.json)
-        sys.stdout.flush()
-        return 0
-    except UserError as error:
-        print_error("study.dashboard", error)
-        return 2
-    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        print_error("study.dashboard", f"{summarize_server_error(error)[:300]}; --json FILE needs no server")
-        return 1
+
+    return report_errors("study.dashboard", run, _format_server_error if options.json is None else format_error)
+
+
+def _format_server_error(error: Exception) -> str:
+    return f"{summarize_server_error(error)[:300]}; --json FILE needs no server"
 
 
 def _build_parser() -> Parser:
@@ -69,12 +63,8 @@ def _export_json(study: Study, file: str) -> None:
     content = as_json(build_workspace(study, study.tracking.entity or ""))
     if file == "-":
         print_escaped(json.dumps(content, indent=1, sort_keys=True))
-        return
-    path = Path(file).expanduser()
-    try:
-        write_json(path, content)
-    except OSError as error:
-        raise UserError(f"--json: {file}", error.strerror, "a file that can be written") from error
+    else:
+        write_json_option(Path(file).expanduser(), content)
 
 
 def _save_dashboard(study: Study) -> str:

@@ -21,7 +21,7 @@ from study.config.arguments import split_arguments
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution.connect import get_cluster_address
-from trainables.utils.cli import Parser, print_error, print_escaped
+from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
 _MAX_SENTENCES = 20_000
@@ -32,15 +32,14 @@ _NOISE_MULTIPLE = 3.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 2 bad input."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     options = _build_parser().parse_intermixed_args(argv)
-    try:
+
+    def run() -> None:
         name, overrides = split_arguments(options.arguments)
         _run_probe(load_study(name, overrides), options.sizes, Path(options.output).expanduser())
-        return 0
-    except UserError as error:
-        print_error("study.probe", error)
-        return 2
+
+    return report_errors("study.probe", run)
 
 
 def _build_parser() -> argparse.ArgumentParser:

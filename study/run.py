@@ -2,7 +2,7 @@
 
     python -m study.run [STUDY] [KEY=VALUE ...]
 
-Each command imports only what it needs: --help, --list and --plan load neither torch nor ray.
+Each command imports only what it needs: --help, --list and --dry-run load neither torch nor ray.
 """
 
 from trainables.utils import interruption
@@ -11,52 +11,66 @@ if __name__ == "__main__":
     interruption.handle_signals("study.run")  # before imports that take time
 
 import argparse
-import errno
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
 from study.config.loader import Study, list_known_keys, list_shipped_studies, load_study
-from study.utils.error_text import IncompleteError, format_redacted_traceback, is_disk_full
-from trainables.utils.checksums import DamagedError
-from trainables.utils.cli import Parser, print_error, print_escaped
-from trainables.utils.errors import MachineError, UserError
+from study.utils.error_text import IncompleteError, format_redacted_traceback
+from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
+from trainables.utils.errors import UserError, is_disk_full
 from trainables.utils.files import read_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    options = _build_parser().parse_intermixed_args(argv)
-    start_time = time.monotonic()
-    folder: Path | None = None
-    try:
+    command = _Command(_build_parser().parse_intermixed_args(argv))
+    return report_errors("study.run", command.run, command.describe_error, command.describe_interruption)
+
+
+class _Command:
+    """One call of the command; after the study is read, its messages name the study's folder.
+
+    Args:
+        options: the parsed command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options, self._start_time = options, time.monotonic()
+        self._folder: Path | None = None
+
+    def run(self) -> None:
+        """Carry out what the options ask for.
+
+        Raises:
+            UserError: the options, the study or its inputs are wrong.
+        """
+        options = self._options
         _check_options(options)
         if options.list:
             _print_available()
-            sys.stdout.flush()
-            return 0
+            return
         name, overrides = split_arguments(options.arguments)
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
         if options.address:
             overrides.append(f"resources.address={options.address}")
         study = load_study(name, overrides)
-        folder = study.folder
+        self._folder = study.folder
         if options.export_sweep is not None:
             _export_sweeps(study, name, overrides, options.export_sweep, options.engine)
         elif options.sweep:
             from study.wandb_sweeps.run_configuration import run_configuration
 
             run_configuration(study, parameters)
-        elif options.trec is not None:
-            _export_trec(study.folder, Path(options.trec).expanduser())
-        elif options.plan:
+        elif options.export_trec is not None:
+            _export_trec(study.folder, Path(options.export_trec).expanduser())
+        elif options.dry_run:
             from study.workflows.dry_run import print_preview
 
-            print_preview(study, options.calibrate, options.json)
+            print_preview(study, options.estimate_cost, options.json)
         elif options.prepare:
             from study.workflows.prepare_data import prepare_study_data
 
@@ -64,23 +78,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             from study.workflows.run_study import run_study
 
-            run_study(study, start_time)
-        sys.stdout.flush()
-        return 0
-    except UserError as error:
-        print_error("study.run", error)
-        return 2
-    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (KeyboardInterrupt, Exception) as error:
-        if not isinstance(error, Exception) or interruption.is_interrupted():
-            interruption.report_interruption(
-                "study.run", f"{_describe_saved_runs(folder)}; rerun the same command to resume"
-            )
-            return 1
-        print_error("study.run", _format_error(error, folder))
-        return 1
+            run_study(study, self._start_time)
+
+    def describe_interruption(self) -> str:
+        """Return the number of finished runs and the advice to resume."""
+        return f"{_describe_saved_runs(self._folder)}; rerun the same command to resume"
+
+    def describe_error(self, error: Exception) -> str:
+        """Return one line: the cause, the number of finished runs, the remedy and the file with the full traceback."""
+        cause, remedy = (str(error), error.remedy) if isinstance(error, IncompleteError) else explain_error(error)
+        line = "; ".join(filter(None, (cause, _describe_saved_runs(self._folder), remedy)))
+        needs_log = not (isinstance(error, IncompleteError | PermissionError) or is_disk_full(error))
+        return line + _log_traceback(error, self._folder) if needs_log else line
 
 
 def _build_parser() -> Parser:
@@ -91,20 +100,27 @@ def _build_parser() -> Parser:
         "same command to resume.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
-    parser.add_argument("--plan", action="store_true", help="show what would run and what it costs; run nothing")
-    parser.add_argument("--calibrate", action="store_true", help="with --plan: train for a minute to estimate the cost")
-    parser.add_argument("--json", action="store_true", help="with --plan: print JSON, for other programs")
-    parser.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
-    parser.add_argument(
-        "--trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--list", action="store_true", help="list the shipped studies, the tasks, the variants and the curricula"
     )
-    parser.add_argument(
+    modes.add_argument(
+        "--dry-run", "--plan", action="store_true", help="show what would run and what it costs; run nothing"
+    )
+    modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
+    modes.add_argument(
+        "--export-trec",
+        "--trec",
+        metavar="FOLDER",
+        help="write the recorded rankings as TREC files to FOLDER; run nothing",
+    )
+    modes.add_argument(
         "--sweep",
         action="store_true",
         help="run one configuration with all seeds, without test scores; give it as variant=NAME and a NAME=VALUE for "
         "each of its hyperparameters",
     )
-    parser.add_argument(
+    modes.add_argument(
         "--export-sweep",
         nargs="?",
         const="sweeps",
@@ -112,36 +128,30 @@ def _build_parser() -> Parser:
         help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
     )
     parser.add_argument(
-        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not the W&B server"
+        "--estimate-cost",
+        "--calibrate",
+        action="store_true",
+        help="with --dry-run: train for a minute to estimate the cost",
     )
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
     parser.add_argument(
-        "--list", action="store_true", help="list the shipped studies, the tasks, the variants and the curricula"
+        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not the W&B server"
     )
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that exclude each other or that would be ignored.
+    """Refuse options that would be ignored.
 
     Raises:
-        UserError: two commands are given, or an option has no effect with the command that is given.
+        UserError: an option has no effect with the command that is given.
     """
-    modes = {
-        "--list": options.list,
-        "--plan": options.plan,
-        "--prepare": options.prepare,
-        "--trec": options.trec,
-        "--sweep": options.sweep,
-        "--export-sweep": options.export_sweep,
-    }
-    chosen = [name for name, value in modes.items() if value not in (None, False)]
-    if len(chosen) > 1:
-        raise UserError("command line", " and ".join(chosen), "one of them")
     if options.list and options.arguments:
         raise UserError("command line", repr(options.arguments[0]), "no other argument with --list")
-    if (options.calibrate or options.json) and not options.plan:
-        raise UserError("command line", "--calibrate" if options.calibrate else "--json", "--plan as well")
+    if (options.estimate_cost or options.json) and not options.dry_run:
+        found = "--estimate-cost" if options.estimate_cost else "--json"
+        raise UserError("command line", found, "--dry-run as well")
     if options.engine and options.export_sweep is None:
         raise UserError("command line", "--engine", "--export-sweep as well")
 
@@ -184,7 +194,7 @@ def _export_trec(results: Path, folder: Path) -> None:
     from analysis.readers.results import read_records
 
     if not (results / "plan.json").is_file():
-        raise UserError("--trec", f"no results in {results}", "a study that has been run")
+        raise UserError("--export-trec", f"no results in {results}", "a study that has been run")
     paths = export_trec(read_records(results), folder)
     n_rankings = sum(path.suffix == ".run" for path in paths)
     print_escaped(f"wrote {n_rankings} rankings and {len(paths) - n_rankings} files of qrels to {folder}")
@@ -213,52 +223,15 @@ def _print_available() -> None:
     print_section("curricula: scores", ((name, score.definition) for name, score in DIFFICULTY_SCORES.items()))
 
 
-def _format_error(error: Exception, folder: Path | None) -> str:
-    """Return one line: the cause, the number of finished runs and the remedy.
-
-    It also writes the full traceback to error.log in the study's folder, if the folder exists and the disk is not full.
-    """
-    if is_disk_full(error):
-        code = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
-        remedy = "make it writable" if code == errno.EROFS else "free some space"
-        reason = f"{os.strerror(code).lower()}{_format_location(error)}"
-        return f"{reason}; {_describe_saved_runs(folder)}; {remedy} and rerun the same command"
-    if isinstance(error, PermissionError):
-        remedy = "make it readable and writable, and rerun the same command"
-        return f"no permission{_format_location(error)}; {_describe_saved_runs(folder)}; {remedy}"
-    if isinstance(error, IncompleteError):
-        return f"{error}; {_describe_saved_runs(folder)}; {error.remedy}"
-    line = f"{_format_cause(error)}; {_describe_saved_runs(folder)}{_format_resume_hint(error)}"
+def _log_traceback(error: Exception, folder: Path | None) -> str:
+    """Write the traceback to error.log in the study's folder, if it exists, and return the end of the message."""
     if folder is None or not folder.is_dir():
-        return line
+        return ""
     try:
         (folder / "error.log").write_text("".join(format_redacted_traceback(error)), encoding="utf-8")
     except OSError as write_error:
-        return f"{line}; no error.log: {os.strerror(write_error.errno or 0).lower()}"
-    return f"{line}; full traceback: {folder / 'error.log'}"
-
-
-def _format_cause(error: Exception) -> str:
-    cause = (str(error).strip().splitlines() or [""])[-1][:200]
-    return cause if isinstance(error, MachineError | DamagedError) else f"{type(error).__name__}: {cause}"
-
-
-def _format_resume_hint(error: Exception) -> str:
-    """Return the advice to resume, or an empty string where rerunning the command may not help.
-
-    A damaged file of the cache is removed here, so that the next run creates it again.
-    """
-    if isinstance(error, DamagedError):
-        error.remove()
-        return "; rerun the same command to create it again and resume"
-    if isinstance(error, OSError):
-        return "; fix this and rerun the same command to resume"
-    return "; rerun the same command to resume" if isinstance(error, MachineError) else ""
-
-
-def _format_location(error: Exception) -> str:
-    name = error.filename if isinstance(error, OSError) else None
-    return f" in {Path(os.fsdecode(name)).parent}" if isinstance(name, str | bytes) else ""
+        return f"; no error.log: {os.strerror(write_error.errno or 0).lower()}"
+    return f"; full traceback: {folder / 'error.log'}"
 
 
 def _describe_saved_runs(folder: Path | None) -> str:

@@ -21,12 +21,12 @@ from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations
 from study.tracking.payload import DOCUMENTS, read_project
 from study.utils.console import print_line
-from trainables.utils.cli import Parser, print_error
+from trainables.utils.cli import Parser, print_error, report_errors
 from trainables.utils.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 2 bad input, 1 W&B does not accept it."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(
         prog="python -m study.sync",
         description="Upload the records of a study to a W&B server. Rerun the same command to resume.",
@@ -37,15 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--entity", help="user or team that owns the project (default: the study's own, else that of the API key)"
     )
     arguments = parser.parse_args(argv)
-    try:
-        return sync_study(arguments.folder.absolute(), arguments.project, arguments.entity)
-    except UserError as error:
-        print_error("study.sync", error)
-        return 2
-    except OSError as error:  # a full disk, or one that must not be written to
-        reason = os.strerror(error.errno or 0).lower()
-        print_error("study.sync", f"{reason}; rerun the same command to resume")
-        return 1
+    folder = arguments.folder.absolute()
+    return report_errors("study.sync", lambda: sync_study(folder, arguments.project, arguments.entity))
 
 
 def sync_study(folder: Path, project: str | None, entity: str | None) -> int:

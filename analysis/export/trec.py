@@ -39,12 +39,14 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
             id, two runs disagree about a candidate's relevance, or the study is about sentence pairs.
     """
     if results.plan.unit != "query":
-        raise UserError("--trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents")
+        raise UserError(
+            "--export-trec", f"gold similarities of {results.plan.task}", "a study of rankers: judged documents"
+        )
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(str(folder), "not empty", "a new or an empty folder")
     runs = [run for run in results.runs if run.is_finished and run.files and not run.is_difficulty_scorer]
     if not runs:
-        raise UserError("--trec", "no finished run with scores", "a study that has been run")
+        raise UserError("--export-trec", "no finished run with scores", "a study that has been run")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A study on the nodes of a Slurm allocation, from the repository's folder on a disk that all nodes share:
-#   sbatch --nodes=2 --cpus-per-task=8 --time=08:00:00 study/cluster/slurm.sh quick search.trials.T-WSLS=8
+#   sbatch --nodes=2 --cpus-per-task=8 --time=08:00:00 study/cluster/slurm.sh quick search.n_configurations.T-WSLS=8
 # After a time limit, the same command goes on from where the study was.
 #SBATCH --job-name=ranker-study
 #SBATCH --ntasks-per-node=1

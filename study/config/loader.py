@@ -1,7 +1,7 @@
 """Reads a study file and dotted overrides into one validated `Study`.
 
 Every error is reported as one line: its place (file or command line), the dotted key, the value and the expectation.
-The module imports only the standard library and pydantic, so `--help`, `--list` and `--plan` answer at once.
+The module imports only the standard library and pydantic, so `--help`, `--list` and `--dry-run` answer at once.
 """
 
 import difflib
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE
+from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
@@ -82,13 +83,19 @@ def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
 mean training.learning_rate?
     """
     source = _expand_variables(path or "quick")
-    data, places = _read_study_file(source), dict[str, str]()
-    parsed_overrides = _parse_overrides(overrides)
-    model = _select_study_class([(source, data), *((COMMAND_LINE, override) for override in parsed_overrides)])
-    mistakes = [*_find_unknown_keys(model, source, data), *_find_conflicting_overrides(parsed_overrides)]
-    for override in parsed_overrides:
-        mistakes += _find_unknown_keys(model, COMMAND_LINE, override)
-        _merge(data, override, COMMAND_LINE, places)
+    parsed = [
+        (source, _read_study_file(source)),
+        *((COMMAND_LINE, override) for override in _parse_overrides(overrides)),
+    ]
+    model = _select_study_class(parsed)
+    known = list(_iter_known_keys(model))
+    study_file, *given = [rename_to_fields(place, settings, known) for place, settings in parsed]
+    data, places, written_keys = study_file.data, dict[str, str](), study_file.written_keys
+    mistakes = [*study_file.errors, *_find_unknown_keys(known, study_file, data), *_find_conflicting_overrides(given)]
+    for override in given:
+        mistakes += [*override.errors, *_find_unknown_keys(known, override, override.data)]
+        _merge(data, override.data, COMMAND_LINE, places)
+        written_keys |= override.written_keys
     if mode := os.environ.get("WANDB_MODE"):
         if mode in _WANDB_MODES:
             _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
@@ -99,10 +106,10 @@ mean training.learning_rate?
         # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
-        mistakes += _explain_errors(error, source, places, no_other_errors=not mistakes)
+        mistakes += _explain_errors(error, source, places, written_keys, no_other_errors=not mistakes)
     else:
         mistakes += [
-            UserError(f"{places.get(key, source)}: {key}", value, expected)
+            UserError(f"{places.get(key, source)}: {_get_shown_key(key, written_keys)}", value, expected)
             for key, value, expected in _find_unusable_paths(study)
         ]
     raise_if_any(mistakes)
@@ -193,14 +200,18 @@ def _parse_override(override: str) -> dict[str, Any]:
     return nested
 
 
-def _find_conflicting_overrides(overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
-    """Yield an error for every key that the overrides give two values."""
-    values: dict[str, Any] = {}
-    for key, value in (leaf for override in overrides for leaf in _iter_leaves(override)):
-        earlier = values.setdefault(key, value)
-        if repr(earlier) != repr(value):
-            twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
-            yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
+def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserError]:
+    """Yield an error for every setting that the overrides give two values, or by two keys."""
+    seen: dict[str, tuple[str, Any]] = {}
+    for override in overrides:
+        for field, value in _iter_leaves(override.data):
+            key = override.written_keys[field]
+            earlier_key, earlier = seen.setdefault(field, (key, value))
+            if earlier_key != key:
+                yield make_key_conflict(COMMAND_LINE, key, earlier_key)
+            elif repr(earlier) != repr(value):
+                twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
+                yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
 
 
 def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -245,7 +256,7 @@ def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> typ
 
 
 def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
-    """Yield every dotted key of a study."""
+    """Yield the dotted name of every field of a study, with `cache` for `caching`."""
     for field_name, field in model.model_fields.items():
         name = field.alias or field_name
         yield prefix + name
@@ -257,36 +268,41 @@ def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
 
 
 def _find_unknown_keys(
-    model: type[Study], place: str, data: Mapping[str, Any], prefix: str = ""
+    known: Sequence[str], source: Source, data: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[UserError]:
     """Yield an error for every key that no study of this trainable has."""
-    known = list(_iter_known_keys(model))
     for name, value in data.items():
         key = prefix + name
         if key not in known and not (prefix == "search.trials." and CURRICULUM_PATTERN.fullmatch(name)):
-            yield UserError(
-                f"{place}: {_truncate(key)}", _format_value(value), f"a known key; {_suggest_key(key, known)}"
-            )
+            where = f"{source.place}: {_truncate(source.written_keys[key])}"
+            yield UserError(where, _format_value(value), f"a known key; {_suggest_key(key, known)}")
         elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
-            yield from _find_unknown_keys(model, place, value, f"{key}.")
+            yield from _find_unknown_keys(known, source, value, f"{key}.")
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
     """Return a hint for an unknown key.
 
     The candidates, best first, are a nearly equal key of the same table, a key of the same name in another table, and a
-    similar key of the same table. Without any candidate the hint lists the keys of the table.
+    similar key of the same table. Without any candidate the hint lists the keys of the table. A key is compared by the
+    name of its field, too, but the hint has its key in study files.
     """
     table, _, name = key.rpartition(".")
-    siblings = {other.rpartition(".")[2]: other for other in known if other.rpartition(".")[0] == table}
+    shown = {field: get_study_file_key(field) for field in known}
+    names = [(other.rpartition(".")[2], field) for field in known for other in (shown[field], field)]
+    siblings = {other: shown[field] for other, field in names if field.rpartition(".")[0] == table}
     close = [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.9)]
-    close += [other for other in known if other.rpartition(".")[2] == name]
+    close += [shown[field] for other, field in names if other == name]
     close += [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.7)]
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(dict.fromkeys(siblings.values()))}"
 
 
 def _explain_errors(
-    error: ValidationError, source: str, places: Mapping[str, str], no_other_errors: bool
+    error: ValidationError,
+    source: str,
+    places: Mapping[str, str],
+    written_keys: Mapping[str, str],
+    no_other_errors: bool,
 ) -> Iterator[UserError]:
     """Yield the first of pydantic's errors for each key; `_find_unknown_keys` reports the unknown keys.
 
@@ -294,6 +310,7 @@ def _explain_errors(
         error: the validation error of a study.
         source: the name or file of the study.
         places: by dotted key, the place that set it, for the keys that something else than `source` set.
+        written_keys: by dotted key, the key as the user wrote it.
         no_other_errors: whether nothing else is wrong. Otherwise conflicts between settings are not reported, because
             another error may be their only cause.
     """
@@ -312,7 +329,12 @@ def _explain_errors(
                 continue
             reported.add(key)
             place = next((places[name] for name in (key, *related) if name in places), source)
-            yield UserError(f"{place}: {key}", shown, expected)
+            yield UserError(f"{place}: {_get_shown_key(key, written_keys)}", shown, expected)
+
+
+def _get_shown_key(field: str, written_keys: Mapping[str, str]) -> str:
+    """Return the key of a field as the user wrote it; if the user did not, its key in study files."""
+    return written_keys.get(field) or get_study_file_key(field)
 
 
 def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:

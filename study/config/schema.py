@@ -1,7 +1,8 @@
 """Sections and keys of a study, with their ranges and defaults.
 
 The trainable defines the settings of the task, the model and the training, because the id of a run is a hash of them.
-`search_spaces` defines the settings of the search and of the analysis. This module defines the rest.
+`search_spaces` defines the settings of the search and of the analysis. This module defines the rest. A few keys of
+study files differ from the names of their fields: see `study.config.key_names`.
 """
 
 import os

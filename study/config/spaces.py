@@ -32,7 +32,7 @@ def count_proposals(study: Study) -> dict[str, int]:
 
     Example:
         >>> from study.config.loader import load_study
-        >>> study = load_study("quick", ['variants=["BERT", "LS"]', "search.epsilon=[0.1, 0.2]", "search.trials.LS=2"])
+        >>> study = load_study("quick", ['variants=["BERT", "LS"]', "search.n_configurations.LS=2"])
         >>> count_proposals(study)
         {'LS': 2}
     """

@@ -34,7 +34,7 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     yield from find_training_errors(study, study.training)
     layers, frozen = study.model.layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
-        yield "model.frozen_layers", frozen, f"fewer than model.layers = {layers}", ("model.layers",)
+        yield "model.frozen_layers", frozen, f"fewer than model.num_layers = {layers}", ("model.layers",)
     if curriculum_errors := list(_find_curriculum_errors(study)):
         yield from curriculum_errors
         return  # the other checks need valid systems

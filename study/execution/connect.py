@@ -172,7 +172,7 @@ def _reject_job_relative_paths(study: Study) -> None:
     for key, folder in (
         ("output.folder", study.folder),
         ("cache.folder", study.cache),
-        ("cache.stages", study.checkpoints_url),
+        ("cache.checkpoints", study.checkpoints_url),
     ):
         if "://" not in str(folder) and Path(folder).is_relative_to(working_folder):
             found = f"{Path(folder).relative_to(working_folder)} in the job's temporary folder"

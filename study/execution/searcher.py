@@ -20,9 +20,8 @@ from study.records.run_name import format_run_name
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger
-from study.utils.error_text import is_disk_full
 from trainables.utils.checksums import DamagedError
-from trainables.utils.errors import MachineError, MissingDifficultyScoresError
+from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.worker.crash_report import CRASH_REPORT_FILE
 from trainables.worker.limits import StepLimits
 

@@ -148,11 +148,11 @@ class RemoteRecords:
         if remote_plan is not None:
             if remote_plan["study"] != study:
                 problem = f"results of the study {remote_plan['study']!r}"
-                raise UserError("output.records", problem, f"those of {study!r}")
+                raise UserError("output.remote", problem, f"those of {study!r}")
             plan = read_plan(folder / PLAN_FILE) if (folder / PLAN_FILE).is_file() else None
             if plan and plan["version"] == remote_plan["version"] and hash_json(plan) != hash_json(remote_plan):
                 problem = f"version {remote_plan['version']} of the plan differs from that in {folder}"
-                raise UserError("output.records", problem, "a folder or URL that only this study uses")
+                raise UserError("output.remote", problem, "a folder or URL that only this study uses")
             if plan is None or plan["version"] < remote_plan["version"]:
                 self._storage.get_file(PLAN_FILE, folder / PLAN_FILE)
         if not (folder / QUERIES_FILE).is_file():
@@ -170,8 +170,8 @@ class RemoteRecords:
             except Exception as error:  # the file system's package may raise anything
                 problem = f"cannot be read ({type(error).__name__}: {error})"
                 expected = "a folder or URL that this machine and all nodes can use"
-                raise UserError("output.records", problem, expected) from error
-            return read_plan(copy, f"{PLAN_FILE} in output.records")
+                raise UserError("output.remote", problem, expected) from error
+            return read_plan(copy, f"{PLAN_FILE} in output.remote")
 
     def _download_file(self, run_id: str, name: str, folder: Path) -> bool:
         try:

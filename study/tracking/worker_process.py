@@ -21,7 +21,8 @@ from typing import Any, NoReturn
 from study.tracking.settings import Tracking
 from study.tracking.wandb_run import prepare_client
 from study.tracking.writer import RunWriter
-from study.utils.error_text import format_redacted_traceback, is_disk_full, redact, summarize_server_error
+from study.utils.error_text import format_redacted_traceback, redact, summarize_server_error
+from trainables.utils.errors import is_disk_full
 
 _N_WRITERS = {"offline": 1, "online": 4}
 """Threads by mode. Online, most of the time is spent waiting for the server."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainables.utils.checksums import DamagedError
-from trainables.utils.errors import MachineError
+from trainables.utils.errors import MachineError, is_disk_full
 from trainables.worker.crash_report import CrashReport, to_relative_path
 from trainables.worker.limits import StepLimits
 
@@ -32,7 +32,6 @@ _RECORDED_MACHINE_FAULT = re.compile(
     r"|RuntimeError: this processor or these libraries"
 )
 """Beginnings of the error texts with which earlier versions recorded a machine fault."""
-_DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
 _IPV6 = re.compile(
@@ -70,12 +69,6 @@ class IncompleteError(Exception):
             if is_permanent
             else "rerun the same command to retry failed runs (runs of the search only while there are no test scores)"
         )
-
-
-def is_disk_full(error: BaseException) -> bool:
-    """Return whether a disk is full or read-only, so that no trial can succeed before a user fixes it."""
-    known = isinstance(error, OSError) and error.errno in _DISK_FULL_ERRNOS
-    return known or os.strerror(errno.ENOSPC) in str(error)  # libraries with their own exceptions
 
 
 def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:

@@ -57,7 +57,7 @@ def check_writable(study: Study) -> None:
 
 
 class CheckpointEvictor:
-    """Evicts checkpoints when they exceed the study's `cache.budget`.
+    """Evicts checkpoints when they exceed the study's `cache.max_size`.
 
     On some file systems, listing a storage takes one request for each checkpoint. So the evictor remembers a listing
     and adds what the study's own runs have written since. It lists the storage again only when there is something to
@@ -107,6 +107,6 @@ class CheckpointEvictor:
             self._has_warned = True
             budget = self._scheduler.study.caching.budget
             self._log(
-                f"checkpoints still in use need {result.remaining_bytes / 1e9:.3g} GB but cache.budget is {budget}; "
+                f"checkpoints still in use need {result.remaining_bytes / 1e9:.3g} GB but cache.max_size is {budget}; "
                 "keeping all of them"
             )

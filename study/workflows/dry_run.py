@@ -1,6 +1,6 @@
 """Preview of a study: its runs, shared training, cost and minimum detectable effect.
 
-It loads neither torch nor ray, except with --calibrate, which trains for a minute.
+It loads neither torch nor ray, except with --estimate-cost, which trains for a minute.
 """
 
 import json
@@ -214,7 +214,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
     if preview["sampler"] != "grid" or preview["pruning"]:
-        rules.append(f"search.parallel = {preview['parallel']} configurations a round, on which results depend")
+        rules.append(f"search.round_size = {preview['parallel']} configurations a round, on which results depend")
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in preview["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if any(preview["budgets"].values()):
@@ -223,7 +223,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines += map(describe_overlap, preview["overlaps"] or ())
     records, cost = preview["records"], preview["cost"]
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
-    unpriced = "unknown until a run is recorded, or --calibrate" if instances else _UNPREPARED
+    unpriced = "unknown until a run is recorded, or --estimate-cost" if instances else _UNPREPARED
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
     effect = preview["detectable"]
     effect_text = (

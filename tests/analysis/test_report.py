@@ -364,6 +364,15 @@ def test_bad_folder_is_one_line_and_status_two(tmp_path: Path, make: bool, capsy
     assert captured.err.count("\n") == 1
 
 
+def test_a_file_in_the_place_of_the_report_is_one_line_and_status_two(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (study / "taken").write_text("")
+    assert main([str(study), "--output", str(study / "taken")]) == 2
+    told = f"analysis.report: {study / 'taken'}: File exists; expected a folder to write to\n"
+    assert capsys.readouterr().err == told
+
+
 def test_import_is_light() -> None:
     code = (
         "import sys, analysis.report; print([m for m in ('torch', 'ray', 'wandb', 'matplotlib') if m in sys.modules])"

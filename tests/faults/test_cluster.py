@@ -41,8 +41,8 @@ STUDY = (
     "task.test_queries=40",
     "training.instances=512",
     "training.evaluations=1",
-    "search.trials.LS=1",
-    "cache.interval=0",
+    "search.n_configurations.LS=1",
+    "cache.checkpoint_interval=0",
 )
 
 
@@ -235,7 +235,7 @@ def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: 
     here = table.read_bytes()
     table.unlink()
     with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
-        plan = command(one, *study(tmp_path / "plan", tmp_path / "cache"), "--plan", "--calibrate", "--json")
+        plan = command(one, *study(tmp_path / "plan", tmp_path / "cache"), "--dry-run", "--estimate-cost", "--json")
         there = subprocess.run(
             [sys.executable, "-m", "study.probe", *asked],
             capture_output=True,

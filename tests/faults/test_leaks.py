@@ -76,7 +76,7 @@ def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:
     settings = (
         "name=leaks",
         f"model.name={write_bert(tmp_path / 'bert')}",
-        "model.layers=3",
+        "model.num_layers=3",
         "model.frozen_layers=1",
         "model.max_length=32",
         "seeds=[1, 2, 3, 4, 5, 6, 7]",
@@ -86,7 +86,10 @@ def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:
         "task.test_queries=40",
         "training.instances=64",
         "resources.concurrent=1",
-        *(f"search.trials.{name}={count}" for name, count in {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 9}.items()),
+        *(
+            f"search.n_configurations.{name}={count}"
+            for name, count in {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 9}.items()
+        ),
     )
     _flat(_samples(tmp_path, ["quick", *settings], PYTHONPATH=str(ROOT)))
 

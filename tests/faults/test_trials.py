@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[2]
 STUDY = (
     'variants=["BERT", "LS"]',
     "search.epsilon=[0.1, 0.2, 0.3, 0.4]",
-    "search.trials.LS=4",
-    "search.parallel=4",
+    "search.n_configurations.LS=4",
+    "search.round_size=4",
     "training.instances=64",
     "trial.memory=2GB",
 )

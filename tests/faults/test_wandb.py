@@ -90,7 +90,12 @@ def test_a_sweep_of_six_configurations_is_in_the_report_of_its_project(
     copy_cache(finished_study[0], tmp_path)
     study = [setting for setting in SMALL if not setting.startswith("search.")]
     study += [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}"]
-    study += ['variants=["BERT", "T-LS"]', "search.epsilon=[0.1, 0.2]", "search.sampler=grid", "search.trials.T-LS=6"]
+    study += [
+        'variants=["BERT", "T-LS"]',
+        "search.epsilon=[0.1, 0.2]",
+        "search.sampler=grid",
+        "search.n_configurations.T-LS=6",
+    ]
     export = [sys.executable, "-m", "study.run", "quick", *study, "--export-sweep", str(tmp_path / "sweeps")]
     subprocess.run(export, env=environment(PYTHONPATH=str(ROOT)), cwd=tmp_path, check=True, timeout=120)
     with Server(tmp_path / "server") as server:

@@ -16,8 +16,11 @@ SMALL = (
     "task.dev_queries=20",
     "task.test_queries=40",
     "training.instances=128",
-    "search.parallel=1",
-    *(f"search.trials.{name}={count}" for name, count in {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}.items()),
+    "search.round_size=1",
+    *(
+        f"search.n_configurations.{name}={count}"
+        for name, count in {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}.items()
+    ),
 )
 
 

@@ -21,7 +21,7 @@ CHANGES = (
     "training.checkpoint=MAP",
     "training.evaluations=4",
     "task.dev_queries=90",
-    "search.trials={}",
+    "search.n_configurations={}",
     "analysis.metric=MAP",
 )
 SYSTEMS = ["BERT", "CL-random", "CL-words_responses", "CL-BERT_loss"]

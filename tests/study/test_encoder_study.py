@@ -123,9 +123,9 @@ def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--trec", "trec"), "--trec: gold similarities of sentences"),
+        (("--export-trec", "trec"), "--export-trec: gold similarities of sentences"),
         (("training.batch_size=512", "training.epochs=9"), "training.batch_size: 512; expected at most 200"),
-        (("model.fresh_layers=4",), "model.fresh_layers: 4; expected at most 3"),
+        (("model.reinit_layers=4",), "model.reinit_layers: 4; expected at most 3"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(

@@ -37,23 +37,23 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["model.name=package:nowhere/model"], ["model.name", "nowhere"]),
         (['task.libraries=["no_such_library"]'], ["task.libraries", "no_such_library", "installed"]),
         (["model.frozen_layers=6"], ["model.frozen_layers", "fewer than the 6"]),
-        (["model.layers=9"], ["model.layers", "at most the model's 6"]),
+        (["model.num_layers=9"], ["model.num_layers", "at most the model's 6"]),
         (["model.max_length=1000"], ["model.max_length", "at most the model's 512"]),
         (["broken.toml"], ["broken.toml", "not TOML"]),
         (["missing.toml"], ["missing.toml", "no such file"]),
         (["quick", "another"], ["another"]),
         (["--jsn"], ["command line", "--jsn", "--help"]),
         (["--list", "quick"], ["command line", "'quick'", "no other argument with --list"]),
-        (["--list", "--prepare"], ["command line", "--list and --prepare", "one of them"]),
+        (["--list", "--prepare"], ["command line", "argument --prepare: not allowed with argument --list"]),
         ([f"output.folder={Path(__file__).parent}"], ["other files"]),
         (["output.folder=/proc/study"], ["command line: output.folder: '/proc/study'", "a folder on a disk"]),
         (["cache.folder=/sys/cache"], ["command line: cache.folder: '/sys/cache'", "a folder on a disk"]),
-        (["--plan", "output.folder=/proc/study"], ["output.folder: '/proc/study'"]),
-        (["--plan", "training.threads=1000"], ["training.threads: 1000", "the cores of this machine"]),
+        (["--dry-run", "output.folder=/proc/study"], ["output.folder: '/proc/study'"]),
+        (["--dry-run", "training.threads=1000"], ["training.threads: 1000", "the cores of this machine"]),
         (["training.threads=1000"], ["training.threads: 1000", "the cores of this machine"]),
-        (["--plan", "model.layers=9"], ["model.layers", "at most the model's 6"]),
-        (["--plan", f"training.instances={16 * 10**21}"], ["training.instances", "less than or equal to"]),
-        (["--plan", ".".join("a" * 3000) + "=1"], ["command line: a: 2999 levels of keys", "at most 8"]),
+        (["--dry-run", "model.num_layers=9"], ["model.num_layers", "at most the model's 6"]),
+        (["--dry-run", f"training.instances={16 * 10**21}"], ["training.instances", "less than or equal to"]),
+        (["--dry-run", ".".join("a" * 3000) + "=1"], ["command line: a: 2999 levels of keys", "at most 8"]),
         (["seeds=[1]", "seeds=[2]"], ["command line: seeds: given twice, as [1] and [2]", "one value"]),
     ],
 )
@@ -72,12 +72,12 @@ def test_a_mistake_is_one_line_and_status_2(arguments, parts, tmp_path):
 
 
 def test_several_mistakes_are_a_line_each(tmp_path):
-    result = run("seeds=3", "training.treads=2", "search.parallel=0", folder=tmp_path)
+    result = run("seeds=3", "training.treads=2", "search.round_size=0", folder=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert [line.split("; expected ")[0] for line in result.stderr.splitlines()] == [
         "study.run: command line: training.treads: 2",
         "study.run: command line: seeds: 3",
-        "study.run: command line: search.parallel: 0",
+        "study.run: command line: search.round_size: 0",
     ]
 
 
@@ -96,7 +96,7 @@ def test_several_mistakes_are_a_line_each(tmp_path):
         ('Variant("uniform", "linear")', "own['default_n_configurations']['X-LS'] = 2", ""),
     ],
 )
-@pytest.mark.parametrize("option", ["--plan", "--list"])
+@pytest.mark.parametrize("option", ["--dry-run", "--list"])
 def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals, told, option):
     code = (
         "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
@@ -106,7 +106,7 @@ def test_a_variant_whose_row_is_incomplete_is_one_line(tmp_path, row, proposals,
         "  made(self, **own)\n"
         "k.StudyType.__init__ = init\nfrom study.run import main\nsys.exit(main())"
     )
-    study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--plan" else []
+    study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--dry-run" else []
     result = called(tmp_path, "-c", code, *study, option)
     if told:
         assert result.returncode == 2, result.stderr
@@ -128,9 +128,12 @@ def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
     ("option", "part"),
     [
         ("--help", "usage"),
+        ("--help", "--dry-run, --plan"),
+        ("--help", "--estimate-cost, --calibrate"),
+        ("--help", "--export-trec FOLDER, --trec FOLDER"),
         ("--list", "T-WSLS"),
-        ("--plan", "unknown until"),
-        ("--plan", "a round, on which results depend"),
+        ("--dry-run", "unknown until a run is recorded, or --estimate-cost"),
+        ("--dry-run", "search.round_size = 2 configurations a round, on which results depend"),
     ],
 )
 def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
@@ -140,8 +143,8 @@ def test_light_commands_answer_without_torch_or_ray(option, part, tmp_path):
 
 
 def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path) -> None:
-    """As `--plan --json | head` does it."""
-    command = [sys.executable, "-m", "study.run", "--plan", "--json", f"output.folder={tmp_path / 'study'}"]
+    """As `--dry-run --json | head` does it."""
+    command = [sys.executable, "-m", "study.run", "--dry-run", "--json", f"output.folder={tmp_path / 'study'}"]
     clean = environment(PYTHONPATH=str(Path(__file__).parents[2]))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=clean) as process:
         assert process.stdout is not None

@@ -186,7 +186,7 @@ def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
             'variants=["SOFT"]',
             "distinct names out of HARD, SOFT, T-SOFT, including the baseline HARD",
         ),
-        ("search.trials.SOFT=99", "search.trials.SOFT: 99; expected at most 6"),
+        ("search.n_configurations.SOFT=99", "search.n_configurations.SOFT: 99; expected at most 6"),
     ],
 )
 def test_a_mistake_is_one_line(done: Done, override: str, told: str) -> None:
@@ -220,6 +220,6 @@ def test_its_plan_loads_nothing_heavy(done: Done) -> None:
         "import sys; from study.run import main; main(sys.argv[1:])\n"
         "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"
     )
-    command = [sys.executable, "-c", code, str(done.file), "--plan"]
+    command = [sys.executable, "-c", code, str(done.file), "--dry-run"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=done.place)
     assert shown.stdout.startswith("study points: task points")

@@ -158,7 +158,7 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     if length is not None:
         length -= _count_reserved_positions(config)
     if layers is not None and model.layers is not None and model.layers > layers:
-        raise UserError("model.layers", model.layers, f"at most the model's {layers}")
+        raise UserError("model.num_layers", model.layers, f"at most the model's {layers}")
     if layers is not None and model.frozen_layers >= (model.layers or layers):
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
     if length is not None and model.max_length > length:

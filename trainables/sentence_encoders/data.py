@@ -37,7 +37,7 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
         layers = model.layers or config["num_hidden_layers"]
         if model.fresh_layers > layers - model.frozen_layers:
             expected = f"at most {layers - model.frozen_layers}, the number of trained layers"
-            raise UserError("model.fresh_layers", model.fresh_layers, expected)
+            raise UserError("model.reinit_layers", model.fresh_layers, expected)
     # There is no default limit: training sees no similarities, and published evaluations share sentences.
     if study.task.allowed_overlap is not None:
         check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)

@@ -3,8 +3,11 @@
 Any other exception is an error of the configuration itself.
 """
 
+import errno
+import os
 from collections.abc import Sequence
 
+_DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _MAX_LISTED = 10
 """Largest number of errors that one message lists."""
 
@@ -79,3 +82,9 @@ class MissingDifficultyScoresError(MachineError):
 
     If the scoring run itself failed, the machine is not at fault. Only its run record shows which case it is.
     """
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a disk is full or read-only, so that nothing can succeed before a user fixes it."""
+    known = isinstance(error, OSError) and error.errno in _DISK_FULL_ERRNOS
+    return known or os.strerror(errno.ENOSPC) in str(error)  # libraries with their own exceptions

@@ -81,14 +81,11 @@ def is_interrupted() -> str:
 
 
 def report_interruption(command: str, advice: str) -> None:
-    """Print that the command was interrupted, followed by the advice."""
-    from trainables.utils.cli import print_escaped  # handlers are installed before anything else is imported
-
+    """Print that the command was interrupted, followed by the advice, which has no control characters."""
     _state.reported = True
     with suppress(OSError):  # the terminal may be gone
-        print_escaped(
-            f"{_line_prefix(sys.stderr.isatty())}{command}: {_describe_signal()}; {advice}", sys.stderr, flush=True
-        )
+        sys.stderr.write(f"{_line_prefix(sys.stderr.isatty())}{command}: {_describe_signal()}; {advice}\n")
+        sys.stderr.flush()
 
 
 def abort_command(message: str) -> NoReturn:

@@ -135,7 +135,7 @@ def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
 
 
 def test_the_command_writes_them_without_torch_or_ray(results: Results, tmp_path: Path) -> None:
-    done = light(tmp_path, "quick", f"output.folder={tmp_path / 'study'}", "--trec", "trec")
+    done = light(tmp_path, "quick", f"output.folder={tmp_path / 'study'}", "--export-trec", "trec")
     assert done.returncode == 0, done.stderr
     assert f"{2 * len(results.runs)} rankings and 2 files of qrels to trec" in done.stdout
     assert (tmp_path / "trec" / "test.qrels").is_file()
@@ -146,16 +146,18 @@ def test_mistakes_of_the_command_are_one_line(
 ) -> None:
     place, folder = f"output.folder={tmp_path / 'study'}", str(tmp_path / "trec")
     for arguments, part in [
-        ([place, "--trec", folder, "--plan"], "--plan and --trec; expected one of them"),
-        ([place, "--trec", str(tmp_path)], "a new or an empty folder"),
-        ([place, "--trec", str(tmp_path / "study" / "plan.json" / "trec")], "expected a folder that can be created"),
-        ([f"output.folder={tmp_path / 'nowhere'}", "--trec", folder], "a study that has been run"),
+        ([place, "--export-trec", str(tmp_path)], "a new or an empty folder"),
+        (
+            [place, "--export-trec", str(tmp_path / "study" / "plan.json" / "trec")],
+            "expected a folder that can be created",
+        ),
+        ([f"output.folder={tmp_path / 'nowhere'}", "--export-trec", folder], "a study that has been run"),
     ]:
         assert main(["quick", *arguments]) == 2
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert part in said
     shutil.rmtree(tmp_path / "study" / "runs")
-    assert main(["quick", place, "--trec", folder]) == 2
+    assert main(["quick", place, "--export-trec", folder]) == 2
     assert "no finished run" in capsys.readouterr().err
     assert not Path(folder).exists()

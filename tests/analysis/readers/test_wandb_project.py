@@ -28,7 +28,7 @@ from trainables.utils.errors import UserError
 pytestmark = pytest.mark.slow
 Captured = pytest.CaptureFixture[str]
 NOBODY = {"WANDB_HTTP_TIMEOUT": "1", "WANDB_BASE_URL": "http://127.0.0.1:9"}
-AWAY = "http://127.0.0.1:9: no usable answer (W&B); try again later\n"
+AWAY = "analysis.report: http://127.0.0.1:9: no usable answer (W&B); try again later\n"
 
 
 @pytest.fixture(scope="module")
@@ -215,9 +215,10 @@ def test_several_studies_in_a_project(reader: Server, tmp_path: Path, capsys: py
     with open_results("wandb:several", records=tmp_path / "records") as results:
         assert results.plan.study == "first"
     assert main(["wandb:several"]) == 2
-    assert capsys.readouterr().err == "wandb:several: 2 studies: first, second; expected --study with one of them\n"
+    told = "analysis.report: wandb:several: 2 studies: first, second; expected --study with one of them\n"
+    assert capsys.readouterr().err == told
     assert main(["wandb:several", "--study", "third"]) == 2
-    assert capsys.readouterr().err == "--study: third; expected one of wandb:several: first, second\n"
+    assert capsys.readouterr().err == "analysis.report: --study: third; expected one of wandb:several: first, second\n"
 
 
 def test_a_specification_in_two_wandb_runs_counts_once(reader: Server, tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_mistakes_are_one_line(
         assert main([address]) == 2
     captured = capfd.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(told)
+    assert captured.err.startswith(f"analysis.report: {told}")
     assert captured.err.count("\n") == 1
     assert not [key for key in (reader.key, variables.get("WANDB_API_KEY")) if key and key in captured.err]
 

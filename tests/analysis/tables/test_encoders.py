@@ -207,6 +207,6 @@ def test_a_study_of_one_set_among_several(runs: list[Made], tmp_path: Path) -> N
 
 
 def test_gold_similarities_are_no_judgements_of_trec(records: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--trec: gold similarities of sentences; expected a study of rankers"):
+    with pytest.raises(UserError, match="--export-trec: gold similarities of sentences; expected a study of rankers"):
         export_trec(read_records(records), tmp_path / "trec")
     assert not (tmp_path / "trec").exists()

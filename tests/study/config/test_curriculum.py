@@ -71,7 +71,7 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> N
         (['curriculum.pacing=["cubic"]'], "or root_n for any n"),
         (['curriculum.score=["length"]'], "expected a list of distinct names out of random, turns"),
         (["curriculum.delta=[1.0]"], "each above 0 and below 1"),
-        (["search.trials.CL-length=1"], "search.trials.CL-length: 1; expected a system of the study"),
+        (["search.n_configurations.CL-length=1"], "search.n_configurations.CL-length: 1; expected a system of"),
         (["curriculum.colour=1"], "curriculum.colour: 1; expected a known key"),
     ],
 )  # fmt: skip
@@ -132,7 +132,7 @@ def test_word_vectors_are_read_before_anything_is_spent(tmp_path: Path) -> None:
     path = tmp_path / "broken.vec"
     path.write_text("not a header\nthe 1 2 3\n", encoding="utf-8")
     result = run(tmp_path, 'variants=["BERT"]', 'curriculum.variants=["BERT"]', 'curriculum.score=["sigma_SM"]',
-                 "training.sampling=uniform", "search.trials={}", f"curriculum.vectors={path}")  # fmt: skip
+                 "training.sampling=uniform", "search.n_configurations={}", f"curriculum.vectors={path}")  # fmt: skip
     assert result.returncode == 2, result.stdout + result.stderr
     assert result.stderr.startswith("study.run: curriculum.vectors: ")
     assert result.stderr.count("\n") == 1

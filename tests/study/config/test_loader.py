@@ -87,12 +87,12 @@ def test_override_keeps_its_type(override: str, key: str, value: object) -> None
 
 def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
-    file.write_text(SMALL + "[search.trials]\nLS = 4\n")
+    file.write_text(SMALL + "[search.n_configurations]\nLS = 4\n")
     assert count_proposals(load_study(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 
 
 def test_an_override_changes_nothing_else() -> None:
-    study = load_study(None, ["search.trials.LS=3"])
+    study = load_study(None, ["search.n_configurations.LS=3"])
     assert study.search.trials == load_study().search.trials | {"LS": 3}
     assert study.model_copy(update={"search": load_study().search}) == load_study()
 
@@ -107,12 +107,20 @@ MISTAKES = [
     ("search.epsilon=[]", "search.epsilon: []", "e.g. [0.1, 0.2]"),
     ("search.switch=[-1]", "search.switch: [-1]", "above 0 and below 1"),
     ("search.switch=[1]", "search.switch: [1]", "above 0 and below 1"),
-    ("search.trials.LS=9", "search.trials.LS: 9", "at most 4, the number of distinct configurations"),
-    ("search.trials.T-LS=13", "search.trials.T-LS: 13", "at most 12"),
-    ("search.epsilon=[0.2]", "search.trials.LS: 2", "at most 1"),
-    ("search.trials.LS=0", "search.trials.LS: 0", "greater than or equal to 1"),
-    ("search.trials.BERT=1", "search.trials.BERT: 1", "no value: the baseline has nothing to search"),
-    ("search.trials.BM25=1", "search.trials.BM25: 1", "there are search.trials.BERT"),
+    (
+        "search.n_configurations.LS=9",
+        "search.n_configurations.LS: 9",
+        "at most 4, the number of distinct configurations",
+    ),
+    ("search.n_configurations.T-LS=13", "search.n_configurations.T-LS: 13", "at most 12"),
+    ("search.epsilon=[0.2]", "search.n_configurations.LS: 2", "at most 1"),
+    ("search.n_configurations.LS=0", "search.n_configurations.LS: 0", "greater than or equal to 1"),
+    (
+        "search.n_configurations.BERT=1",
+        "search.n_configurations.BERT: 1",
+        "no value: the baseline has nothing to search",
+    ),
+    ("search.n_configurations.BM25=1", "search.n_configurations.BM25: 1", "there are search.n_configurations.BERT"),
     ("search.sampler=annealing", "search.sampler: 'annealing'", "'tpe', 'gp', 'qmc' or 'grid'"),
     ("search.hours=0", "search.hours: 0", "greater than 0"),
     ("search.gpu_hours=2", "search.gpu_hours: 2", "none while resources.gpu = 0"),
@@ -135,9 +143,9 @@ MISTAKES = [
     ("trial.memory=9999999999TB", "trial.memory: '9999999999TB'", 'e.g. "4GB"'),
     ("trial.minutes=1e300", "trial.minutes: 1e+300", "less than or equal to 1000000"),
     ("resources.custom={amx=0}", "resources.custom.amx: 0", "greater than 0"),
-    ("search.trials=3", "search.trials: 3", "a table"),
+    ("search.n_configurations=3", "search.n_configurations: 3", "a table"),
     ("search.sampler=random", "search.sampler: 'random'", "'tpe'"),
-    ("search.parallel=0", "search.parallel: 0", "Results depend on it, and resources.concurrent is how many"),
+    ("search.round_size=0", "search.round_size: 0", "Results depend on it, and resources.concurrent is how many"),
     ("variants=[BERT]", "variants: '[BERT]'", "a list of distinct names out of BERT, LS, T-LS, WSLS, T-WSLS"),
     ('variants=["BERT", "SLS"]', "variants: ['BERT', 'SLS']", "out of BERT, LS, T-LS, WSLS, T-WSLS"),
     ('variants=["LS"]', "variants: ['LS']", "the baseline BERT"),
@@ -166,7 +174,7 @@ MISTAKES = [
     (f"training.threads={10**21}", f"training.threads: {10**21}", "less than or equal to 1000000000000"),
     (f"task.train_queries={10**21}", f"task.train_queries: {10**21}", "less than or equal to 1000000000000"),
     ("training.evaluations=65", "training.evaluations: 65", "64 batches"),
-    ("model.layers=5", "model.frozen_layers: 5", "fewer than model.layers = 5"),
+    ("model.num_layers=5", "model.frozen_layers: 5", "fewer than model.num_layers = 5"),
     ("model.name=./nowhere", "model.name: './nowhere'", "nowhere does not exist"),
     ("model.name=~/nowhere-at-all", "model.name: '~/nowhere-at-all'", "does not exist"),
     ("model.name=package:nowhere/model", "model.name: 'package:nowhere/model'", "installed package; 'nowhere'"),
@@ -192,22 +200,26 @@ MISTAKES = [
     (f"cache.folder={__file__}/x", f"cache.folder: '{__file__}/x'", "is a file"),
     ("output.cache=x", "output.cache: 'x'", "did you mean cache?"),
     ("caching.folder=x", "caching: {'folder': 'x'}", "output, cache"),
-    ("cache.budget=20", "cache.budget: 20", 'a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none'),
-    ("cache.budget=20 apples", "cache.budget: '20 apples'", "a size as text"),
-    ("cache.budget=-1GB", "cache.budget: '-1GB'", "a size as text"),
-    ("cache.interval=-1", "cache.interval: -1", "greater than or equal to 0"),
-    ("cache.interval=often", "cache.interval: 'often'", "a valid number"),
-    ("cache.stages=nowhere://x", "cache.stages: 'nowhere://x'", "a file system that fsspec knows, e.g. s3://"),
-    ("cache.stages=", "cache.stages: ''", "at least one character"),
-    (f"cache.stages={__file__}/x", f"cache.stages: '{__file__}/x'", "is a file"),
+    ("cache.max_size=20", "cache.max_size: 20", 'a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none'),
+    ("cache.max_size=20 apples", "cache.max_size: '20 apples'", "a size as text"),
+    ("cache.max_size=-1GB", "cache.max_size: '-1GB'", "a size as text"),
+    ("cache.checkpoint_interval=-1", "cache.checkpoint_interval: -1", "greater than or equal to 0"),
+    ("cache.checkpoint_interval=often", "cache.checkpoint_interval: 'often'", "a valid number"),
+    (
+        "cache.checkpoints=nowhere://x",
+        "cache.checkpoints: 'nowhere://x'",
+        "a file system that fsspec knows, e.g. s3://",
+    ),
+    ("cache.checkpoints=", "cache.checkpoints: ''", "at least one character"),
+    (f"cache.checkpoints={__file__}/x", f"cache.checkpoints: '{__file__}/x'", "is a file"),
     (f"output.folder={__file__}/x", f"output.folder: '{__file__}/x'", "is a file"),
     ("output.folder=/proc/x", "output.folder: '/proc/x'", "a folder on a disk; /proc holds no files"),
     ("cache.folder=/sys", "cache.folder: '/sys'", "a folder on a disk; /sys holds no files"),
-    ("cache.stages=/proc/self/x", "cache.stages: '/proc/self/x'", "a folder on a disk"),
+    ("cache.checkpoints=/proc/self/x", "cache.checkpoints: '/proc/self/x'", "a folder on a disk"),
     ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
     ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
-    ("search.trial.LS=2", "search.trial: {'LS': 2}", "did you mean search.trials?"),
+    ("search.trial.LS=2", "search.trial: {'LS': 2}", "did you mean search.n_configurations?"),
     ("trainings.batch_size=2", "trainings: {'batch_size': 2}", "did you mean training?"),
     ("training={lr=1}", "training.lr: 1", "there are training.instances"),
     ("training.epochs=0", "training.epochs: 0", "greater than 0"),
@@ -271,19 +283,19 @@ def test_unreadable_files(tmp_path: Path) -> None:
     [("20GB", 20 * 10**9), ("500 MB", 500 * 10**6), ("1.5 GiB", 3 * 2**29), ("7b", 7), ("0B", 0), ("none", None)],
 )
 def test_a_budget_is_a_size(text: str, expected: int | None) -> None:
-    assert load_study(None, [f"cache.budget={text}"]).caching.budget_bytes == expected
+    assert load_study(None, [f"cache.max_size={text}"]).caching.budget_bytes == expected
 
 
 def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert load_study(None, ["cache.folder=shared"]).checkpoints_url == str(tmp_path / "shared" / "stages")
-    assert load_study(None, ["cache.stages=states"]).checkpoints_url == str(tmp_path / "states")
-    assert load_study(None, ["cache.stages=memory://bucket/stages"]).checkpoints_url == "memory://bucket/stages"
+    assert load_study(None, ["cache.checkpoints=states"]).checkpoints_url == str(tmp_path / "states")
+    assert load_study(None, ["cache.checkpoints=memory://bucket/stages"]).checkpoints_url == "memory://bucket/stages"
 
 
 def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    assert "Install s3fs" in message(None, "cache.stages=s3://bucket/stages")
+    assert "Install s3fs" in message(None, "cache.checkpoints=s3://bucket/stages")
 
 
 def test_as_many_negatives_as_candidates_are_too_many() -> None:
@@ -319,9 +331,9 @@ def test_parts_that_disagree_are_told_once_for_each_cause() -> None:
     assert mistakes(None, "search.epsilon=[0.2]", "confirm.seeds=[1]", "search.gpu_hours=1") == [
         "command line: search.gpu_hours: 1.0",
         "command line: confirm.seeds: [1]",
-        "command line: search.trials.LS: 2",
+        "command line: search.n_configurations.LS: 2",
     ]
-    assert mistakes(None, 'curriculum.variants=["none"]', "search.trials.none-CL=2", "confirm.seeds=[1]") == [
+    assert mistakes(None, 'curriculum.variants=["none"]', "search.n_configurations.none-CL=2", "confirm.seeds=[1]") == [
         "command line: curriculum.variants: ['none']"
     ]
     assert mistakes(None, "training.evaluations=65", "trial.hours=1") == ["command line: trial.hours: 1"]

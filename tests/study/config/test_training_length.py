@@ -137,7 +137,7 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
     assert (found["instances"], found["cost"]) == (None, None)
     trained = {row["system"]: row["instances"] for row in found["systems"]}
     assert [name for name, count in trained.items() if count is not None] == ["BM25 order", "untrained"]
-    result = light(tmp_path, "quick", *settings, "--plan")
+    result = light(tmp_path, "quick", *settings, "--dry-run")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     for line in (

@@ -144,12 +144,12 @@ def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
     assert found.stdout == "[]\n", found.stderr
 
 
-@pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.stages"])
+@pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.checkpoints"])
 def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "job").mkdir()
     monkeypatch.chdir(tmp_path / "job")
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps({"runtime_env": {"working_dir": "gcs://a.zip"}}))
-    good = {name: tmp_path / "disk" / name for name in ("output.folder", "cache.folder", "cache.stages")}
+    good = {name: tmp_path / "disk" / name for name in ("output.folder", "cache.folder", "cache.checkpoints")}
     joining._reject_job_relative_paths(load_study("quick", [f"{name}={place}" for name, place in good.items()]))
     settings = [f"{name}={'here' if name == key else place}" for name, place in good.items()]
     with pytest.raises(UserError, match=rf"{key}: here in the job's temporary folder; expected an absolute path"):

@@ -271,11 +271,11 @@ def test_another_study_or_another_plan_there_is_refused(
 
 def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "plan.json").mkdir()
-    with pytest.raises(UserError, match=r"output\.records: cannot be read"):
+    with pytest.raises(UserError, match=r"output\.remote: cannot be read"):
         RemoteRecords(str(tmp_path)).download_study(tmp_path / "folder", "small")
 
 
-@pytest.mark.parametrize("key", ["output.records", "cache.stages"])
+@pytest.mark.parametrize("key", ["output.remote", "cache.checkpoints"])
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
@@ -294,4 +294,4 @@ def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(UserError, match="Install s3fs"):
-        load_study(None, ["output.records=s3://bucket/x"])
+        load_study(None, ["output.remote=s3://bucket/x"])

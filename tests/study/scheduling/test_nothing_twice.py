@@ -78,7 +78,7 @@ def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
     cache = fresh()
     poor = campaign(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, **SAMPLE))
     (line,) = conduct(poor)
-    assert "cache.budget is 1B" in line
+    assert "cache.max_size is 1B" in line
     assert table(poor) == table(rich)
     assert totals(poor) == totals(rich)
     assert list((cache / "stages").iterdir()) == []

@@ -11,13 +11,13 @@ from study.execution.nodes import register_hosts
 from study.utils.error_text import (
     describe_crash,
     format_redacted_traceback,
-    is_disk_full,
     is_machine_fault,
     redact,
     summarize_error,
     summarize_server_error,
 )
 from tests.study.command import called
+from trainables.utils.errors import is_disk_full
 from trainables.worker.crash_report import CrashReport
 from trainables.worker.limits import StepLimits
 

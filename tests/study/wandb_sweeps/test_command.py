@@ -19,9 +19,15 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
         (("--sweep", *T_LS, "seeds=[0.5]"), "command line: seeds: [0.5]; expected a list of distinct whole"),
         (("--sweep", "variant=LS", "epsilon=2"), "--sweep epsilon: '2'; expected less than or equal to 1"),
         (("--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"), "--sweep batch_size: 17; expected a multiple"),
-        (("--sweep", *T_LS, "--plan"), "command line: --plan and --sweep; expected one of them"),
-        (("--sweep", "--export-sweep"), "command line: --sweep and --export-sweep; expected one of them"),
-        (("--export-sweep", "--prepare"), "command line: --prepare and --export-sweep; expected one of them"),
+        (("--sweep", *T_LS, "--dry-run"), "command line: argument --dry-run/--plan: not allowed with argument --sweep"),
+        (
+            ("--sweep", "--export-sweep"),
+            "command line: argument --export-sweep: not allowed with argument --sweep; see",
+        ),
+        (
+            ("--export-sweep", "--prepare"),
+            "command line: argument --prepare: not allowed with argument --export-sweep; see",
+        ),
         (("--engine", "optuna"), "command line: --engine; expected --export-sweep as well"),
         (("--export-sweep", "quick"), "--export-sweep: 'quick'; expected a folder; the study and its settings come"),
         (("--export-sweep", "/proc/x"), "--export-sweep: '/proc/x'; expected a folder that can be written"),

@@ -26,7 +26,7 @@ WIDE = (SCHEDULES, "search.a=[1.0, 2.0]", "search.learning_rate=[1e-5, 5e-4]", "
 def grid(constant: int, ending: int) -> tuple[str, ...]:
     """A grid, with so many configurations of variants whose smoothing is constant, and of those whose ends."""
     counts = {"LS": constant, "WSLS": constant, "T-LS": ending, "T-WSLS": ending}
-    return ("search.sampler=grid", *(f"search.trials.{name}={count}" for name, count in counts.items()))
+    return ("search.sampler=grid", *(f"search.n_configurations.{name}={count}" for name, count in counts.items()))
 
 
 STUDIES_TRIED: dict[str, tuple[str, ...]] = {
@@ -145,7 +145,7 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
     overrides = (
         f"task.path={data}/x y",
         f"output.folder={tmp_path}/results",
-        f'cache.stages="file://{data}"',
+        f'cache.checkpoints="file://{data}"',
         "curriculum.vectors=~jane/v.vec",
         f"output={{records={str(data)!r}}}",
         "resources.address=192.0.2.7:6379",

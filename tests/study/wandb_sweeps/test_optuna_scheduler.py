@@ -15,7 +15,7 @@ from tests.study.command import merged
 from trainables.utils.errors import UserError
 
 optuna = pytest.importorskip("optuna")
-STUDY = ('search.schedule=["two_stage", "linear"]', "search.trials.T-LS=10")
+STUDY = ('search.schedule=["two_stage", "linear"]', "search.n_configurations.T-LS=10")
 SAMPLERS = ("tpe", "gp", "qmc")
 
 
@@ -79,7 +79,7 @@ def test_it_proposes_as_many_configurations_as_the_study_each_once_the_untuned_o
 
 
 def test_a_whole_space_is_proposed_and_then_nothing() -> None:
-    client = Client("search.trials.T-LS=16", "search.sampler=tpe")
+    client = Client("search.n_configurations.T-LS=16", "search.sampler=tpe")
     assert len(set(map(key, client.all()))) == 16
     assert client.exhausted
 
@@ -132,8 +132,8 @@ def test_the_sweep_names_a_file_whose_functions_are_the_studys(tmp_path: Path, m
 
 
 def test_a_grid_needs_no_engine(tmp_path: Path) -> None:
-    overrides = ("search.sampler=grid", *(f"search.trials.{name}=4" for name in ("LS", "WSLS")))
-    overrides += tuple(f"search.trials.{name}=12" for name in ("T-LS", "T-WSLS"))
+    overrides = ("search.sampler=grid", *(f"search.n_configurations.{name}=4" for name in ("LS", "WSLS")))
+    overrides += tuple(f"search.n_configurations.{name}=12" for name in ("T-LS", "T-WSLS"))
     with pytest.raises(UserError, match=r"--engine: optuna.*expected another search\.sampler"):
         export_sweeps(
             load_study("quick", overrides), StudyReference("quick", overrides), tmp_path, make_sweep_scheduler

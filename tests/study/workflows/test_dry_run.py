@@ -1,4 +1,4 @@
-"""What --plan says is what the study then runs, as far as that is known, and nothing is spent to say it."""
+"""What --dry-run says is what the study then runs, as far as that is known, and nothing is spent to say it."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() 
 
 def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
     settings = (*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
-    result = light(tmp_path, "quick", *settings, "--plan", "--json")
+    result = light(tmp_path, "quick", *settings, "--dry-run", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == build_preview(load_study("quick", settings))
 
@@ -102,11 +102,11 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
     assert planned(tmp_path)[1]["detectable"] == 0.03
 
 
-@pytest.mark.parametrize("option", ["--json", "--calibrate"])
+@pytest.mark.parametrize("option", ["--json", "--estimate-cost"])
 def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
     result = run(tmp_path, option)
     assert result.returncode == 2
-    assert result.stderr == f"study.run: command line: {option}; expected --plan as well\n"
+    assert result.stderr == f"study.run: command line: {option}; expected --dry-run as well\n"
 
 
 @pytest.mark.slow

@@ -224,10 +224,10 @@ def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp
     settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
     given = load_study("quick", settings)
     prepare_data(given.task, given.cache)
-    allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--plan")
+    allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--dry-run")
     assert allowed.returncode == 0, allowed.stderr
     assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout
-    refused = light(tmp_path, "quick", *settings, "--plan")
+    refused = light(tmp_path, "quick", *settings, "--dry-run")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("study.run: task.allowed_overlap: 0.01, but 3 of 5 test queries (60 %)")
     assert refused.stderr.count("\n") == 1

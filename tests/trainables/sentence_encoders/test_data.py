@@ -78,8 +78,8 @@ def test_similarities_that_are_all_alike_tell_nothing(encoders: Encoders, tmp_pa
 
 
 def test_fresh_layers_are_among_those_that_are_trained(encoders: Encoders, tmp_path: Path) -> None:
-    study, prepared = made(encoders, tmp_path, "model.frozen_layers=1", "model.fresh_layers=3")
-    with pytest.raises(UserError, match=r"model\.fresh_layers: 3; expected at most 2"):
+    study, prepared = made(encoders, tmp_path, "model.frozen_layers=1", "model.reinit_layers=3")
+    with pytest.raises(UserError, match=r"model\.reinit_layers: 3; expected at most 2"):
         check_data(study, prepared)
 
 

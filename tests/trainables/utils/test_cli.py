@@ -1,7 +1,11 @@
-"""Nothing that is printed makes a terminal do anything."""
+"""Nothing that is printed makes a terminal do anything, and all commands end alike."""
 
 import ast
+import errno
+import importlib
 import io
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -9,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study.command import called
-from trainables.utils.cli import escape_control_characters, print_error, print_escaped
+from tests.study.command import called, environment
+from trainables.utils.checksums import DamagedError
+from trainables.utils.cli import (
+    escape_control_characters,
+    explain_error,
+    print_error,
+    print_escaped,
+    report_errors,
+    write_json_option,
+)
+from trainables.utils.errors import MachineError, UserError
 
 ROOT = Path(__file__).parents[3]
 PRINTERS = {"trainables/utils/cli.py"}
@@ -33,8 +46,7 @@ def test_a_control_character_becomes_an_escape(capsys: pytest.CaptureFixture[str
     print_escaped(HOSTILE, stream)
     assert stream.getvalue() == "\\x1b[2J\\x1b]0;title\\x07\\x9b31mevil\\u202e\\u2066\\r\\udcff\n"
     print_error("study.run", f"a{HOSTILE[:2]}\nb")
-    print_error("", "c")
-    assert capsys.readouterr().err == "study.run: a\\x1b[\nstudy.run: b\nc\n"
+    assert capsys.readouterr().err == "study.run: a\\x1b[\nstudy.run: b\n"
 
 
 def test_everything_is_printed_by_one_function() -> None:
@@ -65,7 +77,7 @@ SCORES = "system,seed,query,value\n" + "".join(
         ("-m", "study.run", "n\x1b[1mo"),
         ("-m", "study.run", "quick", "task.path=n\x1b[1mo", "task.name=qqp", "--prepare"),
         ("-m", "study.run", "quick", "task.path=tas\x1b[1mk", "task.name=beir", "--prepare"),
-        ("-m", "study.run", "quick", "output.folder=n\x1b[1mo", "--plan"),
+        ("-m", "study.run", "quick", "output.folder=n\x1b[1mo", "--dry-run"),
         ("-m", "study.sync", "n\x1b[1mo"),
         ("-m", "study.dashboard", "n\x1b[1mo"),
     ],
@@ -88,3 +100,123 @@ def test_no_command_hands_a_terminal_what_data_or_arguments_say_to_it(
     assert "\u202e" not in told
     if "scores.csv" in arguments and len(arguments) == 3:
         assert "e\\x1b[31mvil\\u202e" in told
+
+
+COMMANDS = {
+    "study.run": ("load_study", ["quick"]),
+    "study.dashboard": ("load_study", ["quick", "--json", "-"]),
+    "study.probe": ("load_study", ["gs-infonce"]),
+    "study.sync": ("sync_study", ["results"]),
+    "analysis.report": ("open_results", ["results"]),
+    "analysis.compare": ("read_score_file", ["scores.csv"]),
+    "analysis.sample_size": ("read_score_file", ["scores.csv"]),
+}
+"""Each command, a function that it calls, and arguments with which it does."""
+AGAIN = "rerun the same command"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "first", "last"),
+    [
+        (UserError("seeds", [], "a seed"), 2, "seeds: []; expected a seed", ""),
+        (KeyboardInterrupt(), 1, "interrupted", AGAIN),
+        (OSError(errno.ENOSPC, "x", "/a/b"), 1, "no space left on device in /a", f"free some space and {AGAIN}"),
+        (
+            PermissionError(errno.EACCES, "x", "/a/b"),
+            1,
+            "no permission in /a",
+            f"make it readable and writable, and {AGAIN}",
+        ),
+        (MachineError("a node died"), 1, "a node died", f"{AGAIN} to resume"),
+        (
+            OSError(errno.EIO, "Input/output error"),
+            1,
+            "OSError: [Errno 5] Input/output",
+            f"fix this and {AGAIN} to resume",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_ends_alike(
+    command: str,
+    error: BaseException,
+    status: int,
+    first: str,
+    last: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name, arguments = COMMANDS[command]
+    module = importlib.import_module(command)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(module, name, fail)
+    assert module.main(arguments) == status
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"{command}: {first}")
+    assert told.err.count("\n") == 1
+    assert last in told.err
+
+
+def test_an_error_that_nobody_expected_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise ValueError("one\x1b[31m")
+
+    assert report_errors("a.command", fail) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "a.command: Traceback (most recent call last):"
+    assert lines[-1] == "a.command: ValueError: one\\x1b[31m"
+    assert report_errors("a.command", fail, lambda error: f"{error!r:.10}") == 1
+    assert capsys.readouterr().err == "a.command: ValueError\n"
+    assert report_errors("a.command", lambda: 7) == 7
+
+
+def test_a_damaged_file_is_removed_when_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "part.npy").write_text("x")
+    cause, remedy = explain_error(DamagedError(tmp_path / "part.npy", "is damaged", tmp_path / "part.npy"))
+    assert cause.endswith("part.npy is damaged")
+    assert remedy == "rerun the same command to create it again and resume"
+    assert not (tmp_path / "part.npy").exists()
+
+
+def test_a_json_file_that_cannot_be_written_is_a_mistake_and_a_full_disk_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match=f"--json: {tmp_path}: .*; expected a file that can be written"):
+        write_json_option(tmp_path, {})
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("trainables.utils.cli.write_json", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_json_option(tmp_path / "x.json", {})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("study.run", "--list"),
+        ("study.dashboard", "--json", "-"),
+        ("analysis.compare", "scores.csv"),
+        ("analysis.sample_size", "--seed-sd", ".1", "--query-sd", ".1", "--rest-sd", ".1"),
+    ],
+)
+def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """As `| head` does it."""
+    (tmp_path / "scores.csv").write_text(SCORES, "utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(ROOT)),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
