@@ -16,7 +16,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
@@ -36,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _check_options(options)
         if options.list:
-            _print_available()
+            from study.workflows.choices import print_choices
+
+            print_choices()
             sys.stdout.flush()
             return 0
         name, overrides = split_arguments(options.arguments)
@@ -115,7 +117,7 @@ def _build_parser() -> Parser:
         "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not the W&B server"
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the shipped studies, the tasks, the variants and the curricula"
+        "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
     )
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
@@ -188,29 +190,6 @@ def _export_trec(results: Path, folder: Path) -> None:
     paths = export_trec(read_records(results), folder)
     n_rankings = sum(path.suffix == ".run" for path in paths)
     print_escaped(f"wrote {n_rankings} rankings and {len(paths) - n_rankings} files of qrels to {folder}")
-
-
-def _print_available() -> None:
-    from search_spaces.registry import STUDY_TYPES, get_study_type
-    from trainables.curriculum.pacing import PACING
-    from trainables.curriculum.scores import DIFFICULTY_SCORES
-    from trainables.data.negatives.base import SAMPLERS
-    from trainables.data.tasks import TASKS
-
-    def print_section(title: str, rows: Iterable[tuple[str, str]]) -> None:
-        print_escaped(title)
-        for name, line in rows:
-            print_escaped(f"  {name:20} {line}".rstrip())
-
-    print_section("studies", list_shipped_studies())
-    print_section("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
-    print_section("negative samplers", ((name, "") for name in SAMPLERS))
-    for name in STUDY_TYPES:
-        variants = get_study_type(name).variants.items()
-        rows = ((label, f"distribution {item.distribution}, schedule {item.schedule}") for label, item in variants)
-        print_section(f"trainable {name}: variants", rows)
-    print_section("curricula: pacing functions", ((name, "") for name in PACING))
-    print_section("curricula: scores", ((name, score.definition) for name, score in DIFFICULTY_SCORES.items()))
 
 
 def _format_error(error: Exception, folder: Path | None) -> str:
