@@ -59,7 +59,7 @@ SAMPLERS: Registry[Callable[[int, int], "BaseSampler"]] = Registry(
     ),
     Entry(
         "grid",
-        make_qmc_sampler,  # is asked for nothing: the search takes the configurations in their own order
+        make_qmc_sampler,  # never asked, since the search takes the configurations in their order
         "every configuration of the grid, in its order",
         "enumeration, without a sampler of Optuna",
     ),

@@ -254,5 +254,5 @@ def get_measure(name: str) -> Measure:
     try:
         return METRICS[name]
     except (KeyError, ValueError):
-        names = f"R<n>@<k> with k at most n, {METRICS.format_names().partition(', ')[2]}"
-        raise ValueError(f"{name!r} is not a metric; expected {names}") from None
+        expected = f"one of {METRICS.format_names()}, with k at most n"
+        raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

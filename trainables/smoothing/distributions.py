@@ -58,6 +58,7 @@ def target_distribution(
         Array of shape (n, 2) with the columns (not relevant, relevant). Each row sums to 1.
 
     Raises:
+        KeyError: if there is no such distribution; the message lists the names.
         ValueError: if epsilon is outside [0, 1], or if a non-relevant document lacks a weak label that is needed.
 
     Example:
