@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(s
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: study test test-long lint bench lock
+.PHONY: study test test-long lint docs bench lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -24,6 +24,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+docs: $(INSTALLED)
+	$(BIN)/python -m study.workflows.choices > docs/choices.md
 
 bench: $(INSTALLED)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock

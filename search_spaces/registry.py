@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from search_spaces.settings import AnalysisSettings, BaseHyperparameters, SearchSettings
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES, Variant
+from trainables.smoothing.schedules import SCHEDULES, Variant
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError
@@ -94,13 +94,12 @@ class StudyType:
             place = f"{trainable}, variant {name}"
             if not isinstance(row, Variant):
                 raise UserError(place, repr(row), "Variant(distribution, schedule)")
-            if row.schedule not in SCHEDULES.keys() & SCHEDULE_SETTINGS.keys():
-                expected = f"one of {', '.join(SCHEDULES)}, each with a line in SCHEDULE_SETTINGS"
-                raise UserError(place, f"the schedule {row.schedule!r}", expected)
+            if row.schedule not in SCHEDULES:
+                raise UserError(place, f"the schedule {row.schedule!r}", f"one of {SCHEDULES.format_names()}")
             try:
                 self.make_smoothing(name, {})
             except ValidationError as error:
-                expected = error.errors()[0]["msg"].removeprefix("Input should be ")
+                expected = error.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
                 raise UserError(place, f"the distribution {row.distribution!r}", expected) from error
             if not isinstance(self.default_n_configurations.get(name), int):
                 raise UserError(place, "no number of configurations", f"a line for {name} in default_n_configurations")

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from trainables.utils.registry import Entry, Registry
+
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
@@ -36,11 +38,31 @@ def make_qmc_sampler(seed: int, n_startup_trials: int) -> "BaseSampler":
     return QMCSampler(seed=seed, scramble=True, warn_asynchronous_seeding=False, warn_independent_sampling=False)
 
 
-SAMPLERS: dict[str, Callable[[int, int], "BaseSampler"]] = {
-    "tpe": make_tpe_sampler,
-    "gp": make_gp_sampler,
-    "qmc": make_qmc_sampler,
-}
-"""Name -> function of (seed, proposals before results are used) that returns a sampler.
-
-The grid needs none, since it has an order."""
+SAMPLERS: Registry[Callable[[int, int], "BaseSampler"]] = Registry(
+    Entry(
+        "tpe",
+        make_tpe_sampler,
+        "tree-structured Parzen estimator over all hyperparameters jointly",
+        "Bergstra et al. (2011); optuna.samplers.TPESampler",
+    ),
+    Entry(
+        "gp",
+        make_gp_sampler,
+        "Gaussian process that treats results as noisy",
+        "Rasmussen and Williams (2006); optuna.samplers.GPSampler",
+    ),
+    Entry(
+        "qmc",
+        make_qmc_sampler,
+        "scrambled Sobol points, evenly spread, which do not depend on results",
+        "Sobol (1967), Owen (1998); optuna.samplers.QMCSampler",
+    ),
+    Entry(
+        "grid",
+        make_qmc_sampler,  # never asked, since the search takes the configurations in their order
+        "every configuration of the grid, in its order",
+        "enumeration, without a sampler of Optuna",
+    ),
+    options=("seed", "parallel"),
+)
+"""Name -> function of (seed, proposals before results are used) that returns a sampler."""

@@ -35,7 +35,7 @@ class SeedAveragedSearch:
         space: space of the system.
         n_configurations: number of distinct configurations to try, at most all of the space.
         round_size: configurations per round.
-        sampler: key of `search_spaces.samplers.SAMPLERS`, or "grid" for the configurations in their own order.
+        sampler: name in `search_spaces.samplers.SAMPLERS`; "grid" takes the configurations in their own order.
         seed: seed of the sampler.
         directions: direction of each objective, default one objective that is maximised.
 
@@ -218,4 +218,4 @@ class SeedAveragedSearch:
         seed = derive_seed(self._seed, f"search/{self.space.system}", round_number) % 2**32
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return SAMPLERS["qmc" if self.sampler == "grid" else self.sampler](seed, self.round_size)
+            return SAMPLERS[self.sampler](seed, self.round_size)

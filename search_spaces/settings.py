@@ -5,14 +5,25 @@ All trainables share them. A trainable defines its own hyperparameters in a subc
 
 import math
 import re
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, WrapValidator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS
+from search_spaces.samplers import SAMPLERS
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 
-DecayingScheduleName = Literal["two_stage", "linear", "exponential", "cosine", "beta"]
+DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
+"""Names of the schedules with which smoothing ends."""
+
+
+def _check_decaying_schedule(name: Any) -> Any:
+    if name not in DECAYING_SCHEDULES:
+        raise ValueError(f"one of {', '.join(DECAYING_SCHEDULES)}")
+    return name
+
+
+DecayingScheduleName = Annotated[str, BeforeValidator(_check_decaying_schedule)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _RECALL_PATTERN = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
 """Pattern of a recall metric; `study.config.validation` checks that its k is not too large for its n."""
@@ -136,11 +147,8 @@ class SearchSettings(Settings):
     """Number of configurations in a search round, for each system.
 
     It does not set the speed: the proposals depend on it."""
-    sampler: Literal["tpe", "gp", "qmc", "grid"] = "tpe"
-    """Sampler that proposes configurations.
-
-    tpe: tree-structured Parzen estimator. gp: Gaussian process that treats results as noisy. qmc: quasi-Monte Carlo
-    (Sobol). grid: every configuration of the grid."""
+    sampler: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "tpe"
+    """Sampler that proposes configurations, a name in `search_spaces.samplers.SAMPLERS`."""
     seed: Seed = 0
     """Seed of the sampler."""
     objectives: Annotated[
@@ -160,7 +168,7 @@ class SearchSettings(Settings):
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),
-        expect(f"a list of distinct names out of {', '.join(get_args(DecayingScheduleName))}"),
+        expect(f"a list of distinct names out of {', '.join(DECAYING_SCHEDULES)}"),
     ] = ("two_stage",)
     """Schedules with which the smoothing of two-stage variants ends."""
     switch: Annotated[

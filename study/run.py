@@ -14,7 +14,7 @@ import argparse
 import os
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
@@ -51,7 +51,9 @@ class _Command:
         options = self._options
         _check_options(options)
         if options.list:
-            _print_available()
+            from study.workflows.choices import print_choices
+
+            print_choices()
             return
         name, overrides = split_arguments(options.arguments)
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
@@ -102,7 +104,7 @@ def _build_parser() -> Parser:
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
-        "--list", action="store_true", help="list the shipped studies, the tasks, the variants and the curricula"
+        "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
     )
     modes.add_argument(
         "--dry-run", "--plan", action="store_true", help="show what would run and what it costs; run nothing"
@@ -198,29 +200,6 @@ def _export_trec(results: Path, folder: Path) -> None:
     paths = export_trec(read_records(results), folder)
     n_rankings = sum(path.suffix == ".run" for path in paths)
     print_escaped(f"wrote {n_rankings} rankings and {len(paths) - n_rankings} files of qrels to {folder}")
-
-
-def _print_available() -> None:
-    from search_spaces.registry import STUDY_TYPES, get_study_type
-    from trainables.curriculum.pacing import PACING
-    from trainables.curriculum.scores import DIFFICULTY_SCORES
-    from trainables.data.negatives.base import SAMPLERS
-    from trainables.data.tasks import TASKS
-
-    def print_section(title: str, rows: Iterable[tuple[str, str]]) -> None:
-        print_escaped(title)
-        for name, line in rows:
-            print_escaped(f"  {name:20} {line}".rstrip())
-
-    print_section("studies", list_shipped_studies())
-    print_section("tasks", ((f"{name}:ID" if name == "irds" else name, "") for name in TASKS))
-    print_section("negative samplers", ((name, "") for name in SAMPLERS))
-    for name in STUDY_TYPES:
-        variants = get_study_type(name).variants.items()
-        rows = ((label, f"distribution {item.distribution}, schedule {item.schedule}") for label, item in variants)
-        print_section(f"trainable {name}: variants", rows)
-    print_section("curricula: pacing functions", ((name, "") for name in PACING))
-    print_section("curricula: scores", ((name, score.definition) for name, score in DIFFICULTY_SCORES.items()))
 
 
 def _log_traceback(error: Exception, folder: Path | None) -> str:

@@ -1,13 +1,13 @@
 """Settings of the curricula of a study: the systems that get one, and the values that are searched."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, parse_pacing
 from search_spaces.settings import Seed, Shares, check_distinct, check_increasing, expect
 from trainables.curriculum.pacing import PACING
-from trainables.curriculum.scores import DifficultyScoreName
+from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.utils.settings import Settings
 
 
@@ -45,7 +45,7 @@ class CurriculumSearch(Settings):
     score: Annotated[
         tuple[DifficultyScoreName, ...],
         AfterValidator(check_distinct),
-        expect(f"a list of distinct names out of {', '.join(get_args(DifficultyScoreName))}"),
+        expect(f"a list of distinct names out of {', '.join(DIFFICULTY_SCORES)}"),
     ] = (DEFAULTS["score"],)
     """Difficulty scores: the criteria by which a query counts as difficult."""
     delta: Annotated[

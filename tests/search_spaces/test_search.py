@@ -29,7 +29,7 @@ GRID = {
 EVERY_SCHEDULE = {**GRID, "schedule": ("linear", "two_stage", "exponential", "cosine", "beta")}
 OPTIMISATION = {"learning_rate": (1e-5, 3e-5, 1e-4), "negatives": (1, 3)}
 UNTUNED = {"learning_rate": 3e-5, "negatives": 1}
-EVERY_SAMPLER = [*SAMPLERS, "grid"]
+EVERY_SAMPLER = list(SAMPLERS)
 
 
 def _family(name: str, smoothing: dict[str, Any], optimisation: dict[str, Any] | None = None) -> SystemSpace:
@@ -247,7 +247,7 @@ def test_of_points_that_are_equally_near_the_first_is_taken(
     sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Distances are exact: of rounded ones the order of adding would decide, which no two processes share."""
-    monkeypatch.setitem(SAMPLERS, "stubborn", lambda seed, startup: Stubborn(seed))
+    monkeypatch.setattr("search_spaces.search.SAMPLERS", {"stubborn": lambda seed, startup: Stubborn(seed)})
     values = {f"{'abcdef'[place]}{size}": tuple(range(size)) for place, size in enumerate(sizes)}
     family = SystemSpace("BERT", VARIANTS["BERT"], STUDY_TYPE.defaults, {}, values, dict.fromkeys(values, 0))
     found = go_on(SeedAveragedSearch(family, 90, 30, "stubborn", 0), lambda point: [0.0])

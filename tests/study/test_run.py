@@ -91,7 +91,7 @@ def test_several_mistakes_are_a_line_each(tmp_path):
         ),
         ('("uniform", "linear")', "", "('uniform', 'linear'); expected Variant(distribution, schedule)"),
         ('Variant("uniform", None)', "", "the schedule None; expected one of constant, two_stage, linear"),
-        ('Variant("triangular", "linear")', "", "the distribution 'triangular'; expected 'none', 'uniform'"),
+        ('Variant("triangular", "linear")', "", "the distribution 'triangular'; expected one of none, uniform"),
         ("None", "", "None; expected Variant(distribution, schedule)"),
         ('Variant("uniform", "linear")', "own['default_n_configurations']['X-LS'] = 2", ""),
     ],

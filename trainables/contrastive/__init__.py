@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from trainables.utils.lazy import make_lazy_getattr
+from trainables.utils.registry import make_lazy_getattr
 
 if TYPE_CHECKING:
     from trainables.contrastive.loss import draw_noise, info_nce

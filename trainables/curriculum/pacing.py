@@ -10,9 +10,10 @@ Example:
     0.5
 """
 
-import re
 from collections.abc import Callable
 from functools import partial
+
+from trainables.utils.registry import Entry, Registry
 
 PacingFunction = Callable[..., float]
 """Function (step, T, delta) -> share in (0, 1].
@@ -21,7 +22,6 @@ PacingFunction = Callable[..., float]
 share at step 0, in (0, 1].
 """
 
-_ROOT = re.compile(r"root_([1-9]\d{0,5})")
 _ALIASES = {"root": "root_2", "baseline": "standard", "geom_progression": "geometric_progression"}
 """Other names, from the paper and the code of its authors."""
 
@@ -70,28 +70,46 @@ def geometric_progression(step: float, T: float, delta: float = 0.33) -> float:
     return 1.0 if step >= T else min(1.0, delta ** (1 - step / T))
 
 
-class _PacingRegistry(dict[str, PacingFunction]):
-    """Dictionary that also finds root_n for every n, and the other names of the pacing functions."""
-
-    def __missing__(self, name: str) -> PacingFunction:
-        try:
-            canonical = canonicalize_pacing(name)
-        except ValueError as error:
-            raise KeyError(f"{name!r}; expected {error}") from None
-        function = self.get(canonical)
-        return partial(root, int(canonical.removeprefix("root_"))) if function is None else function
+def make_root(n: str) -> PacingFunction:
+    """Return the root pacing of degree n, which is given as text."""
+    return partial(root, int(n))
 
 
-PACING: dict[str, PacingFunction] = _PacingRegistry(
-    {
-        "standard": standard,
-        "step": stepwise,
-        "linear": linear,
-        **{f"root_{n}": partial(root, n) for n in (2, 5, 10, 20, 50)},
-        "geometric_progression": geometric_progression,
-    }
+class _PacingRegistry(Registry[PacingFunction]):
+    """Registry that also finds the other names of the pacing functions."""
+
+    def __getitem__(self, name: str) -> PacingFunction:
+        return super().__getitem__(_get_canonical_name(name))
+
+
+_PENHA = "Penha and Hauff (2020), section 3"
+PACING: Registry[PacingFunction] = _PacingRegistry(
+    Entry("standard", standard, "all data from the beginning: no curriculum", _PENHA),
+    Entry("step", stepwise, "a third of the data, two thirds, then all", _PENHA, ("duration",)),
+    Entry("linear", linear, "grows by the same share in each step", "Platanios et al. (2019)", ("delta", "duration")),
+    Entry(
+        "root_n",
+        make_root,
+        "grows as an n-th root, n = 1, 2, 3, ...: the larger n, the faster at first",
+        "Platanios et al. (2019), n = 2; Penha and Hauff (2020), n = 2, 5, 10, 20, 50",
+        ("delta", "duration"),
+        pattern=r"root_([1-9]\d{0,5})",
+        examples=("root_2", "root_5", "root_10", "root_20", "root_50"),
+    ),
+    Entry(
+        "geometric_progression",
+        geometric_progression,
+        "grows by the same factor in each step: slowly at first",
+        _PENHA,
+        ("delta", "duration"),
+    ),
 )
 """Pacing functions by name. root_n exists for every n; those of the paper are listed."""
+
+
+def _get_canonical_name(name: str) -> str:
+    canonical = _ALIASES.get(name, name)
+    return "linear" if canonical == "root_1" else canonical
 
 
 def canonicalize_pacing(name: str) -> str:
@@ -104,10 +122,10 @@ def canonicalize_pacing(name: str) -> str:
         >>> canonicalize_pacing("root"), canonicalize_pacing("root_1")
         ('root_2', 'linear')
     """
-    canonical = _ALIASES.get(name, name)
-    if canonical not in PACING and not _ROOT.fullmatch(canonical):
+    canonical = _get_canonical_name(name)
+    if canonical not in PACING:
         raise ValueError(f"a pacing function: {', '.join(PACING)}, or root_n for any n")
-    return "linear" if canonical == "root_1" else canonical
+    return canonical
 
 
 def _check_arguments(step: float, T: float, delta: float) -> None:

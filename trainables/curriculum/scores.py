@@ -3,40 +3,79 @@
 The difficulty of a query is a float; low is easy.
 """
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-DifficultyScoreName = Literal[
-    "random", "turns", "words_context", "words_responses", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss"
-]
+from pydantic import BeforeValidator
+
+from trainables.utils.registry import Entry, Registry, load_object
 
 
 class DifficultyScore(NamedTuple):
-    """A difficulty score: its input and its definition."""
+    """A difficulty score: its input and its function."""
 
-    needs: Literal["nothing", "text", "vectors", "scorer"]
+    needs: Literal["nothing", "text", "bm25", "vectors", "scorer"]
     """Input of the score.
 
-    nothing: the order is drawn. text: the texts. vectors: the texts and word vectors. scorer: the logits of a trained
-    model.
+    nothing: the order is drawn. text: the texts. bm25: the texts and the settings of BM25. vectors: the texts and word
+    vectors. scorer: the logits and labels of a trained model.
     """
-    definition: str
-    """Definition in one line."""
+    function: str
+    """Function of the input, as "module:attribute". Empty if the score needs nothing."""
+
+    def compute(self, *inputs: Any) -> Any:
+        """Return the difficulties, of shape (queries,)."""
+        return load_object(self.function)(*inputs)
 
 
-DIFFICULTY_SCORES: dict[DifficultyScoreName, DifficultyScore] = {
-    "random": DifficultyScore("nothing", "no difficulty: the order is shuffled"),
-    "turns": DifficultyScore("text", "number of utterances in the context"),
-    "words_context": DifficultyScore("text", "mean number of words per utterance of the context"),
-    "words_responses": DifficultyScore("text", "mean number of words per candidate"),
-    "sigma_SM": DifficultyScore(
-        "vectors", "std over the candidates of the mean cosine of their words and the context words"
+_TEXT_SCORES, _MODEL_SCORES = "trainables.difficulty.text_scores", "trainables.difficulty.model_scores"
+_PENHA = "Penha and Hauff (2020), section 3"
+DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
+    Entry("random", DifficultyScore("nothing", ""), "no difficulty: the order is shuffled", _PENHA),
+    Entry(
+        "turns",
+        DifficultyScore("text", f"{_TEXT_SCORES}:turns"),
+        "number of utterances in the context",
+        _PENHA,
     ),
-    "sigma_BM25": DifficultyScore("text", "std over the candidates of their BM25 score"),
-    "BERT_pred": DifficultyScore(
-        "scorer", "mean probability of the others minus that of the relevant, by a trained model"
+    Entry(
+        "words_context",
+        DifficultyScore("text", f"{_TEXT_SCORES}:words_context"),
+        "mean number of words per utterance of the context",
+        _PENHA,
     ),
-    "BERT_loss": DifficultyScore(
-        "scorer", "cross-entropy of a trained model, half of the relevant, half of the others"
+    Entry(
+        "words_responses",
+        DifficultyScore("text", f"{_TEXT_SCORES}:words_responses"),
+        "mean number of words per candidate",
+        _PENHA,
     ),
-}
+    Entry(
+        "sigma_SM",
+        DifficultyScore("vectors", f"{_TEXT_SCORES}:sigma_sm"),
+        "std over the candidates of the mean cosine of their words and the context words",
+        _PENHA,
+        ("vectors",),
+    ),
+    Entry(
+        "sigma_BM25",
+        DifficultyScore("bm25", f"{_TEXT_SCORES}:sigma_bm25"),
+        "std over the candidates of their BM25 score",
+        _PENHA,
+    ),
+    Entry(
+        "BERT_pred",
+        DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_pred"),
+        "mean probability of the others minus that of the relevant, by a trained model",
+        _PENHA,
+        ("seed",),
+    ),
+    Entry(
+        "BERT_loss",
+        DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_loss"),
+        "cross-entropy of a trained model, half of the relevant, half of the others",
+        _PENHA,
+        ("seed",),
+    ),
+)
 """Difficulty scores by name."""
+DifficultyScoreName = Annotated[str, BeforeValidator(DIFFICULTY_SCORES.check_name)]

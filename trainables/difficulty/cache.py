@@ -17,7 +17,6 @@ from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.compute import compute_text_difficulties
-from trainables.difficulty.model_scores import bert_loss, bert_pred
 from trainables.difficulty.word_vectors import (
     VECTORS_KEY,
     hash_vectors_file,
@@ -33,8 +32,8 @@ from trainables.utils.errors import MissingDifficultyScoresError, UserError
 from trainables.utils.hashing import hash_json
 
 Action = Literal["train", "test"]
-MODEL_SCORES: dict[DifficultyScoreName, Callable[..., Floats]] = {"BERT_pred": bert_pred, "BERT_loss": bert_loss}
-"""Scores that a trained model computes -> function of its logits."""
+MODEL_SCORES = tuple(name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer")
+"""Names of the scores that a trained model computes."""
 FORMAT = 1
 """Part of every key. Increase it when the same input gives different difficulties. Then also increase
 `ARITHMETIC_VERSION`, because the ids of runs do not depend on this number."""

@@ -4,7 +4,7 @@ As in Penha and Hauff (2020), section 3, the difficulty is that of a query (a co
 candidates R.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,19 +12,13 @@ import pandas as pd
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS, get_task
-from trainables.difficulty.inputs import DifficultyInputs, build_difficulty_inputs
-from trainables.difficulty.text_scores import sigma_bm25, sigma_sm, turns, words_context, words_responses
+from trainables.difficulty.inputs import build_difficulty_inputs
 from trainables.difficulty.word_vectors import WordVectors
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 DECIMALS = 9
 """Number of decimals that difficulties are rounded to."""
-_LENGTH_SCORES: dict[str, Callable[[DifficultyInputs], Floats]] = {
-    "turns": turns,
-    "words_context": words_context,
-    "words_responses": words_responses,
-}
 
 
 def compute_text_difficulties(
@@ -35,7 +29,7 @@ def compute_text_difficulties(
     The values are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
 
     Args:
-        score: Name of a score in `DIFFICULTY_SCORES` that needs "text" or "vectors".
+        score: Name of a score in `DIFFICULTY_SCORES` that needs "text", "bm25" or "vectors".
         prepared: Prepared data of the task.
         vectors: Word vectors, if the score needs them.
 
@@ -52,17 +46,14 @@ def compute_text_difficulties(
         raise UserError(
             "curriculum.score", "turns", f"another score: the task {prepared.settings.name} has no dialogues"
         )
+    needs = DIFFICULTY_SCORES[score].needs
+    if needs in ("nothing", "scorer") or (needs == "vectors" and vectors is None):
+        raise ValueError(f"{score!r} needs {needs}")
     parts = []
     for split in SPLITS:
         inputs = build_difficulty_inputs(prepared, split)
-        if score in _LENGTH_SCORES:
-            values = _LENGTH_SCORES[score](inputs)
-        elif score == "sigma_BM25":
-            values = sigma_bm25(inputs, prepared.settings.get_sampler_settings(split))
-        elif score == "sigma_SM" and vectors is not None:
-            values = sigma_sm(inputs, vectors)
-        else:
-            raise ValueError(f"{score!r} needs {DIFFICULTY_SCORES[score].needs}")
+        further = {"bm25": prepared.settings.get_sampler_settings(split), "vectors": vectors}
+        values = DIFFICULTY_SCORES[score].compute(inputs, *([further[needs]] if needs in further else []))
         parts.append(build_difficulty_table(split, inputs.query_ids, np.round(values, DECIMALS)))
     return pd.concat(parts, ignore_index=True)
 

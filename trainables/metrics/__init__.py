@@ -21,11 +21,12 @@ from trainables.metrics.ranking import (
     recall_at,
     reciprocal_rank,
 )
-from trainables.metrics.registry import LOWER_IS_BETTER, Measure, get_measure
+from trainables.metrics.registry import LOWER_IS_BETTER, METRICS, Measure, get_measure
 from trainables.metrics.sts import PERCENT, get_set_name
 
 __all__ = [
     "LOWER_IS_BETTER",
+    "METRICS",
     "PERCENT",
     "RERANKING_NOTE",
     "Measure",

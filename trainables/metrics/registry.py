@@ -1,6 +1,5 @@
 """Registry of all metrics by the names that study files, run records and the analysis use."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,6 +20,7 @@ from trainables.metrics.ranking import (
 )
 from trainables.metrics.sts import PERCENT, STSCorrelation
 from trainables.utils.arrays import Floats, Ints
+from trainables.utils.registry import Entry, Registry
 
 
 @dataclass(frozen=True)
@@ -140,19 +140,95 @@ class Measure:
         return np.asarray(scores, np.float64), np.asarray(relevant, np.float64), lengths, names
 
 
-_MEASURES = {
-    measure.name: measure
-    for measure in (
+def _make_recall(n: str, k: str) -> Measure:
+    candidates, cutoff = parse_recall_name(f"R{n}@{k}")
+    return Measure(f"R{n}@{k}", partial(recall_at, cutoff), required_candidates=candidates)
+
+
+def _make_ndcg(k: str) -> Measure:
+    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)))
+
+
+def _make_sts(scope: str) -> Measure:
+    return Measure(f"STS/{scope}", spearman, sts_correlation=STSCorrelation(scope))
+
+
+METRICS: Registry[Measure] = Registry(
+    Entry(
+        "R<n>@<k>",
+        _make_recall,
+        "share of the relevant documents that are among the first k of n candidates, k at most n",
+        "Penha and Hauff (2021), section 4",
+        pattern=r"R([1-9]\d*)@([1-9]\d*)",
+        examples=("R10@1",),
+    ),
+    Entry(
+        "nDCG@<k>",
+        _make_ndcg,
+        "normalised discounted cumulative gain of the first k",
+        "Järvelin and Kekäläinen (2002)",
+        pattern=r"nDCG@([1-9]\d{0,5})",
+        examples=("nDCG@10",),
+    ),
+    Entry(
+        "MAP",
         Measure("MAP", average_precision),
+        "mean average precision",
+        "Buckley and Voorhees (2005)",
+    ),
+    Entry(
+        "MRR",
         Measure("MRR", reciprocal_rank),
+        "mean reciprocal rank of the first relevant document",
+        "Voorhees (1999)",
+    ),
+    Entry(
+        "position",
         Measure("position", rank_of_first_relevant, lower_is_better=True),
+        "mean rank of the first relevant document; lower is better",
+        "slides on WSLS with hard negatives, which report 10 minus it",
+    ),
+    Entry(
+        "Brier",
         Measure("Brier", brier_score, lower_is_better=True, needs_logits=True),
+        "mean squared difference of probability and relevance; lower is better",
+        "Brier (1950)",
+    ),
+    Entry(
+        "NLL",
         Measure("NLL", negative_log_likelihood, lower_is_better=True, needs_logits=True),
+        "mean negative log-likelihood of the labels, in nats; lower is better",
+        "Good (1952)",
+    ),
+    Entry(
+        "ECE",
         Measure("ECE", expected_calibration_error, per_query=False, lower_is_better=True, needs_logits=True),
+        "expected calibration error of all pairs together; lower is better",
+        "Naeini, Cooper and Hauskrecht (2015)",
+    ),
+    Entry(
+        "Spearman",
         Measure("Spearman", spearman, per_query=False),
-    )
-}
-LOWER_IS_BETTER = tuple(name for name, measure in _MEASURES.items() if measure.lower_is_better)
+        "rank correlation of scores and labels over all pairs together",
+        "Spearman (1904)",
+    ),
+    Entry(
+        "STS",
+        Measure("STS", spearman, sts_correlation=STSCorrelation()),
+        "100 x Spearman of cosine and gold similarity, mean over the sets of sentence pairs",
+        "Gao et al. (2021), Wu et al. (2021)",
+    ),
+    Entry(
+        "STS/<set>",
+        _make_sts,
+        "the same for one set, such as STS/STS12, or one subset, such as STS/STS12/MSRpar",
+        "Gao et al. (2021), Wu et al. (2021)",
+        pattern=r"STS/(\S*[^\s/])",
+        examples=("STS/STS12",),
+    ),
+)
+"""Metrics by name."""
+LOWER_IS_BETTER = tuple(name for name, measure in METRICS.items() if measure.lower_is_better)
 """Names of the metrics for which a lower value is better."""
 
 
@@ -161,8 +237,7 @@ def get_measure(name: str) -> Measure:
     """Return the metric of this name.
 
     Args:
-        name: "R10@1", "nDCG@10", "MAP", "MRR", "position", "Brier", "NLL", "ECE", "Spearman", "STS" (100 x Spearman,
-            the mean over sets), "STS/STS12" (one set) or "STS/STS12/MSRpar" (one subset).
+        name: a name in `METRICS`, such as "R10@1", "MAP" or "STS/STS12".
 
     Raises:
         ValueError: there is no metric of this name.
@@ -176,14 +251,8 @@ def get_measure(name: str) -> Measure:
         >>> measure.compute_overall(scores, relevant, lengths)
         0.75
     """
-    if name in _MEASURES:
-        return _MEASURES[name]
-    if match := re.fullmatch(r"nDCG@([1-9]\d{0,5})", name):
-        return Measure(name, partial(ndcg_at, int(match[1])))
-    if match := re.fullmatch(r"STS(?:/(\S*[^\s/]))?", name):
-        return Measure(name, spearman, sts_correlation=STSCorrelation(match[1] or ""))
     try:
-        candidates, cutoff = parse_recall_name(name)
-    except ValueError as error:
-        raise ValueError(f"{error}, nDCG@<k>, {', '.join(_MEASURES)}, STS or STS/<set>") from None
-    return Measure(name, partial(recall_at, cutoff), required_candidates=candidates)
+        return METRICS[name]
+    except (KeyError, ValueError):
+        expected = f"one of {METRICS.format_names()}, with k at most n"
+        raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from trainables.curriculum.scores import DifficultyScoreName
+from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.difficulty.cache import MODEL_SCORES, Action, get_score_path, write_difficulties
 from trainables.difficulty.compute import build_difficulty_table
 from trainables.rankers.runner import RankerRun
@@ -49,7 +49,8 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
         )
         scores = trainer.score_rows(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
-            parts.append(build_difficulty_table(split, ids, MODEL_SCORES[name](scores, pairs.relevant[rows])))
+            values = DIFFICULTY_SCORES[name].compute(scores, pairs.relevant[rows])
+            parts.append(build_difficulty_table(split, ids, values))
         yield
     for name, parts in tables.items():
         write_difficulties(paths[name], pd.concat(parts, ignore_index=True))

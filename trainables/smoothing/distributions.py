@@ -4,40 +4,39 @@ The schedules of the strength are in `trainables.smoothing.schedules`. Penha and
 Smoothing", sections 2 and 3.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
-from trainables.smoothing.schedules import SCHEDULES as SCHEDULES
+from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.arrays import Floats
 
 
-def _none(labels: Floats, weak_labels: Floats) -> Floats:
+def keep_labels(labels: Floats, weak_labels: Floats) -> Floats:
+    """Return the labels, (n,)."""
     return labels
 
 
-def _uniform(labels: Floats, weak_labels: Floats) -> Floats:
+def smooth_uniformly(labels: Floats, weak_labels: Floats) -> Floats:
+    """Return 1/2 for every label, (n,)."""
     return np.full_like(labels, 0.5)
 
 
-def _weak_supervision(labels: Floats, weak_labels: Floats) -> Floats:
+def smooth_by_weak_labels(labels: Floats, weak_labels: Floats) -> Floats:
+    """Return 1/2 for a relevant document and the weak label for any other, (n,).
+
+    Args:
+        labels: (n,) 1 for relevant and 0 for not relevant.
+        weak_labels: (n,) normalised sampler scores in [0, 1], NaN for relevant documents.
+
+    Raises:
+        ValueError: if a document that is not relevant has no weak label.
+    """
     missing = np.isnan(weak_labels) & (labels == 0)
     if missing.any():
         raise ValueError(
             f"weak supervision needs a weak label for every non-relevant document; {missing.sum()} have none"
         )
     return np.where(labels == 1, 0.5, np.nan_to_num(weak_labels))
-
-
-DISTRIBUTIONS: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "none": _none,
-    "uniform": _uniform,
-    "weak_supervision": _weak_supervision,
-}
-"""Name -> function of (labels, weak labels), both of shape (n,).
-
-It returns the probability of "relevant" that each label is mixed with, shape (n,)."""
 
 
 def target_distribution(
@@ -53,12 +52,13 @@ def target_distribution(
         weak_labels: normalised sampler scores s in [0, 1] of shape (n,), NaN for relevant documents. None if the
             distribution does not need them.
         epsilon: strength of the smoothing, in [0, 1].
-        distribution: key of `DISTRIBUTIONS`.
+        distribution: name in `trainables.smoothing.DISTRIBUTIONS`.
 
     Returns:
         Array of shape (n, 2) with the columns (not relevant, relevant). Each row sums to 1.
 
     Raises:
+        KeyError: if there is no such distribution; the message lists the names.
         ValueError: if epsilon is outside [0, 1], or if a non-relevant document lacks a weak label that is needed.
 
     Example:

@@ -11,9 +11,12 @@ Example:
     {'constant': 0.4, 'two_stage': 0.0, 'linear': 0.15, 'exponential': 0.033, 'cosine': 0.2, 'beta': 0.2}
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import NamedTuple
+
+from trainables.utils.registry import Entry, Registry
 
 
 def compute_switch_instances(switch: float, total: int, batch_size: int) -> int:
@@ -93,26 +96,56 @@ def beta(epsilon: float, seen: int, total: int, a: float = 2.0, b: float = 2.0) 
     return epsilon * float(betaincc(a, b, seen / total))
 
 
-SCHEDULES: dict[str, Callable[..., float]] = {
-    "constant": constant,
-    "two_stage": two_stage,
-    "linear": linear,
-    "exponential": exponential,
-    "cosine": cosine,
-    "beta": beta,
-}
+SCHEDULES: Registry[Callable[..., float]] = Registry(
+    Entry(
+        "constant",
+        constant,
+        "the strength throughout training",
+        "Penha and Hauff (2021), LS and WSLS",
+    ),
+    Entry(
+        "two_stage",
+        two_stage,
+        "the strength until the switch point, then 0",
+        "Xu et al. (2020); Penha and Hauff (2021), T-LS and T-WSLS",
+        ("switch",),
+    ),
+    Entry(
+        "linear",
+        linear,
+        "falls in a straight line to 0 at the end point",
+        "Penha and Hauff (2021), footnote 3, and the code of its authors",
+        ("end",),
+    ),
+    Entry(
+        "exponential",
+        exponential,
+        "falls as exp(-rate p), where p is the share of training that is done",
+        "exponential decay, as of learning rates",
+        ("rate",),
+    ),
+    Entry(
+        "cosine",
+        cosine,
+        "falls along half a cosine, from the strength to 0",
+        "Loshchilov and Hutter (2017), for learning rates",
+    ),
+    Entry(
+        "beta",
+        beta,
+        "falls as 1 - F(p), where F is the distribution function of Beta(a, b)",
+        "Beta distribution, as in scipy.stats.beta",
+        ("a", "b"),
+    ),
+)
 """Name -> function of (epsilon, instances seen, total instances, **settings).
 
 It returns the strength of the smoothing in the next batch."""
 SCHEDULE_SETTINGS: dict[str, dict[str, float]] = {
-    "constant": {},
-    "two_stage": {"switch": 0.5},
-    "linear": {"end": 0.8},
-    "exponential": {"rate": 5.0},
-    "cosine": {},
-    "beta": {"a": 2.0, "b": 2.0},
+    entry.name: {name: inspect.signature(entry.target).parameters[name].default for name in entry.options}
+    for entry in SCHEDULES.entries
 }
-"""Name -> the settings that a user may choose, with their published values."""
+"""Name -> the settings that a user may choose, with the defaults of the function, which are the published values."""
 
 
 class Variant(NamedTuple):

@@ -11,15 +11,14 @@ from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
 from trainables.utils.hashing import hash_json
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
-ScheduleName = Literal["constant", "two_stage", "linear", "exponential", "cosine", "beta"]
-
+ScheduleName = Annotated[str, BeforeValidator(SCHEDULES.check_name)]
 
 Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
 
@@ -66,16 +65,14 @@ class BaseModelSettings(Settings):
 def _validate_checkpoint(name: str) -> str:
     """Return `name` if it is "last" or a metric; otherwise raise ValueError."""
     if name != "last":
-        from trainables.metrics import get_measure  # loads numpy, which most study files do not need
+        from trainables.metrics import METRICS, get_measure  # loads numpy, which most study files do not need
 
         try:
             get_measure(name)
         except ValueError as error:
-            raise ValueError(f"last, or a metric: {_METRIC_NAMES}") from error
+            expected = f"last, or a metric: {METRICS.format_names()}, with n = task.candidates"
+            raise ValueError(expected) from error
     return name
-
-
-_METRIC_NAMES = "R<n>@<k> with n = task.candidates, nDCG@<k>, MAP, MRR, position, Brier, NLL, ECE, Spearman or STS"
 
 
 class BaseTrainingSettings(Settings):

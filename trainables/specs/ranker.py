@@ -2,17 +2,19 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
+from trainables.specs.samplers import SAMPLERS
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion, Settings
 
 
 class SamplerSettings(Settings):
     """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
 
-    name: Literal["bm25", "random", "dense", "given"] = "bm25"
-    """Method: bm25 or dense (the nearest documents), random (any documents), or given (those of the source)."""
+    name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
+    """Method, a name in `trainables.specs.samplers.SAMPLERS`."""
     k1: Annotated[float, Field(gt=0)] = 1.5
     """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
     b: Proportion = 0.75
@@ -139,13 +141,10 @@ class RankerTrainingSettings(BaseTrainingSettings):
         return self.head_learning_rate or self.learning_rate
 
 
-DistributionName = Literal["none", "uniform", "weak_supervision"]
-
-
 class LabelSmoothing(BaseSmoothing):
     """Settings of label smoothing. Penha and Hauff (2021), section 3."""
 
-    distribution: DistributionName = "none"
+    distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""
 

@@ -1,1 +1,1 @@
-"""General helpers: errors, atomic files, hashes, named random streams, processes and signals."""
+"""General helpers: errors, registries, atomic files, hashes, named random streams, processes and signals."""

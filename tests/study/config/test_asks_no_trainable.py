@@ -22,7 +22,7 @@ STRENGTHS = {name for own in ALL for name in own.defaults} - {
     "deviation",
 }  # words of English too
 UNITS = {own.unit for own in ALL} - {StudyType.unit}
-KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/latex.py"}
+KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
 
 

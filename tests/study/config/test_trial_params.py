@@ -77,7 +77,10 @@ def test_a_value_that_the_grid_does_not_have_is_taken_if_a_run_can_have_it() -> 
         ({"variant": "LS", "epsilon": "much"}, "--sweep epsilon: 'much'; expected a number"),
         ({"variant": "LS"}, "--sweep epsilon: missing; expected a value, e.g. one of the grid: 0.1, 0.2, 0.3, 0.4"),
         ({"variant": "T-LS", "epsilon": "0.2"}, "--sweep switch: missing; expected a value, e.g. one of the grid: "),
-        ({"variant": "T-LS", "epsilon": "0.2", "schedule": "constant"}, "--sweep schedule: 'constant'; expected 'two_"),
+        (
+            {"variant": "T-LS", "epsilon": "0.2", "schedule": "constant"},
+            "--sweep schedule: 'constant'; expected one o",
+        ),
         ({"variant": "BERT", "learning_rate": "inf"}, "--sweep learning_rate: 'inf'; expected a finite number"),
         ({"variant": "BERT", "batch_size": "16.5"}, "--sweep batch_size: '16.5'; expected a whole number"),
         ({"variant": "BERT", "batch_size": "17"}, "--sweep batch_size: 17; expected a multiple of 1 + training.neg"),

@@ -161,7 +161,7 @@ WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "dialogues": write_dialogues,
     "docstrings": write_docstrings,
     "hard-negatives": write_hard_negatives,
-    "irds": write_irds,
+    "irds:ID": write_irds,
     "msmarco": write_msmarco,
     "qqp": write_qqp,
 }

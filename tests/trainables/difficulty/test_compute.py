@@ -17,7 +17,7 @@ from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 VECTORS = vectors_of({"the": [1.0, 0.0], "a": [1.0, 1.0], "size": [0.0, 1.0], "graph": [-1.0, 0.3], "see": [0.3, -1]})
-TEXTS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs in ("text", "vectors")]
+TEXTS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs in ("text", "bm25", "vectors")]
 MODELS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
 
 
@@ -34,9 +34,6 @@ def check(table: pd.DataFrame, prepared: RankingDataset) -> None:
 def test_the_scores_are_those_of_the_paper() -> None:
     paper = "random turns words_context words_responses sigma_SM sigma_BM25 BERT_pred BERT_loss"
     assert list(DIFFICULTY_SCORES) == paper.split()
-    for score in DIFFICULTY_SCORES.values():
-        assert "\n" not in score.definition
-        assert len(score.definition) < 90
 
 
 @pytest.mark.parametrize("score", TEXTS)

@@ -28,5 +28,5 @@ def test_an_utterance_that_says_a_separator_is_counted_and_no_mistake() -> None:
 
 
 def test_a_query_that_is_no_dialogue_is_one_utterance() -> None:
-    for name in set(TASKS) - {"dialogues", "irds"}:
+    for name in set(TASKS) - {"dialogues"}:
         assert get_task(name).split_utterances(" a [TURN_SEP] b ") == [" a [TURN_SEP] b "]

@@ -78,7 +78,7 @@ def test_what_a_name_says() -> None:
 
 @pytest.mark.parametrize("name", ["", "map", "MAP@3", "R10@11", "R10@0", "nDCG", "nDCG@0", "nDCG@x", "ECE ", "speed"])
 def test_other_names_are_refused_and_the_known_ones_told(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a metric; expected R<n>@<k> .* nDCG@<k>, MAP, MRR, position, Brier"):
+    with pytest.raises(ValueError, match=r"is not a metric; expected one of R<n>@<k>, nDCG@<k>, MAP, MRR, position"):
         get_measure(name)
 
 

@@ -1,25 +1,17 @@
-"""Interface and registry of the negative samplers.
+"""Interface of the negative samplers.
 
-A sampler scores the documents of a pool for a query. It is one class, and `SAMPLERS` maps its name to the class. Its
-index is written once, in pieces that processes share.
+A sampler scores the documents of a pool for a query. It is one class, and `trainables.specs.samplers.SAMPLERS` has its
+entry. Its index is written once, in pieces that processes share.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from trainables.specs.ranker import SamplerSettings
+from trainables.specs.samplers import SAMPLERS
 from trainables.utils.arrays import Floats, Ints
-
-SAMPLERS = {
-    "bm25": ("trainables.data.negatives.bm25", "Bm25Sampler"),
-    "dense": ("trainables.data.negatives.dense", "DenseSampler"),
-    "given": ("trainables.data.negatives.given", "GivenSampler"),
-    "random": ("trainables.data.negatives.uniform", "RandomSampler"),
-}
-"""Sampler name -> module and class, imported on first use."""
 
 
 class PoolError(ValueError):
@@ -100,8 +92,7 @@ def get_sampler_class(name: str) -> type[NegativeSampler]:
         >>> get_sampler_class("random").__name__
         'RandomSampler'
     """
-    module, class_name = SAMPLERS[name]
-    sampler_class: type[NegativeSampler] = getattr(import_module(module), class_name)
+    sampler_class: type[NegativeSampler] = SAMPLERS[name]
     return sampler_class
 
 

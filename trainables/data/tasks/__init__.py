@@ -1,28 +1,17 @@
 """Tasks: sources of queries, documents and relevance labels, each read by one module.
 
-A task's module provides `TASK`. `TASKS` maps the task's name to that module.
+A task's module provides `TASK`, and `TASKS` has an entry for it.
 """
 
 import re
 from collections.abc import Callable
-from importlib import import_module
 from typing import Literal, NamedTuple
 
 from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.registry import Entry, Registry
 
 SPLITS = ("train", "dev", "test")
-
-TASKS = {
-    "beir": "trainables.data.tasks.beir",
-    "dialogues": "trainables.data.tasks.dialogues",
-    "docstrings": "trainables.data.tasks.docstrings",
-    "hard-negatives": "trainables.data.tasks.hard_negatives",
-    "irds": "trainables.data.tasks.irds",
-    "msmarco": "trainables.data.tasks.msmarco",
-    "qqp": "trainables.data.tasks.qqp",
-}
-"""Task name -> module that reads the task, imported on first use. The name of irds:ID is the part before the colon."""
 
 
 class Qrel(NamedTuple):
@@ -96,6 +85,72 @@ class Task(NamedTuple):
         return [part.strip() for part in parts]
 
 
+TASKS: Registry[Task] = Registry(
+    Entry(
+        "beir",
+        "trainables.data.tasks.beir:TASK",
+        "a folder in the layout of BEIR: corpus.jsonl, queries.jsonl, qrels/{train,dev,test}.tsv",
+        "Thakur et al. (2021), BEIR",
+        ("path",),
+    ),
+    Entry(
+        "dialogues",
+        "trainables.data.tasks.dialogues:TASK",
+        "the next utterance of a conversation: {train,dev,test}.tsv of label, utterances, response",
+        "Penha, Balan and Hauff (2019), MANtIS; also MSDialog and Ubuntu",
+        ("path", "truncation"),
+    ),
+    Entry(
+        "docstrings",
+        "trainables.data.tasks.docstrings:TASK",
+        "the rest of a docstring, given its summary, from installed libraries",
+        "the installed libraries",
+        ("libraries",),
+    ),
+    Entry(
+        "hard-negatives",
+        "trainables.data.tasks.hard_negatives:TASK",
+        "queries with listed negatives: one *.jsonl (qid, pos, neg.bm25), queries.tsv, passages.tsv",
+        "sentence-transformers/msmarco-hard-negatives",
+        ("path",),
+    ),
+    Entry(
+        "irds:ID",
+        "trainables.data.tasks.irds:TASK",
+        "the dataset ID of ir_datasets (pip install ir-datasets), downloaded if necessary",
+        "MacAvaney et al. (2021); ir_datasets",
+        pattern="irds:.+",
+    ),
+    Entry(
+        "msmarco",
+        "trainables.data.tasks.msmarco:TASK",
+        "passages for queries to Bing: collection.tsv, queries.{train,dev}.tsv, qrels.{train,dev}.tsv",
+        "Nguyen et al. (2016), MS MARCO; split as in Penha and Hauff (2021), section 4",
+        ("path",),
+    ),
+    Entry(
+        "qqp",
+        "trainables.data.tasks.qqp:TASK",
+        "the duplicate of a question: quora_duplicate_questions.tsv, or Kaggle's train.csv",
+        "Quora question pairs; as in Penha and Hauff (2021), section 4",
+        ("path",),
+    ),
+    options=(
+        "document_words",
+        "sample",
+        "train_queries",
+        "dev_queries",
+        "test_queries",
+        "relevant_from",
+        "pool",
+        "candidates",
+        "train_candidates",
+        "allowed_overlap",
+    ),
+)
+"""Task name -> task, whose module is imported on first use."""
+
+
 def get_task(name: str) -> Task:
     """Return the registered task of this name.
 
@@ -109,9 +164,6 @@ def get_task(name: str) -> Task:
         >>> get_task("dialogues").is_dialogue
         True
     """
-    kind, colon, dataset = name.partition(":")
-    if kind not in TASKS or bool(colon) != (kind == "irds") or (colon and not dataset):
-        known = ", ".join(f"{known}:ID" if known == "irds" else known for known in sorted(TASKS))
-        raise UserError("task.name", repr(name), f"one of {known}")
-    task: Task = import_module(TASKS[kind]).TASK
-    return task
+    if name not in TASKS:
+        raise UserError("task.name", repr(name), f"one of {TASKS.format_names()}")
+    return TASKS[name]

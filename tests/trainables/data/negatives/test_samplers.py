@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.negatives.base import SAMPLERS, NegativeSampler, Query, get_sampler_class
+from trainables.data.negatives.base import NegativeSampler, Query, get_sampler_class
 from trainables.data.negatives.dense import DenseSampler, embed_texts
 from trainables.data.negatives.selection import find_nearest
 from trainables.models.pretrained import hash_encoder_files
 from trainables.specs.ranker import SamplerSettings
+from trainables.specs.samplers import SAMPLERS
 from trainables.utils.errors import UserError
 
 SUBJECTS = ["a red fox", "the stock market", "linear algebra", "a birthday cake", "old trains", "deep sea fish"]

@@ -144,7 +144,7 @@ def test_a_files_form_does_not_matter(name: str, form: str, tmp_path: Path) -> N
     assert repr(read(given)) == repr(expected)
 
 
-@pytest.mark.parametrize("name", ["beir", "hard-negatives", "irds", "msmarco"])
+@pytest.mark.parametrize("name", ["beir", "hard-negatives", "irds:ID", "msmarco"])
 def test_the_pool_decides_which_documents_are_kept(name: str, tmp_path: Path) -> None:
     given = WRITERS[name](tmp_path)
     if name == "msmarco":
@@ -154,7 +154,7 @@ def test_the_pool_decides_which_documents_are_kept(name: str, tmp_path: Path) ->
         extra = {
             "beir": ("corpus.jsonl", '{"_id": "x", "text": "Unjudged."}\n'),
             "hard-negatives": ("passages.tsv", "x\tUnjudged.\n"),
-            "irds": ("docs.tsv", "x\tUnjudged.\n"),
+            "irds:ID": ("docs.tsv", "x\tUnjudged.\n"),
         }[name]
         with (tmp_path / extra[0]).open("a") as file:
             file.write(extra[1])

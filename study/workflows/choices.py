@@ -1,0 +1,182 @@
+"""Lists what a study can choose by name: for `python -m study.run --list`, and as the page docs/choices.md.
+
+    python -m study.workflows.choices > docs/choices.md
+
+The names, lines, options and sources are those of the registries; defaults and meanings of the options are those of the
+settings classes. The module loads neither torch nor ray.
+"""
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
+from search_spaces.samplers import SAMPLERS
+from study.config.key_names import get_study_file_key
+from study.config.loader import list_shipped_studies
+from study.config.study_class import get_study_class
+from trainables.curriculum import DIFFICULTY_SCORES, PACING
+from trainables.data.tasks import TASKS
+from trainables.metrics import METRICS
+from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
+from trainables.specs.samplers import SAMPLERS as NEGATIVE_SAMPLERS
+from trainables.utils.cli import print_escaped
+from trainables.utils.registry import Registry
+from trainables.utils.settings import Settings
+
+_WIDTH = 120
+"""Characters after which a line about options is wrapped."""
+
+
+class Option(NamedTuple):
+    """A setting that changes what an entry does."""
+
+    key: str
+    """Key in a study file."""
+    default: str
+    """Default as a study file has it, or "none"."""
+    meaning: str
+
+
+class Section(NamedTuple):
+    """A registry as a user sees it."""
+
+    title: str
+    keys: tuple[str, ...]
+    """Keys in a study file that choose an entry."""
+    registry: Registry[Any]
+    table: str
+    """Table of a study file that has the options."""
+
+    @property
+    def settings(self) -> type[Settings]:
+        """Class of the table, in a study of the default trainable."""
+        found: Any = get_study_class(DEFAULT_STUDY_TYPE)
+        for name in self.table.split("."):
+            found = found.model_fields[name].annotation
+        settings: type[Settings] = found
+        return settings
+
+    def format_keys(self, names: Iterable[str], mark: str = "") -> str:
+        """Return the keys of these options, separated by commas, between marks."""
+        return ", ".join(f"{mark}{get_study_file_key(f'{self.table}.{name}')}{mark}" for name in names)
+
+    def list_options(self) -> list[Option]:
+        """Return every option once, those of all entries last.
+
+        Raises:
+            KeyError: if the settings have no such option, or if it has no docstring.
+        """
+        docs, fields = read_field_docs(self.settings), self.settings.model_fields
+        own = dict.fromkeys(name for entry in self.registry.entries for name in entry.options)
+        return [
+            Option(get_study_file_key(f"{self.table}.{name}"), _format_default(fields[name].default), docs[name])
+            for name in (*own, *self.registry.options)
+        ]
+
+
+SECTIONS = (
+    Section("tasks", ("task.name",), TASKS, "task"),
+    Section(
+        "negative samplers", ("task.sampler.name", "task.evaluation_sampler.name"), NEGATIVE_SAMPLERS, "task.sampler"
+    ),
+    Section("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
+    Section("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
+    Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
+    Section("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
+    Section("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
+    Section("metrics", ("analysis.metric", "search.objectives", "training.checkpoint"), METRICS, "analysis"),
+)
+"""All registries that a study file refers to."""
+
+
+def read_field_docs(settings: type[Settings]) -> dict[str, str]:
+    """Return the docstring below each field, by name, without the final period.
+
+    They are read from the source only here, since reading them would make every import of a settings class slower.
+
+    Example:
+        >>> from trainables.curriculum.settings import CurriculumSettings
+        >>> read_field_docs(CurriculumSettings)["score"]
+        'Name of the difficulty score'
+    """
+    docs: dict[str, str] = {}
+    for base in reversed(settings.__mro__):
+        if issubclass(base, Settings):
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            assert isinstance(definition, ast.ClassDef)
+            for field, below in pairwise(definition.body):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                        docs[name] = " ".join(text.split()).removesuffix(".")
+    return docs
+
+
+def print_choices() -> None:
+    """Print the shipped studies, the entries of all registries and the variants of all trainables."""
+    print_escaped("studies: the first argument")
+    for name, line in list_shipped_studies():
+        _print_item(name, line)
+    for section in SECTIONS:
+        print_escaped(f"\n{section.title}: {', '.join(section.keys)}")
+        for entry in section.registry.entries:
+            _print_item(entry.name, entry.line)
+            _print_item("", f"source: {entry.source}")
+            if entry.options:
+                _print_item("", f"options: {section.format_keys(entry.options)}")
+        if section.registry.options:
+            text = f"  options of all of them: {section.format_keys(section.registry.options)}"
+            print_escaped(textwrap.fill(text, _WIDTH, subsequent_indent="    "))
+        for option in section.list_options():
+            text = f"{option.key} = {option.default}: {option.meaning}"
+            print_escaped(textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="      "))
+    for name in STUDY_TYPES:
+        print_escaped(f"\ntrainable {name}: variants")
+        for label, distribution, schedule in _list_variants(name):
+            _print_item(label, f"distribution {distribution}, schedule {schedule}")
+
+
+def format_page() -> str:
+    """Return the page docs/choices.md."""
+    return "\n".join(_iter_page_lines())
+
+
+def _iter_page_lines() -> Iterator[str]:
+    yield "# What a study can choose by name"
+    yield ""
+    yield "`python -m study.run --list` prints the same. `make docs` writes this page from the registries."
+    for section in SECTIONS:
+        keys = ", ".join(f"`{key}`" for key in section.keys)
+        yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}.", "")
+        yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
+        for entry in section.registry.entries:
+            yield f"| `{entry.name}` | {entry.line} | {section.format_keys(entry.options, '`')} | {entry.source} |"
+        if options := section.list_options():
+            yield from ("", "| option | default | |", "| --- | --- | --- |")
+            yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in options)
+        if section.registry.options:
+            yield from ("", f"Options of all of them: {section.format_keys(section.registry.options, '`')}.")
+    for name in STUDY_TYPES:
+        yield from ("", f"## Variants of {name}", "", "| variant | distribution | schedule |", "| --- | --- | --- |")
+        for label, distribution, schedule in _list_variants(name):
+            yield f"| `{label}` | `{distribution}` | `{schedule}` |"
+
+
+def _list_variants(trainable: str) -> list[tuple[str, str, str]]:
+    return [(label, *variant) for label, variant in get_study_type(trainable).variants.items()]
+
+
+def _format_default(default: object) -> str:
+    return "none" if default is None else json.dumps(default)
+
+
+def _print_item(name: str, text: str) -> None:
+    print_escaped(f"  {name:21} {text}")
+
+
+if __name__ == "__main__":
+    print_escaped(format_page(), flush=True)

@@ -1,0 +1,128 @@
+"""The contract of every registry: its entries describe themselves, and the list and the page are made from them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search_spaces.settings import BaseHyperparameters, SearchSettings
+from study.config.key_names import get_study_file_key
+from study.config.loader import load_study
+from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
+from trainables.curriculum.settings import CurriculumSettings
+from trainables.data.tasks import get_task
+from trainables.metrics import get_measure
+from trainables.specs.ranker import LabelSmoothing, SamplerSettings
+from trainables.utils.errors import UserError
+from trainables.utils.registry import Entry
+
+PAGE = Path(__file__).parents[3] / "docs" / "choices.md"
+LONGEST = 100
+CHOOSE: dict[str, Callable[[str], Any]] = {
+    "tasks": get_task,
+    "negative samplers": lambda name: SamplerSettings(name=name),
+    "smoothing distributions": lambda name: LabelSmoothing(distribution=name),
+    "schedules of the smoothing": lambda name: LabelSmoothing(schedule=name),
+    "pacing functions": lambda name: CurriculumSettings(pacing=name),
+    "difficulty scores": lambda name: CurriculumSettings(score=name),
+    "samplers of the search": lambda name: SearchSettings(sampler=name),
+    "metrics": get_measure,
+}
+"""Title of a section -> what takes a name of its registry."""
+ENTRIES = [
+    pytest.param(section, entry, id=f"{section.title}: {entry.name}")
+    for section in SECTIONS
+    for entry in section.registry.entries
+]
+every_section = pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
+
+
+@pytest.fixture
+def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_choices()
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(("section", "entry"), ENTRIES)
+def test_an_entry_describes_itself_in_one_line(section: Section, entry: Entry) -> None:
+    for text in (entry.line, entry.source):
+        assert text == " ".join(text.split())
+        assert 0 < len(text) <= LONGEST
+        assert not text.endswith(".")
+        assert "|" not in text  # it is a cell of a table
+    assert entry.load_target() is not None
+
+
+@every_section
+def test_every_listed_name_can_be_chosen(section: Section) -> None:
+    assert len({entry.name for entry in section.registry.entries}) == len(section.registry.entries)
+    for name in section.registry:
+        CHOOSE[section.title](name)
+        assert section.registry[name] is not None
+
+
+@every_section
+@pytest.mark.parametrize("name", ["", "unknown", "R10@11"])
+def test_another_name_is_refused_with_those_of_the_registry(section: Section, name: str) -> None:
+    with pytest.raises(Exception, match=r"one of|expected|a pacing function") as refused:
+        CHOOSE[section.title](name)
+    for entry in section.registry.entries:
+        assert entry.name in str(refused.value)
+
+
+def test_a_configuration_names_the_schedules_that_it_may_have() -> None:
+    with pytest.raises(ValueError, match="one of two_stage, linear, exponential, cosine, beta"):
+        BaseHyperparameters(schedule="constant")
+
+
+def is_known(key: str, value: str) -> bool:
+    """Whether the quick study has this key; the value may be wrong for it."""
+    try:
+        load_study("quick", [f"{key}={value}"])
+    except UserError as error:
+        return "a known key" not in str(error)
+    return True
+
+
+@every_section
+def test_options_are_keys_of_a_study_that_take_their_defaults(section: Section) -> None:
+    for key in section.keys:
+        assert is_known(key, "x")
+    names = [name for entry in section.registry.entries for name in (*entry.options, *section.registry.options)]
+    fields = {get_study_file_key(f"{section.table}.{name}"): name for name in names}
+    assert {option.key for option in section.list_options()} == fields.keys()
+    for option in section.list_options():
+        assert is_known(option.key, option.default)
+        assert option.meaning
+        name = fields[option.key]
+        default = section.settings.model_fields[name].default
+        assert getattr(section.settings.model_validate({name: default}), name) == default
+
+
+def test_a_docstring_belongs_to_the_field_above_it() -> None:
+    assert read_field_docs(SamplerSettings)["encoder"].startswith("Sentence encoder of the method dense")
+    assert read_field_docs(SamplerSettings).keys() == SamplerSettings.model_fields.keys()
+
+
+@pytest.mark.parametrize(("section", "entry"), ENTRIES)
+def test_the_list_and_the_page_have_every_entry(section: Section, entry: Entry, listed: list[str]) -> None:
+    below = listed[listed.index(f"{section.title}: {', '.join(section.keys)}") :]
+    place = below.index(f"  {entry.name:21} {entry.line}")
+    assert below[place + 1].split() == ["source:", *entry.source.split()]
+    if entry.options:
+        assert below[place + 2].split() == f"options: {section.format_keys(entry.options)}".split()
+    rows = [line for line in format_page().splitlines() if line.startswith(f"| `{entry.name}` | {entry.line} |")]
+    assert any(row.endswith(f"| {entry.source} |") for row in rows)
+
+
+@every_section
+def test_the_list_and_the_page_have_every_option_with_its_default(section: Section, listed: list[str]) -> None:
+    text = " ".join(" ".join(listed).split())
+    for option in section.list_options():
+        assert f"{option.key} = {option.default}: {option.meaning}" in text
+        assert f"| `{option.key}` | `{option.default}` | {option.meaning} |" in format_page()
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == format_page() + "\n"
