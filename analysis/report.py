@@ -1,10 +1,10 @@
 """Writes the report of a study: tables, comparisons, figures, an Optuna file and one HTML page.
 
     python -m analysis.report FOLDER [--output DIR]
-    python -m analysis.report wandb:ENTITY/PROJECT [--study NAME] [--records FOLDER] [--cache FOLDER] [--output DIR]
+    python -m analysis.report wandb:ENTITY/PROJECT [--study NAME] [--cache FOLDER] [--output DIR]
 
-FOLDER is a study's folder or its wandb folder. If it contains no W&B files, the study's run records are read. Runs
-that W&B lacks are taken from the run records.
+FOLDER is a study's folder, which is read from its run records, or a folder with only W&B's offline files. The report of
+a project on a server says how many runs the server lacks; `python -m study.sync` uploads them.
 """
 
 from trainables.utils import interruption
@@ -113,7 +113,6 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
         help="a study's folder, its wandb folder, or a W&B project; wandb:PROJECT uses your default entity",
     )
     parser.add_argument("--study", metavar="NAME", help="name of the study, if the project contains several")
-    parser.add_argument("--records", type=Path, metavar="FOLDER", help="a study's folder, for runs that W&B lacks")
     parser.add_argument(
         "--cache", type=Path, metavar="FOLDER", help="keep downloaded scores in this folder (default: they are removed)"
     )
@@ -128,8 +127,7 @@ def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
     folder = arguments.output or default_output_folder(arguments.source)
-    chosen = arguments.source, arguments.study, arguments.records, arguments.cache
-    with open_results(*chosen, log=lambda line: print_escaped(line, stream)) as results:
+    with open_results(arguments.source, arguments.study, arguments.cache) as results:
         report = write_report(results, folder)
     print_escaped(f"{report.folder}: {', '.join(report.files)}\n", stream)
     print_escaped(report.text, stream)

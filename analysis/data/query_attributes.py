@@ -66,25 +66,6 @@ def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame
     return pd.DataFrame(columns).sort_values(_KEY, ignore_index=True)
 
 
-def merge_query_tables(first: pd.DataFrame | None, second: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return the one of two query tables of a study that has more columns; the second if they are equal.
-
-    If one is None, return the other.
-
-    Raises:
-        UserError: if the tables disagree.
-    """
-    if first is None or second is None:
-        return second if first is None else first
-    shared = [name for name in first if name in second]
-    for name in shared:
-        if not first[name].equals(second[name]):
-            raise UserError(
-                f"{QUERIES_FILE} of the records", f"{name} differs from that in W&B", "the same queries in both"
-            )
-    return first if len(first.columns) > len(second.columns) else second
-
-
 def _refuse_if(path: Path, column: str, bad: bool, expected: str) -> None:
     if bad:
         raise UserError(str(path), f"column {column} is damaged", expected)

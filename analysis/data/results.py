@@ -19,22 +19,24 @@ class Results:
         plan_hash: hash of the plan.
         runs: every run that finished or failed, in order of id.
         search: log of the searches. None if the study did not write one.
-        unfinished: ids of the runs that were killed.
+        unfinished: runs that neither finished nor failed: they still train, or were killed.
         queries: attributes of the queries, as returned by `analysis.data.query_attributes.read_queries`. None if the
             study did not write them.
+        server_address: address of the project, if the study was read from a server.
     """
 
     plan: Plan
     plan_hash: str
     runs: list[Run]
     search: SearchLog | None = None
-    unfinished: list[str] = field(default_factory=list)
+    unfinished: list[Run] = field(default_factory=list)
     queries: pd.DataFrame | None = None
+    server_address: str | None = None
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same content.
 
-        `unfinished` is not compared, since run records do not contain it.
+        `unfinished` and `server_address` are not compared, since run records do not contain them.
         """
         if not isinstance(other, Results):
             return NotImplemented

@@ -77,7 +77,8 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
     with connect() as connection:
         project = WandbProject(connection, project_address, cache or connection.folder / "scores")
         documents, files, runs = project.read_study(project.find_study(study))
-        yield _build_results(_find_plan_documents(documents, files, address), runs, address)
+        results = _build_results(_find_plan_documents(documents, files, address), runs, address)
+        yield replace(results, server_address=address)
 
 
 def read_records(folder: Path | str) -> Results:
@@ -171,11 +172,11 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     ]
     for run in cleaned:
         run.check_files()
-    killed = sorted(run.id for run in runs if run.specification_id not in unique)
+    unfinished = sorted((run for run in runs if run.specification_id not in unique), key=lambda run: run.id)
     ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
     searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
     runs = sorted(cleaned, key=lambda run: run.id)
-    return Results(parsed, documents.plan_hash, runs, searched, killed, documents.queries)
+    return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries)
 
 
 def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:

@@ -2,7 +2,9 @@
 
 from analysis.data.cautions import list_cautions
 from analysis.data.plan import Plan
+from analysis.data.results import Results
 from analysis.data.search_log import SearchLog
+from analysis.readers.missing_runs import count_missing_runs
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_set_name
 from trainables.utils.text_overlap import describe_overlap
@@ -15,8 +17,9 @@ def collect_notes(analysis: ReportData) -> list[str]:
     results = analysis.results
     late = (results.plan.model_extra or {}).get("exploratory", [])
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
-    killed = ", ".join(results.unfinished)
+    killed = ", ".join(run.id for run in results.unfinished)
     return [
+        *_describe_missing_runs(results),
         *analysis.table.notes,
         *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),
         *([f"Exploratory, declared after {results.plan.test_split} scores existed: {named}"] if late else []),
@@ -57,6 +60,13 @@ def describe_search(plan: Plan, search: SearchLog) -> list[str]:
     if lacking:
         notes.append(f"The default is not in the grid of {', '.join(lacking)}, so the search could not choose it")
     return notes
+
+
+def _describe_missing_runs(results: Results) -> list[str]:
+    """Describe what a server lacks. A folder is read from its records, which are complete."""
+    missing = count_missing_runs(results).describe() if results.server_address else ""
+    remedy = "to upload what the study's folder has, run python -m study.sync FOLDER"
+    return [f"Runs that {results.server_address} lacks: {missing}; {remedy}"] if missing else []
 
 
 def _describe_data(plan: Plan) -> list[str]:

@@ -191,7 +191,7 @@ def build_runs_section(analysis: ReportData) -> Section:
         for run in scoring
     ]
     absent = ["-"] * (len(header) - 6)
-    rows += [["-", "-", "-", key, "-", "unfinished", *absent] for key in analysis.results.unfinished]
+    rows += [["-", "-", "-", run.id, "-", "unfinished", *absent] for run in analysis.results.unfinished]
     legend = (
         f"{plan.metric} of each run is computed from its scores, other metrics are as logged. Seconds: training and "
         "evaluation. Trained: instances trained on. Shared: instances that another run had already trained on."

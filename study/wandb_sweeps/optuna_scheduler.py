@@ -75,6 +75,25 @@ def make_scheduler_functions(variant: str, name: str, *overrides: str) -> tuple[
     return search_space, optimizer
 
 
+class _BoundedSampler(optuna.samplers.PartialFixedSampler):
+    """Sampler of the study, which also answers whether the search has ended.
+
+    W&B's client asks it what it asks Optuna's GridSampler. With nothing fixed, the base class delegates every call.
+
+    Args:
+        sampler: proposes the configurations.
+        n_configurations: number of configurations to propose.
+    """
+
+    def __init__(self, sampler: optuna.samplers.BaseSampler, n_configurations: int) -> None:
+        super().__init__({}, sampler)
+        self._n_configurations = n_configurations
+
+    def is_exhausted(self, study: "_SweepStudy") -> bool:
+        """Return whether nothing more is to be proposed. W&B then ends the sweep once its runs have ended."""
+        return study.n_proposed >= self._n_configurations
+
+
 class _SweepStudy(optuna.Study):
     """Optuna study that proposes each configuration once, and no more than the study's search would.
 
@@ -95,10 +114,13 @@ class _SweepStudy(optuna.Study):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = SAMPLERS[study.search.sampler](study.search.seed, study.search.parallel)
-        n_configurations = count_proposals(study)[variant]
-        # W&B's client asks the sampler, like Optuna's GridSampler, whether to end the sweep once its runs have ended.
-        sampler.is_exhausted = lambda study: len(self._seen) >= n_configurations  # type: ignore[attr-defined]
-        super().__init__(variant, storage, sampler=sampler)
+            bounded_sampler = _BoundedSampler(sampler, count_proposals(study)[variant])
+        super().__init__(variant, storage, sampler=bounded_sampler)
+
+    @property
+    def n_proposed(self) -> int:
+        """Number of distinct configurations that were proposed or taken over."""
+        return len(self._seen)
 
     def enqueue_trial(
         self, params: dict[str, Any], user_attrs: dict[str, Any] | None = None, skip_if_exists: bool = False

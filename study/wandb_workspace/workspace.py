@@ -1,9 +1,10 @@
 """Builds a study's dashboard as a W&B workspace, from its settings alone. Saves it or returns JSON.
 
-The name of the workspace within the project and the ids of its panels follow from the study's name. So the same study
-gives the same JSON, and saving it again replaces its workspace, from any machine.
+The name of the workspace within the project follows from the study's name. So saving it again replaces it, from any
+machine. The library offers no public way to choose this name.
 """
 
+from contextlib import suppress
 from typing import Any, get_args
 
 import wandb
@@ -13,10 +14,16 @@ from wandb.errors import AuthenticationError, UsageError
 from study.config.schema import Study
 from study.config.systems import get_systems
 from study.scheduling.trials import Role
-from study.wandb_workspace import names
-from study.wandb_workspace.panels import MAX_RUNS, build_sections
+from study.wandb_workspace.panels import INSTANCES, MAX_RUNS, SWITCH, VARIANT, build_sections, get_dev_metric_key
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
+
+STUDY, ROLE, SEED = "study", "role", "seed"
+"""Further keys of a run's config."""
+ERROR = "error"
+"""Key of the cause of a failed run in its summary."""
+REPORT = "report"
+"""Job type of the report's run."""
 
 
 def build_workspace(study: Study, entity: str = "") -> ws.Workspace:
@@ -36,21 +43,23 @@ def build_workspace(study: Study, entity: str = "") -> ws.Workspace:
         project=study.project,
         name=f"Study {study.name}",
         sections=build_sections(study),
-        settings=ws.WorkspaceSettings(x_axis=names.INSTANCES, max_runs=MAX_RUNS),
+        settings=ws.WorkspaceSettings(x_axis=INSTANCES, max_runs=MAX_RUNS),
         runset_settings=_build_run_set(study),
     )
-    workspace._internal_name = f"nw-{_make_id(study, 'workspace')[:11]}-v"  # the form of W&B's names of saved views
-    workspace._internal_runset_id = _make_id(study, "run set")
-    for section in workspace.sections:
-        panels: list[Any] = [*section.panels]
-        for index, panel in enumerate(panels):
-            panel._id = _make_id(study, section.name, index)
+    name = hash_json([study.name, "workspace"])[:11]
+    workspace._internal_name = f"nw-{name}-v"  # the form of W&B's names of saved views
     return workspace
 
 
 def as_json(workspace: ws.Workspace) -> dict[str, Any]:
-    """Return a workspace in the form in which W&B stores it."""
+    """Return a workspace in the form in which W&B stores it, its panels numbered instead of their random ids.
+
+    So the same study gives the same JSON.
+    """
     model: dict[str, Any] = workspace._to_model().model_dump(mode="json", by_alias=True, exclude_none=True)
+    sections = model["spec"]["section"]["panelBankConfig"]["sections"]
+    for number, panel in enumerate(panel for section in sections for panel in section["panels"]):
+        panel["__id__"] = str(number)
     return model
 
 
@@ -81,18 +90,10 @@ def save_workspace(study: Study, entity: str | None = None) -> str:
         expected = "a project that runs were logged to, with tracking.mode=online or wandb sync"
         raise UserError(f"W&B project {owner}/{study.project}", "not found", expected) from error
     workspace: Any = build_workspace(study, owner)
-    workspace._internal_id = _find_saved_id(workspace.url)
+    with suppress(ValueError):  # raised if it was never saved
+        workspace._internal_id = ws.Workspace.from_url(workspace.url)._internal_id
     url: str = workspace.save().url
     return url
-
-
-def _find_saved_id(url: str) -> str:
-    """Return the server's id of the workspace at this URL, or an empty string if there is none."""
-    try:
-        workspace_id: str = ws.Workspace.from_url(url)._internal_id
-    except ValueError:
-        return ""
-    return workspace_id
 
 
 def _is_server_failure(error: Exception) -> bool:
@@ -110,18 +111,12 @@ def _build_run_set(study: Study) -> ws.RunsetSettings:
     W&B runs of the plan, of the searches and of a sweep's agent have no role and are left out.
     """
     roles = [name for name in get_args(Role) if name != "scorer"]
-    is_trained = ws.And(ws.Config(names.ROLE).isin(roles), ws.Config(names.VARIANT).isin([*get_systems(study)]))
-    is_report = ws.Metric("JobType") == names.REPORT
-    pinned = (names.VARIANT, study.study_type.strength_name, names.SWITCH, names.SEED)
-    shown = [f"config:{name}.value" for name in pinned]
-    score = names.get_dev_metric_key(study.analysis.metric)
+    is_trained = ws.And(ws.Config(ROLE).isin(roles), ws.Config(VARIANT).isin([*get_systems(study)]))
+    is_report = ws.Metric("JobType") == REPORT
+    pinned = (VARIANT, study.study_type.strength_name, SWITCH, SEED)
+    shown = [*(f"config:{name}.value" for name in pinned), f"summary:{get_dev_metric_key(study)}"]
     return ws.RunsetSettings(
-        filters=ws.And(ws.Config(names.STUDY) == study.name, ws.Or(is_trained, is_report)),
+        filters=ws.And(ws.Config(STUDY) == study.name, ws.Or(is_trained, is_report)),
         order=[ws.Ordering(ws.Metric("State")), ws.Ordering(ws.Metric("CreatedTimestamp"), ascending=False)],
-        pinned_columns=["run:displayName", "run:state", f"summary:{names.ERROR}", *shown, f"summary:{score}"],
+        pinned_columns=["run:displayName", "run:state", f"summary:{ERROR}", *shown],
     )
-
-
-def _make_id(study: Study, *parts: Any) -> str:
-    """Return a stable id, as long as the random ones of the library."""
-    return hash_json([study.name, *parts])[:12]

@@ -100,8 +100,6 @@ def _publish_results(opened: OpenStudy, scheduler: StudyScheduler, wandb_logger:
     backfill_evaluations(
         wandb_logger, scheduler.store, (run.id for item in scheduler.configurations for run in item.runs)
     )
-    if not wandb_logger.is_online:
-        flush_wandb(wandb_logger)  # the report reads these files
     _write_report(opened.study)
     wandb_logger.log_document("report")
     flush_wandb(wandb_logger)
@@ -209,12 +207,10 @@ def flush_wandb(wandb_logger: WandbLogger) -> None:
 def _write_report(study: Study) -> None:
     from analysis.export.wandb_summary import build_wandb_summary
     from analysis.readers.results import read_records
-    from analysis.readers.source import load_results
     from analysis.report import write_report
 
     folder = study.folder
-    results = load_results(folder, log=print_line) if study.tracking.mode == "offline" else read_records(folder)
-    report = write_report(results, folder / "report")
+    report = write_report(read_records(folder), folder / "report")
     write_json(folder / FINDINGS_FILE, build_wandb_summary(report.analysis, study.resources.gpu or 1.0))
     print_line(report.text)
     print_line(f"report: {folder / 'report' / 'report.html'}")

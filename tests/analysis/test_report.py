@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import figures
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
-from analysis.readers.source import load_results
+from analysis.readers.source import read_folder
 from analysis.rendering import pages
 from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_markdown
@@ -294,26 +293,14 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
     assert "Configurations, on dev" not in pages.render_text(analysis)
 
 
-def test_what_offline_files_lack_is_taken_from_the_records(
-    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("wandb")
-    monkeypatch.setattr(figures, "draw_figures", lambda *_: [])
-    expected, (first, second, *_) = (
-        read_records(study),
-        [run for run in read_wandb_files(study).runs if run.config["seed"]],
-    )
+def test_a_folder_with_records_is_read_from_these_whatever_offline_files_lack(study: Path) -> None:
+    expected, first = read_records(study), read_wandb_files(study).runs[0]
     for part in (study / "wandb").glob(f"offline-run-*-{first.id}*"):
         shutil.rmtree(part)
-    shutil.rmtree(sorted((study / "wandb").glob(f"offline-run-*-{second.id}*"))[-1])  # its test scores
-    lines: list[str] = []
-    assert load_results(study, log=lines.append) == expected
-    why = "1 not in W&B, 0 unfinished there, 1 without scores there"
-    assert lines == [f"2 runs taken from the records in {study}: {why}"]
-    assert main([str(study / "wandb"), "--records", str(study), "--output", str(study / "report")]) == 0
-    assert capsys.readouterr().out.startswith(lines[0])
-    assert main([str(study / "wandb"), "--output", str(study / "report")]) == 0
-    assert "taken from" not in capsys.readouterr().out
+    assert read_folder(study) == expected
+    assert len(read_folder(study / "wandb").runs) == len(expected.runs) - 1
+    shutil.rmtree(study / "runs")
+    assert len(read_folder(study).runs) == len(expected.runs) - 1
 
 
 def test_one_seed(tmp_path: Path) -> None:
@@ -349,7 +336,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
-    analysis = build_report_data(load_results(tmp_path / "study"))
+    analysis = build_report_data(read_folder(tmp_path / "study"))
     assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6
 
 

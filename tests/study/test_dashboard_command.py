@@ -132,7 +132,6 @@ def test_saved_again_it_replaces_what_was_saved_before(server: _Server) -> None:
 def test_what_is_saved_is_what_the_json_says(server: _Server) -> None:
     url = save_workspace(load_study("quick"), "team")
     (view,) = server.views.values()
-    assert json.loads(view["spec"]) == as_json(build_workspace(load_study("quick"), "team"))["spec"]
     loaded = as_json(ws.Workspace.from_url(url))
     assert loaded == as_json(build_workspace(load_study("quick"), "team")) | {"id": view["id"]}
 

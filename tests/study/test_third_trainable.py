@@ -17,8 +17,9 @@ from ray.tune.experiment import Trial
 
 import search_spaces.registry
 from analysis.export import wandb_summary as findings
+from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records
-from analysis.readers.source import load_results as load_results
+from analysis.readers.source import read_folder
 from analysis.rendering.cells import format_main_table
 from analysis.tables.main import build_report_data
 from study.config.loader import load_study
@@ -144,8 +145,9 @@ def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
 
 def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done: Done, tmp_path: Path) -> None:
     shutil.copytree(done.study.folder / "wandb", tmp_path / "elsewhere" / "wandb")
-    offline, recorded = load_results(tmp_path / "elsewhere"), read_records(done.study.folder)
+    offline, recorded = read_folder(tmp_path / "elsewhere"), read_records(done.study.folder)
     assert offline == recorded
+    assert count_missing_runs(offline).describe() == ""
     assert build_report_data(offline).comparisons == build_report_data(recorded).comparisons
 
 

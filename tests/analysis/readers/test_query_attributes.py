@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256, merge_query_tables, read_queries
-from analysis.readers.merge import complete
+from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256, read_queries
 from analysis.readers.results import read_records, read_wandb_files
-from analysis.readers.source import load_results
-from tests.analysis.builders import plan_of, queries_of, study_runs, write_records
+from tests.analysis.builders import plan_of, queries_of, study_runs
 from tests.analysis.offline import environment, write_queries
 from trainables.utils.errors import UserError
 
@@ -72,12 +70,9 @@ def test_offline_files_and_records_give_the_same(study: Path) -> None:
     without = read_records(study)
     assert without.queries is None
     assert without != records
-    assert load_results(study, log=lambda line: None).queries is not None  # W&B has it
     changed = queries_of().assign(turns=1)
     changed.to_parquet(study / QUERIES_FILE)
     assert read_records(study) != online
-    with pytest.raises(UserError, match="turns differs from that in W&B; expected the same queries in both"):
-        load_results(study)
 
 
 def test_what_offline_files_say_is_checked(study: Path) -> None:
@@ -115,23 +110,3 @@ def test_a_document_that_a_study_was_killed_over_is_not_read_and_one_that_lost_i
         session(tmp_path, "queries-1", "queries", {"study": "synthetic"}, summary=noted)
     with pytest.raises(UserError, match=r"W&B run queries-1: no queries.parquet; expected the artifact"):
         read_wandb_files(tmp_path)
-
-
-def test_of_two_tables_the_further_counts() -> None:
-    whole = queries_of().sort_values(["split", "query_id"], ignore_index=True)
-    part = whole[["split", "query_id", "turns"]]
-    for one, other in ((whole, part), (part, whole), (whole, None), (None, whole)):
-        found = merge_query_tables(one, other)
-        assert found is not None
-        assert found.equals(whole)
-    assert merge_query_tables(None, None) is None
-    with pytest.raises(UserError, match="query_id differs from that in W&B"):
-        merge_query_tables(whole, part.assign(query_id=part["query_id"].shift(-1)))
-
-
-def test_completion_takes_the_records_queries(tmp_path: Path) -> None:
-    runs = study_runs(seeds=(1,), grid=False)
-    write_records(tmp_path, plan_of(runs, seeds=[1]), runs, queries=queries_of())
-    records = read_records(tmp_path)
-    (tmp_path / QUERIES_FILE).unlink()
-    assert complete(read_records(tmp_path), records).results == records

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from wandb.sdk.sweeps.scheduler.optuna import build_optuna_optimizer
+from wandb.sdk.sweeps.sweep_info import SweepInfo
 
 from study.config.loader import load_study
 from study.config.spaces import make_system_space
@@ -129,6 +131,19 @@ def test_the_sweep_names_a_file_whose_functions_are_the_studys(tmp_path: Path, m
     assert made[named["search_space"]](study.ask()) == {
         "variant": "T-LS", "epsilon": 0.2, "schedule": "two_stage", "switch": 0.5,
     }  # fmt: skip
+
+
+def test_wandbs_own_client_proposes_them_all_and_ends_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    export_sweeps(load_study("quick", STUDY), StudyReference("quick", STUDY), Path("sweeps"), make_sweep_scheduler)
+    config = yaml.safe_load(Path("sweeps/t-ls.yaml").read_text("utf-8"))
+    named = {"id": "id", "name": "T-LS", "entity": "team", "project": "quick", "controller_run_name": ""}
+    client = build_optuna_optimizer(SweepInfo(config=config, **named))
+    found = [suggestion.config.flat_dict() for _ in range(4) for suggestion in client.ask_n_runs(3)]
+    assert len(found) == 10 == len(set(map(key, found)))
+    assert client.ask_n_runs(3) == []
 
 
 def test_a_grid_needs_no_engine(tmp_path: Path) -> None:
