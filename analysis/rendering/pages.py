@@ -46,7 +46,7 @@ def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
         f"<ul>{items}</ul>" if items else "",
         *map(_render_section, _collect_sections(analysis)),
         "<h2>Figures</h2>" if drawings else "",
-        *(_render_figure(drawing, figures.CAPTIONS[name]) for name, drawing in drawings.items()),
+        *(_render_figure(drawing, figures.get_caption(name)) for name, drawing in drawings.items()),
         _render_section(build_runs_section(analysis), links),
         f"<details><summary>Plan {html.escape(analysis.results.plan_hash)}, version {plan.version}</summary>"
         f"<pre>{html.escape(stored)}</pre></details>",
