@@ -95,7 +95,7 @@ def write_report(results: Results, folder: Path) -> Report:
         written = sorted(path.name for path in staging.iterdir())
         for name in written:
             os.replace(staging / name, folder / name)
-        possible = [f"{name}.{suffix}" for name in figures.FIGURES for suffix in ("png", "svg")]
+        possible = [f"{name}.{suffix}" for name in figures.list_figure_names(results.plan) for suffix in ("png", "svg")]
         optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *possible}
         for name in optional - {*written}:  # left by an earlier report with more content
             (folder / name).unlink(missing_ok=True)

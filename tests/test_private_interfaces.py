@@ -197,22 +197,17 @@ def test_wandb_workspaces() -> None:
     library.check()
 
 
-def test_optuna(tmp_path: Path) -> None:
+def test_optuna() -> None:
     import optuna
-    import sqlalchemy
-
-    from analysis.export.optuna import _ROWS
+    from optuna.visualization import matplotlib as plots
 
     library = Library("optuna")
-    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'optuna.db'}")
+    storage = optuna.storages.RDBStorage("sqlite://")
     library.attributes(storage, "engine remove_session", "analysis/export/optuna.py")
-    tables = sqlalchemy.inspect(storage.engine)
-    for table, columns in _ROWS.items():
-        found = {column["name"] for column in tables.get_columns(table)}
-        for name in columns:
-            library.has(name in found, f"{table}.{name} in its database", "analysis/export/optuna.py")
-    storage.engine.dispose()
-    library.attributes(optuna.distributions, "distribution_to_json", "analysis/export/optuna.py")
+    names = "plot_contour plot_parallel_coordinate plot_pareto_front plot_slice"
+    library.attributes(plots, names, "analysis/figures/search.py, analysis/figures/smoothing.py")
+    for module in ("_contour", "_pareto_front", "_slice"):
+        library.mentions(f"{plots.__name__}.{module}", 'plt.style.use("ggplot")', "analysis/figures/style.py")
     parameters = inspect.signature(optuna.Study.__init__).parameters
     first = list(parameters)[1:4]
     library.has(first == ["study_name", "storage", "sampler"], "Study(...)", "study/wandb_sweeps/optuna_scheduler.py")

@@ -6,51 +6,72 @@ The same searches give the same file: its times are constant, not those of the c
 """
 
 import itertools
-import json
 import math
-import sqlite3
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
+from analysis.tables.importance import silence_optuna
 from trainables.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
+    from optuna import Study
     from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
 FILE_NAME = "optuna.db"
 _TIME = datetime(2000, 1, 1)
 _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "unknown": "WAITING"}
 """State of a proposal -> state of its Optuna trial. Unknown means that its runs have not all ended."""
-_ROWS = {
-    "trials": ("trial_id", "number", "study_id", "state", "datetime_start", "datetime_complete"),
-    "trial_params": ("trial_id", "param_name", "param_value", "distribution_json"),
-    "trial_values": ("trial_id", "objective", "value", "value_type"),
-    "trial_intermediate_values": ("trial_id", "step", "intermediate_value", "intermediate_value_type"),
-    "trial_user_attributes": ("trial_id", "key", "value_json"),
-}
-"""Optuna's tables of trials -> the columns that are written here. sqlite numbers the others."""
 
 
 def write_optuna_file(results: Results, path: Path) -> None:
     """Write the searches of a study to a sqlite file, replacing it; `results.search` must not be None."""
+    from optuna.storages import RDBStorage
+
     assert results.search is not None
     path.unlink(missing_ok=True)
-    plan, first = results.plan, 1
-    connection = _create_studies(path, results)
-    with connection:
-        for number, search in enumerate(results.search.systems.values(), 1):
-            trials = to_frozen_trials(search, plan)
-            _insert_trials(connection, number, first, trials)
-            first += len(trials)
-    connection.execute("VACUUM")
-    connection.close()
+    with silence_optuna():
+        storage = RDBStorage(f"sqlite:///{path}")
+        try:
+            for system in results.search.systems:
+                create_optuna_study(results, system, storage)
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+def create_optuna_study(results: Results, system: str, storage: "BaseStorage | None" = None) -> "Study":
+    """Return the search of a system as an Optuna study, whose trials are the proposals in their order.
+
+    Args:
+        results: a study whose `search` contains the system.
+        system: name of the system and of the Optuna study.
+        storage: storage of the Optuna study. If None, it is in memory.
+    """
+    import optuna
+    from optuna.study import StudyDirection
+
+    assert results.search is not None
+    plan, search = results.plan, results.search.systems[system]
+    objectives = plan.search_objectives
+    directions = [
+        StudyDirection.MINIMIZE if name in LOWER_IS_BETTER else StudyDirection.MAXIMIZE for name in objectives
+    ]
+    with silence_optuna():
+        study = optuna.create_study(storage=storage, study_name=system, directions=directions)
+        study.set_metric_names([f"{plan.search_split} {name}" for name in objectives])
+    shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
+    of_system = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
+    for key, value in {**shared, **of_system}.items():
+        study.set_user_attr(key, value)
+    study.add_trials(to_frozen_trials(search, plan))
+    return study
 
 
 def to_frozen_trials(search: SystemSearchLog, plan: Plan) -> "list[FrozenTrial]":
@@ -132,65 +153,3 @@ def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDis
     ended = state.is_finished()
     trial.datetime_start, trial.datetime_complete = (_TIME, _TIME) if ended else (None, None)
     return trial
-
-
-def _create_studies(path: Path, results: Results) -> sqlite3.Connection:
-    """Create Optuna's studies without trials, with the attributes that all of their trials share."""
-    import optuna
-    from optuna.study import StudyDirection
-
-    assert results.search is not None
-    plan, before = results.plan, optuna.logging.get_verbosity()
-    objectives = plan.search_objectives
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
-    try:
-        for system, search in results.search.systems.items():
-            directions = [
-                StudyDirection.MINIMIZE if name in LOWER_IS_BETTER else StudyDirection.MAXIMIZE for name in objectives
-            ]
-            study = optuna.create_study(storage=storage, study_name=system, directions=directions)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                study.set_metric_names([f"{plan.search_split} {name}" for name in objectives])
-            shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
-            of_system = {
-                "sampler": search.sampler,
-                "size": search.size,
-                "wanted": search.wanted,
-                "winner": search.winner,
-            }
-            for key, value in {**shared, **of_system}.items():
-                study.set_user_attr(key, value)
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
-        optuna.logging.set_verbosity(before)
-    return sqlite3.connect(path)
-
-
-def _insert_trials(connection: sqlite3.Connection, study: int, first: int, trials: "list[FrozenTrial]") -> None:
-    """Insert the rows that `optuna.Study.add_trials` would write, all at once: Optuna needs 14 ms a trial."""
-    rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _ROWS}
-    for number, trial in enumerate(trials):
-        key = first + number
-        times = [
-            time and time.isoformat(" ", "microseconds") for time in (trial.datetime_start, trial.datetime_complete)
-        ]
-        rows["trials"].append((key, number, study, trial.state.name, *times))
-        rows["trial_params"] += _build_param_rows(key, trial)
-        rows["trial_values"] += [(key, place, value, "FINITE") for place, value in enumerate(trial.values or [])]
-        steps = trial.intermediate_values.items()
-        rows["trial_intermediate_values"] += [(key, step, value, "FINITE") for step, value in steps]
-        rows["trial_user_attributes"] += [(key, name, json.dumps(value)) for name, value in trial.user_attrs.items()]
-    for table, columns in _ROWS.items():
-        marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows[table])
-
-
-def _build_param_rows(key: int, trial: "FrozenTrial") -> Iterable[tuple[Any, ...]]:
-    from optuna.distributions import distribution_to_json
-
-    for name, value in trial.params.items():
-        domain = trial.distributions[name]
-        yield key, name, domain.to_internal_repr(value), distribution_to_json(domain)

@@ -1,5 +1,6 @@
 """The figures of a study, and the one of its weak labels, after Penha and Hauff (2021)."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import effects, learning_curves, reliability, search, slices, smoothing, strata
+from analysis.data.plan import Plan
+from analysis.figures import effects, learning_curves, reliability, search, smoothing, strata
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
 
@@ -17,7 +19,10 @@ def draw_figures(analysis: ReportData, folder: Path) -> list[str]:
 
     The same results give the same bytes with the same version of matplotlib.
     """
-    return save_figures({name: partial(plot, analysis) for name, plot in FIGURES.items()}, folder)
+    plots = {name: partial(plot, analysis) for name, plot in FIGURES.items()}
+    for name, plot in SYSTEM_FIGURES.items():
+        plots |= {_name_file(name, system): partial(plot, analysis, system) for system in analysis.results.plan.systems}
+    return save_figures(plots, folder)
 
 
 def plot_weak_labels(analysis: ReportData) -> Any:
@@ -45,16 +50,19 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "effects": effects.plot_effects,
     "learning_curves": learning_curves.plot_learning_curves,
     "epsilon": smoothing.plot_strength_sensitivity,
-    "epsilon_switch": smoothing.plot_contour,
-    "hyperparameters": slices.slices,
     "weak_labels": plot_weak_labels,
     "reliability": reliability.plot_reliability,
     "strata": strata.plot_strata,
-    "parallel_coordinates": search.parallel_coordinates,
-    "importance": search.importance,
-    "pareto_front": search.pareto_front,
+    "importance": search.plot_importances,
 }
 """Name of the files -> function that plots the figure."""
+SYSTEM_FIGURES: dict[str, Callable[[ReportData, str], Any]] = {
+    "epsilon_switch": smoothing.plot_contour,
+    "hyperparameters": search.plot_slices,
+    "parallel_coordinates": search.plot_parallel_coordinates,
+    "pareto_front": search.plot_pareto_front,
+}
+"""Name of the files, before a hyphen and the system -> function that plots the figure of one system."""
 CAPTIONS = {
     "effects": "Declared comparisons: mean difference on the test split with its confidence interval, simultaneous for "
     "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided. Each family "
@@ -68,16 +76,35 @@ CAPTIONS = {
     "with its 95 % interval, not corrected for the number of strata.",
     "epsilon": "Strength of the smoothing on the development set, for every complete configuration. Ring: the chosen "
     "configuration. Dashed: the baseline.",
-    "epsilon_switch": "Strength and switch point on the development set, for every complete configuration. Ring: the "
-    "chosen configuration. Configurations at the same place are shown by their mean; colours between the points are "
-    "interpolated. Cross: only configurations that racing pruned.",
-    "hyperparameters": "Single hyperparameters on the development set: mean over seeds with its 95 % interval, without "
-    "interval where several configurations have the same value. Ring: the chosen configuration. Dashed: the baseline.",
+    "epsilon_switch": "Strength and switch point on the development set. Points: complete configurations; those at the "
+    "same place are one point, their mean. Colours in between are interpolated. Ring: the chosen configuration.",
+    "hyperparameters": "Single hyperparameters on the development set: mean over seeds of each complete configuration, "
+    "darker the later it was proposed. Ring: the chosen configuration. Dashed: the baseline.",
     "weak_labels": "Weak labels of the training negatives. If all were 0.5, smoothing by them would be uniform.",
-    "parallel_coordinates": "Every complete configuration of the search, the best on top; within a value, better ones "
-    "are higher. Grey: pruned by racing. None: the schedule does not have this setting.",
+    "parallel_coordinates": "Every complete configuration of the search, the best drawn on top. Black: the chosen "
+    "configuration. None: the schedule does not have this setting.",
     "importance": "Importance: share of the variance of the development score over the searched space that a "
     "hyperparameter explains by itself (fANOVA). The rest to 1 is interaction.",
-    "pareto_front": "Configurations by two objectives. The line joins those that no other beats in both. Cross: pruned "
-    "by racing, at the mean over fewer seeds.",
+    "pareto_front": "Complete configurations by the first two objectives. Pareto front: no other is as good in every "
+    "objective and better in one. Ring: the chosen configuration.",
 }
+
+
+def list_figure_names(plan: Plan) -> list[str]:
+    """Return the names of all files that this version or an earlier one may have drawn for a plan, without suffix."""
+    return [
+        *FIGURES,
+        *SYSTEM_FIGURES,
+        *(_name_file(name, system) for name in SYSTEM_FIGURES for system in plan.systems),
+    ]
+
+
+def get_caption(name: str) -> str:
+    """Return the caption of the figure with this file name, without suffix."""
+    kind, _, system = name.partition("-")
+    return f"{system}. {CAPTIONS[kind]}" if system else CAPTIONS[kind]
+
+
+def _name_file(kind: str, system: str) -> str:
+    """Return the name of a system's figure; nothing in the name of the system is part of a path."""
+    return f"{kind}-{re.sub(r'[^A-Za-z0-9_-]', '_', system)}"

@@ -4,17 +4,15 @@ The first follows Penha and Hauff (2021): mean over seeds with its 95 % interval
 """
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from analysis.data.configurations import Configuration
-from analysis.figures.style import get_colour, make_locator, subplots
+from analysis.figures.style import CHOSEN, get_colour, make_locator, run_pyplot, subplots
+from analysis.tables.importance import silence_optuna
 from analysis.tables.main import ReportData
 
-_MAX_LABELS = 16
-"""Most points of a panel that have their values written next to them."""
 _MIN_SURFACE_POINTS = 6
 """Fewest points that a surface is drawn through."""
 
@@ -93,61 +91,37 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
     return figure
 
 
-def plot_contour(analysis: ReportData) -> Any:
-    """Plot the development metric minus the baseline's over strength and switch point.
+def plot_contour(analysis: ReportData, system: str) -> Any:
+    """Plot a system's development metric minus the baseline's over strength and switch point.
 
-    A surface is drawn if there are enough points; otherwise each point is a disc of its colour. None without a
-    two-stage variant.
+    Configurations at the same place are one point, their mean. None with few points, or if all are equal.
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize, TwoSlopeNorm
+    from optuna import create_study
+    from optuna.distributions import BaseDistribution, FloatDistribution
+    from optuna.trial import create_trial
+    from optuna.visualization.matplotlib import plot_contour
 
     plan, level = analysis.results.plan, _compute_baseline(analysis)
-    places = {name: _average_gains(shown, level or 0.0) for name, shown in _collect_points(analysis).items()}
-    names = [name for name in plan.systems if places.get(name)]
-    if not names:
+    gains = _average_gains(_collect_points(analysis).get(system, []), level or 0.0)
+    several = all(len(set(values)) > 1 for values in zip(*gains, strict=True))
+    if len(gains) < _MIN_SURFACE_POINTS or not several or max(gains.values()) - min(gains.values()) < 1e-9:
         return None
-    flat = [gain for name in names for gain in places[name].values()]
-    limit = max(max(map(abs, flat)), 1e-6)
-    least, most = (min(flat), max(flat)) if max(flat) > min(flat) else (min(flat) - limit, max(flat) + limit)
-    norm = Normalize(least, most) if level is None else TwoSlopeNorm(0.0, -limit, limit)
-    palette = "viridis" if level is None else "PuOr"
-    figure, axes = subplots(len(names), (1.6 + 2.9 * len(names), 3.2), sharex=True, sharey=True)
-    levels = make_locator(10).tick_values(least, most)
-    for axis, name in zip(axes, names, strict=True):
-        shown = places[name]
-        x, y = ([place[number] for place in shown] for number in (0, 1))
-        surface = _draw_surface(axis, x, y, list(shown.values()), levels, norm, palette)
-        axis.scatter(
-            x, y, c=list(shown.values()), norm=norm, cmap=palette, s=_marker_size(len(shown)) if surface else 90,
-                     edgecolors="0.3", linewidths=0.6, zorder=2)  # fmt: skip
-        pruned = [c for c in analysis.configurations if c.pruned and c.system == name and c.switch]
-        pruned = [c for c in pruned if (c.strength, c.switch) not in shown]
-        axis.scatter(
-            [c.strength for c in pruned], [c.switch for c in pruned], s=22, marker="x", c="0.4", linewidths=0.9
-        )
-        best = analysis.chosen.get(name)
-        if best is not None and best.switch:
-            axis.scatter(best.strength, best.switch, s=130 if surface else 230, facecolors="none", edgecolors="black",
-                         linewidths=1.4, zorder=3)  # fmt: skip
-        for (strength, switch), gain in shown.items() if len(shown) <= _MAX_LABELS and not surface else ():
-            text = f"{gain:.3f}" if level is None else f"{gain:+.3f}"
-            axis.annotate(text, (strength, switch), xytext=(0, 10), textcoords="offset points",
-                          ha="center", fontsize=7, color="0.25")  # fmt: skip
-        axis.set(title=name, xlabel=plan.symbol)
-        axis.use_sticky_edges = False  # otherwise points at the edge of the surface are cut in half
-        axis.margins(0.06 if surface else 0.18)
-        axis.xaxis.set_major_locator(make_locator(5))
-    axes[0].set_ylabel("switch point (share of training)")
+    names = (plan.symbol, "switch point (share of training)")
+    with silence_optuna():
+        study = create_study(direction="maximize")
+    domains: dict[str, BaseDistribution] = dict.fromkeys(names, FloatDistribution(0, max(map(max, gains))))
+    for place, gain in gains.items():
+        study.add_trial(create_trial(params=dict(zip(names, place, strict=True)), distributions=domains, value=gain))
     label = f"{plan.search_split} {plan.metric}" + ("" if level is None else f" minus {plan.systems[0]}'s")
-    colours = ScalarMappable(norm, palette)
-    figure.colorbar(colours, ax=list(axes), shrink=0.9).set_label(label, labelpad=8)
-    return figure
-
-
-def _marker_size(points: int) -> float:
-    """Return the size of a marker: many are small, so that the surface between them is visible."""
-    return 22 if points <= 60 else 7
+    axis = run_pyplot(partial(plot_contour, study, target_name=label), (4.6, 3.4))
+    *_, points, _ = axis.collections  # the last has the points that break a constraint: none
+    points.set(sizes=[36], linewidths=0.8, edgecolors="white")
+    best = analysis.chosen.get(system)
+    if best is not None and best.strength and best.switch:
+        coordinates = {names[0]: best.strength, names[1]: best.switch}
+        axis.plot(*(coordinates[name] for name in sorted(names)), **CHOSEN)  # Optuna sorts the axes by name
+    axis.set_title(system)
+    return axis.figure
 
 
 def _smallest_step(values: list[float]) -> float:
@@ -168,29 +142,6 @@ def _average_gains(points: list[_Point], level: float) -> dict[tuple[float, floa
         if c.switch and c.strength:
             gains_at.setdefault((c.strength, c.switch), []).append(mean - level)
     return {place: sum(gains) / len(gains) for place, gains in sorted(gains_at.items())}
-
-
-def _draw_surface(
-    axis: Any, x: list[float], y: list[float], z: list[float], levels: Any, norm: Any, palette: str
-) -> bool:
-    """Draw a linear interpolation over triangles, both settings scaled to their range.
-
-    Returns:
-        False if there are too few points.
-    """
-    from matplotlib.tri import Triangulation
-
-    if len(z) < _MIN_SURFACE_POINTS or len(set(x)) < 3 or len(set(y)) < 3 or np.ptp(z) == 0:
-        return False
-    triangles = Triangulation(_scale_to_unit(x), _scale_to_unit(y)).triangles
-    axis.tricontourf(Triangulation(x, y, triangles), z, levels=levels, norm=norm, cmap=palette, zorder=0)
-    axis.tricontour(Triangulation(x, y, triangles), z, levels=levels, colors="white", linewidths=0.5,
-                     linestyles="solid", zorder=1)  # fmt: skip
-    return True
-
-
-def _scale_to_unit(values: list[float]) -> Any:
-    return (np.array(values) - min(values)) / np.ptp(values)
 
 
 def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.data.plan import Plan
+from analysis.tables.importance import silence_optuna
 
 _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
@@ -25,6 +26,16 @@ RC_PARAMS: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
 }
+CHOSEN: Any = {
+    "linestyle": "",
+    "marker": "o",
+    "markersize": 10,
+    "markerfacecolor": "none",
+    "color": "black",
+    "label": "chosen",
+    "clip_on": False,
+}
+"""Ring around the chosen configuration in Optuna's plots."""
 _DPI = 160
 """Resolution of the PNG files."""
 
@@ -83,6 +94,32 @@ def subplots(
     return figure, list(
         np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights))
     )
+
+
+def run_pyplot(plot: Callable[[], Any], size: tuple[float, float]) -> Any:
+    """Call a function of Optuna that draws with pyplot; return its axes, drawn in the house style.
+
+    Optuna asks for matplotlib's style ggplot, which is empty meanwhile. No window opens, and pyplot forgets the figure.
+
+    Args:
+        plot: function that returns axes or an array of axes.
+        size: width and height in inches. Optuna draws several panels side by side, each of half the width.
+    """
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    backend, ggplot = matplotlib.get_backend(auto_select=False), plt.style.library["ggplot"]
+    plt.switch_backend("agg")
+    plt.style.library["ggplot"] = matplotlib.RcParams()
+    try:
+        with silence_optuna(), matplotlib.rc_context({"figure.figsize": size, "figure.constrained_layout.use": True}):
+            axes = plot()
+            plt.close()
+            return axes
+    finally:
+        plt.style.library["ggplot"] = ggplot
+        if backend is not None:
+            plt.switch_backend(backend)
 
 
 def make_locator(count: int) -> Any:

@@ -44,7 +44,7 @@ def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
         style=style,
         script=script,
         answers=answer_questions(analysis),
-        figures=[(base64.b64encode(svg).decode(), figures.CAPTIONS[name]) for name, svg in drawings.items()],
+        figures=[(base64.b64encode(svg).decode(), figures.get_caption(name)) for name, svg in drawings.items()],
         runs=build_runs_section(analysis),
         links={run.id: run.url for run in analysis.results.runs if run.url},
         plan_hash=analysis.results.plan_hash,

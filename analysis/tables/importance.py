@@ -10,7 +10,8 @@ A hyperparameter that only some schedules have is judged among the configuration
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,6 +107,21 @@ def format_table(rows: Sequence[Importance], objectives: Sequence[str]) -> tuple
     return ["system", "hyperparameter", "configurations", *columns, "seeds"], lines
 
 
+@contextmanager
+def silence_optuna() -> Iterator[None]:
+    """Suppress Optuna's log, except errors, and its warnings that an interface is experimental."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
 def _compute_system_importances(system: str, search: SystemSearchLog, objectives: tuple[str, ...]) -> list[Importance]:
     """Compute the importances of one system.
 
@@ -145,26 +161,14 @@ def _compute_shares(proposals: list[Proposal], search: SystemSearchLog, objectiv
     names = [name for name in search.grid if all(name in p.values for p in proposals)]
     axes = {name: _build_axis(search, name) for name in names}
     distributions = {name: axis.distribution for name, axis in axes.items()}
-    study = _create_quiet_study()
+    with silence_optuna():
+        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=_SEED))
     for proposal, score in zip(proposals, scores, strict=True):
         params = {name: axis.places[proposal.values[name]] for name, axis in axes.items()}
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=score))
     evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=_SEED)
     importances = evaluator.evaluate(study, params=names)
     return {name: float(importances[name]) for name in names}
-
-
-def _create_quiet_study() -> "optuna.Study":
-    import optuna
-
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=_SEED))
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 class _Axis(NamedTuple):

@@ -1,13 +1,19 @@
 """What the figures of a search show of it."""
 
+import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
+from analysis import figures
+from analysis.data.results import Results
 from analysis.figures import search as search_figures
 from analysis.figures import smoothing as smoothing_figures
+from analysis.figures.style import save_figures
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import write_records
@@ -30,51 +36,146 @@ def analysis(made: Searched, tmp_path_factory: pytest.TempPathFactory) -> Report
     return build_report_data(read_records(folder))
 
 
-def _collections(axis: Any, kind: str) -> list[Any]:
-    return [item for item in axis.collections if type(item).__name__ == kind]
+@pytest.fixture(autouse=True)
+def quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def changed(analysis: ReportData, objectives: tuple[str, ...] | None = None, **changes: Any) -> ReportData:
+    """The study with other objectives, or with another search of T-LS, such as fewer proposals."""
+    of, search = analysis.results, analysis.results.search
+    assert search is not None
+    plan = of.plan if objectives is None else of.plan.model_copy(update={"objectives": objectives})
+    systems = search.systems | {"T-LS": search.systems["T-LS"].model_copy(update=changes)}
+    return build_report_data(Results(plan, "0", of.runs, search.model_copy(update={"systems": systems})))
 
 
 def test_every_complete_configuration_has_its_line(made: Searched, analysis: ReportData) -> None:
-    axis = search_figures.parallel_coordinates(analysis).axes[0]
-    lost, lines = _collections(axis, "LineCollection")
-    states = [proposal["state"] for proposal in made.systems["T-LS"]["proposals"]]
-    assert len(lines.get_segments()) == states.count("complete") == 33
-    assert len(lost.get_segments()) == states.count("dropped") == 2
-    scores = [segment[-1][1] for segment in lines.get_segments()]
-    assert scores == sorted(scores)
-    assert (min(scores), max(scores)) == (0.0, 1.0)
-    assert axis.get_title("right") == "1 not complete, left out"
-    for x, name in enumerate(made.systems["T-LS"]["grid"]):
-        several = sorted({str(p["values"].get(name)) for p in made.systems["T-LS"]["proposals"]})
-        bands = {int(segment[x][1] * len(several)) for segment in lines.get_segments()}
-        assert bands <= set(range(len(several)))
+    figure = search_figures.plot_parallel_coordinates(analysis, "T-LS")
+    first, _, *others = figure.axes
+    (lines,), (black,) = first.collections, first.lines
+    complete = [proposal for proposal in made.systems["T-LS"]["proposals"] if proposal["state"] == "complete"]
+    scores = [segment[0][1] for segment in lines.get_segments()]
+    assert scores == list(lines.get_array()) == sorted(proposal["objectives"]["R10@1"] for proposal in complete)
+    assert first.get_title() == "T-LS: 33 configurations\nleft out: 2 pruned, 1 not complete"
+    (chosen,) = [one for one in complete if one["configuration_id"] == made.systems["T-LS"]["winner"]]
+    assert black.get_ydata()[0] == chosen["objectives"]["R10@1"]
+    names = sorted(made.systems["T-LS"]["grid"])
+    for name, axis, point in zip(names, others, black.get_xydata()[1:], strict=True):
+        ticks = zip(axis.get_yticks(), axis.get_yticklabels(), strict=True)
+        heights = {label.get_text(): axis.transData.transform((0, at))[1] for at, label in ticks}
+        value = chosen["values"].get(name)
+        text = value if isinstance(value, str) else "None" if value is None else f"{value:g}"
+        assert heights[text] == pytest.approx(first.transData.transform(point)[1])
 
 
-def test_the_front_is_joined_and_the_chosen_one_ringed(made: Searched, analysis: ReportData) -> None:
-    figure = search_figures.pareto_front(analysis)
-    for axis, name in zip(figure.axes, ("LS", "T-LS"), strict=True):
+def test_every_complete_configuration_is_a_point_of_each_slice(made: Searched, analysis: ReportData) -> None:
+    system = made.systems["T-LS"]
+    complete = [proposal for proposal in system["proposals"] if proposal["state"] == "complete"]
+    axes = search_figures.plot_slices(analysis, "T-LS").axes[:-1]  # without that of the colours
+    assert [axis.get_xlabel() for axis in axes] == ["learning rate", "schedule", "switch"]
+    for axis, name in zip(axes, ("learning_rate", "schedule", "switch"), strict=True):
+        labels = dict(zip(axis.get_xticks(), (label.get_text() for label in axis.get_xticklabels()), strict=True))
+        having = [p for p in complete if name in p["values"]]
+        expected = sorted((p["objectives"]["R10@1"], f"{p['values'][name]}") for p in having)
+        points = [(y, labels[x]) for x, y in axis.collections[0].get_offsets()]
+        if name == "learning_rate":
+            expected = sorted((p["objectives"]["R10@1"], f"{p['values'][name]:g}") for p in having)
+        assert sorted(points) == expected
+        rings = [line for line in axis.lines if line.get_label() == "chosen"]
+        of_chosen = [p for p in having if p["configuration_id"] == system["winner"]]
+        assert [ring.get_ydata()[0] for ring in rings] == [p["objectives"]["R10@1"] for p in of_chosen]
+
+
+def test_the_front_is_marked_and_the_chosen_one_ringed(made: Searched, analysis: ReportData) -> None:
+    for name in ("LS", "T-LS"):
+        (axis,) = search_figures.plot_pareto_front(analysis, name).axes
         system = made.systems[name]
-        objectives = {p["configuration_id"]: (p["objectives"]["ECE"], p["objectives"]["R10@1"])
-                      for p in system["proposals"]}  # fmt: skip
-        line, ring = axis.lines
-        assert list(zip(*line.get_data(), strict=True)) == sorted(objectives[key] for key in system["front"])
+        objectives = {
+            p["configuration_id"]: (p["objectives"]["R10@1"], p["objectives"]["ECE"]) for p in system["proposals"]
+        }
+        shown = {points.get_label(): points.get_offsets() for points in axis.collections}
+        assert sorted(map(tuple, shown["Pareto front"])) == sorted(objectives[key] for key in system["front"])
+        states = [proposal["state"] for proposal in system["proposals"]]
+        assert sum(map(len, shown.values())) == states.count("complete")
+        (ring,) = axis.lines
         assert tuple(value[0] for value in ring.get_data()) == objectives[system["winner"]]
+        assert (axis.get_xlabel(), axis.get_ylabel()) == ("dev R10@1", "dev ECE (less is better)")
 
 
 def test_one_objective_has_no_front(analysis: ReportData) -> None:
-    plan = analysis.results.plan.model_copy(update={"objectives": ("R10@1",)})
-    results = type(analysis.results)(plan, "0", analysis.results.runs, analysis.results.search)
-    assert search_figures.pareto_front(build_report_data(results)) is None
+    assert search_figures.plot_pareto_front(changed(analysis, objectives=("R10@1",)), "T-LS") is None
 
 
-def test_a_surface_needs_points(analysis: ReportData, tmp_path: Path) -> None:
-    def surfaces(of: ReportData) -> int:
-        return len(_collections(smoothing_figures.plot_contour(of).axes[0], "TriContourSet"))
-
-    assert surfaces(analysis) == 2
+def test_a_contour_needs_points_that_differ(analysis: ReportData, tmp_path: Path) -> None:
+    axis = smoothing_figures.plot_contour(analysis, "T-LS").axes[0]
+    assert {axis.get_xlabel(), axis.get_ylabel()} == {"switch point (share of training)", "ε"}
+    own = [c for c in analysis.configurations if c.system == "T-LS" and c.switch and not c.pruned]
+    scores = {c: c.evaluate_queries(analysis.results.plan, "search") for c in own}
+    means: dict[Any, list[float]] = {}
+    for c, values in scores.items():
+        if values is not None:
+            means.setdefault((c.switch, c.strength), []).append(values.mean())
+    _, surface, points, _ = axis.collections
+    assert set(map(tuple, points.get_offsets())) == set(means)
+    assert analysis.chosen["BERT"] is not None
+    level = analysis.chosen["BERT"].evaluate_queries(analysis.results.plan, "search").mean()
+    gains = [np.mean(values) - level for values in means.values()]
+    assert (surface.zmin, surface.zmax) == pytest.approx((min(gains), max(gains)))  # nothing beyond the points
+    assert smoothing_figures.plot_contour(analysis, "LS") is None
     few = searched(proposals=3, queries=(10, 10))
     write_records(tmp_path, few.plan, few.runs, few.search)
-    assert surfaces(build_report_data(read_records(tmp_path))) == 0
+    assert smoothing_figures.plot_contour(build_report_data(read_records(tmp_path)), "T-LS") is None
+
+
+def _one_value(proposals: tuple[Any, ...]) -> tuple[Any, ...]:
+    values = proposals[0].values
+    return tuple(proposal.model_copy(update={"values": values}) for proposal in proposals)
+
+
+def _constant(proposals: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(proposal.model_copy(update={"objectives": {"R10@1": 0.5, "ECE": 0.1}}) for proposal in proposals)
+
+
+def _failed(proposals: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(p.model_copy(update={"state": "incomplete", "objectives": None}) for p in proposals)
+
+
+@pytest.mark.parametrize("objectives", [("R10@1",), ("R10@1", "ECE")])
+@pytest.mark.parametrize(("change", "shown"), [
+    (lambda proposals: (), []), (lambda proposals: proposals[:1], ["pareto_front"]), (_failed, []),
+    (_one_value, ["pareto_front"]), (_constant, ["hyperparameters", "parallel_coordinates", "pareto_front"]),
+])  # fmt: skip
+def test_a_poor_search_has_the_figures_that_say_something(
+    change: Any, shown: list[str], objectives: tuple[str, ...], analysis: ReportData, tmp_path: Path
+) -> None:
+    assert analysis.results.search is not None
+    proposals = analysis.results.search.systems["T-LS"].proposals
+    poor = changed(analysis, objectives, proposals=change(proposals))
+    plots = {name: partial(plot, poor, "T-LS") for name, plot in figures.SYSTEM_FIGURES.items()}
+    del plots["epsilon_switch"]  # it shows what has runs
+    expected = [name for name in shown if name != "pareto_front" or len(objectives) > 1]
+    assert save_figures(plots, tmp_path) == expected
+
+
+def test_optuna_leaves_no_trace_in_matplotlib(analysis: ReportData, tmp_path: Path) -> None:
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("svg")
+    before, style = dict(matplotlib.rcParams), dict(pyplot.style.library["ggplot"])
+    names = figures.draw_figures(analysis, tmp_path)
+    assert set(names) <= set(figures.list_figure_names(analysis.results.plan))
+    assert dict(matplotlib.rcParams) == before
+    assert dict(pyplot.style.library["ggplot"]) == style
+    assert pyplot.get_fignums() == []
+    again = tmp_path / "again"
+    again.mkdir()
+    assert figures.draw_figures(analysis, again) == names
+    for name in names:
+        for suffix in ("png", "svg"):
+            assert (again / f"{name}.{suffix}").read_bytes() == (tmp_path / f"{name}.{suffix}").read_bytes()
 
 
 def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: ReportData) -> None:
@@ -90,14 +191,18 @@ def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: ReportD
 
 
 def test_bars_are_the_importances(analysis: ReportData) -> None:
-    (axis,) = search_figures.importance(analysis).axes
+    (axis,) = search_figures.plot_importances(analysis).axes
     rows = [row for row in analysis.importances if row.system == "T-LS"]
-    assert [bar.get_width() for bar in axis.patches] == [share for row in rows for share in row.shares.values()]
+    widths = [bar.get_width() for bar in axis.patches]
+    assert widths == [row.shares[objective] for objective in ("R10@1", "ECE") for row in rows]
 
 
 def test_a_study_without_a_search_has_none_of_them(analysis: ReportData) -> None:
-    results = type(analysis.results)(analysis.results.plan, "0", analysis.results.runs)
-    silent = build_report_data(results)
-    assert search_figures.parallel_coordinates(silent) is None
-    assert search_figures.importance(silent) is None
-    assert search_figures.pareto_front(silent) is None
+    silent = build_report_data(Results(analysis.results.plan, "0", analysis.results.runs))
+    for plot in (
+        search_figures.plot_parallel_coordinates,
+        search_figures.plot_slices,
+        search_figures.plot_pareto_front,
+    ):
+        assert plot(silent, "T-LS") is None
+    assert search_figures.plot_importances(silent) is None
