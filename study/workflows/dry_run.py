@@ -206,10 +206,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         count = _format_number(training["instances"], _UNPREPARED)
         lines.append(f"training: {training['epochs']:g} epochs; instances per run: {count}")
     if instances:
-        shared, unshared = (_format_bounds(instances[name]) for name in ("shared", "unshared"))
-        lines.append(
-            f"instances to train: {unshared} without sharing, {shared} if common first segments are trained once"
-        )
+        lines.append(f"instances to train: {_format_sharing(**instances)}")
     else:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
@@ -230,6 +227,13 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result shows the noise"
     )
     return [*lines, f"minimum detectable effect: {effect_text}"]
+
+
+def _format_sharing(unshared: dict[str, int], shared: dict[str, int]) -> str:
+    if shared["low"] == shared["high"]:
+        return f"{_format_bounds(unshared)} without sharing, {shared['low']} if common first segments are trained once"
+    saved = unshared["low"] - shared["low"]
+    return f"at most {unshared['high']}; training common first segments once saves up to {saved} of them"
 
 
 def _format_number(value: int | None, unknown: str = "unknown") -> str:
