@@ -103,10 +103,7 @@ class RankerRun(BaseRun):
         assert specification.model is not None
         assert specification.training is not None
         assert specification.seed is not None
-        assert specification.environment is not None
-        assert trial.model_path is not None
-        model = CrossEncoder(trial.model_path, specification.model, specification.seed, count_vocabulary(trial))
-        model.to(specification.environment.device_type)
+        model = load_model(trial, specification.seed)
         if specification.model.pooling == "cosine":
             count = min(_STANDARDIZATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
             model.standardize_cosine(self.data.read(self._train_pairs.first_row + np.arange(count)))
@@ -149,7 +146,17 @@ def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
     return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
 
 
-def count_vocabulary(trial: TrialSpec) -> int:
+def load_model(trial: TrialSpec, seed: int) -> CrossEncoder:
+    """Return the model before training, on its device. Cosines are not yet standardized."""
+    specification = as_ranker_spec(trial.specification)
+    assert specification.model is not None
+    assert specification.environment is not None
+    assert trial.model_path is not None
+    model = CrossEncoder(trial.model_path, specification.model, seed, _count_vocabulary(trial))
+    return model.to(specification.environment.device_type)
+
+
+def _count_vocabulary(trial: TrialSpec) -> int:
     """Return the number of tokens that the model must know, or 0 if the task adds none to the model's own."""
     added = get_task(trial.specification.task.name).added_tokens
     assert trial.model_path is not None

@@ -10,22 +10,18 @@ from trainables.sentence_encoders import throughput
 from trainables.sentence_encoders.runner import EncoderData, EncoderRun, load_model
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.trial import TrialSpec
-from trainables.storage import open_storage
-from trainables.storage.leases import Leases
 from trainables.training.runner import enable_determinism
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import is_intact
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
     """Compute token ids, in one process while the others wait, and then the outputs of the frozen layers."""
-    data, lease_storage = EncoderData(trial), open_storage(str(trial.cache / "claims"))
-    folder = data.tokens_folder
-    Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: data.sentences, on_wait)
+    data = EncoderData(trial)
+    data.tokenize_once(on_wait)
     model, training = trial.specification.model, trial.specification.training
     if model and training and model.frozen_layers:
         enable_determinism(training.threads)
-        yield from data.features.compute_missing(lambda: load_model(trial, 0), lease_storage, on_wait)
+        yield from data.features.compute_missing(lambda: load_model(trial, 0), data.lease_storage, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:

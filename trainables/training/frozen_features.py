@@ -20,11 +20,12 @@ from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings, Environment
 from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
+from trainables.storage import open_storage
 from trainables.storage.base import Storage
 from trainables.storage.leases import Leases
 from trainables.training.batching import split_into_micro_batches
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import has_checksum, verify_file, write_with_checksum
+from trainables.utils.checksums import has_checksum, is_intact, verify_file, write_with_checksum
 from trainables.utils.hashing import hash_json
 
 TEXTS_PER_PART = 500
@@ -250,6 +251,25 @@ class EncoderInputs(ABC):
     @abstractmethod
     def texts(self) -> Texts:
         """All texts."""
+
+    @cached_property
+    def lease_storage(self) -> Storage:
+        """Storage of the leases of processes that compute token ids or outputs of the frozen layers."""
+        return open_storage(str(self._trial.cache / "claims"))
+
+    @property
+    @abstractmethod
+    def tokens_folder(self) -> Path:
+        """Folder of the token ids, which may not exist yet."""
+
+    def tokenize_once(self, on_wait: Callable[[], None]) -> None:
+        """Compute the token ids if they are missing, in one process while the others wait.
+
+        Args:
+            on_wait: called repeatedly while another process computes them.
+        """
+        folder = self.tokens_folder
+        Leases(self.lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.texts, on_wait)
 
     @property
     def lengths(self) -> Ints:
