@@ -93,7 +93,7 @@ def get_cluster_concurrency(study: Study) -> int:
 
 
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
-    """Call a function on the cluster once for each tuple of arguments, with the resources of a trial.
+    """Call a function once for each tuple of arguments, as Ray tasks with the resources of a trial.
 
     Returns:
         The results, in the order of the arguments.

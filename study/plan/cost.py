@@ -4,6 +4,7 @@ Loads neither torch nor ray.
 """
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,17 +73,23 @@ def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequenc
     return Cost(0.0, float(seconds.sum() / counts.sum()), test, 0.0, source)
 
 
-def estimate_cost_from_rates(study: Study, rates: "Throughput", queries: dict[str, int], where: str) -> Cost:
+def estimate_cost_from_rates(
+    study: Study, measured: "Sequence[Throughput]", queries: dict[str, int], where: str
+) -> Cost:
     """Estimate the cost from the throughput that a calibration measured.
 
     Args:
         study: the study.
-        rates: throughput, as measured by `study.workflows.throughput`.
+        measured: throughput of each run that the calibration trained, as measured by `study.workflows.throughput`.
         queries: number of queries by split.
         where: the machine of the calibration, in words.
     """
+    loading, training, evaluation = (
+        fmean(getattr(each, name) for each in measured) for name in ("loading", "training", "evaluation")
+    )
+    frozen = [each.frozen for each in measured if each.frozen is not None]
     scores = {split: count * study.task.scores_per_query(split) for split, count in queries.items()}
-    fixed = rates.loading + study.training.evaluations * scores["dev"] / rates.evaluation
-    test = rates.loading + scores["test"] / rates.evaluation
-    once = sum(scores.values()) / rates.frozen if rates.frozen else 0.0
-    return Cost(fixed, 1 / rates.training, test, once, f"a calibration on {where}")
+    fixed = loading + study.training.evaluations * scores["dev"] / evaluation
+    test = loading + scores["test"] / evaluation
+    once = sum(scores.values()) / fmean(frozen) if frozen else 0.0
+    return Cost(fixed, 1 / training, test, once, f"a calibration on {where}")

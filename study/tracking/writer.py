@@ -3,14 +3,16 @@
 The working directory is the study's folder.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from study.records.run_record import SPLITS, Split, read_run_record
 from study.tracking import offline_files, sync_state
-from study.tracking.file_lock import FileLock
 from study.tracking.payload import (
     Document,
     RunPayload,
@@ -21,9 +23,12 @@ from study.tracking.payload import (
 from study.tracking.settings import Tracking
 from study.tracking.wandb_run import WandbRun
 
+_UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)
+"""Errors of file systems without locks. There, only one driver may run at a time."""
+
 
 class RunWriter:
-    """Writer of W&B runs. A lock ensures that a run has only one writer at a time.
+    """Writer of W&B runs. A lock gives each run one writer, among all processes that drive or sync a study.
 
     Args:
         tracking: destination, online or offline.
@@ -39,7 +44,7 @@ class RunWriter:
         if run_id not in self._locks:
             try:
                 self._lock_run(run_id, wait=False)
-            except BlockingIOError:
+            except Timeout:
                 return False
         return True
 
@@ -85,8 +90,8 @@ class RunWriter:
 
     def close(self) -> None:
         """Release runs with interrupted training. W&B shows them as crashed until a process writes them."""
-        while self._locks:
-            self._locks.popitem()[1].release()
+        for run_id in list(self._locks):
+            self._unlock_run(run_id)
 
     def _write_evaluation(self, run_id: str, split: Split) -> str | None:
         state_path, payload = (
@@ -124,12 +129,29 @@ class RunWriter:
         return self._open_runs[payload.id]
 
     def _lock_run(self, run_id: str, wait: bool = True) -> None:
-        """Lock a run from its first row to the end of an evaluation."""
-        if run_id not in self._locks:
-            self._locks[run_id] = FileLock(offline_files.WANDB_FOLDER / ".locks" / run_id, wait)
+        """Lock a run from its first row to the end of an evaluation. The lock ends with the process at the latest.
+
+        Raises:
+            Timeout: another process holds the lock, and `wait` is False.
+        """
+        if run_id in self._locks:
+            return
+        lock = FileLock(offline_files.WANDB_FOLDER / ".locks" / run_id)
+        try:
+            lock.acquire(blocking=wait)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED_ERRNOS:
+                raise
+        self._locks[run_id] = lock
+
+    def _unlock_run(self, run_id: str) -> None:
+        """Unlock a run and remove the file of the lock. Processes that wait for it then lock a new file."""
+        lock = self._locks.pop(run_id)
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
     @contextmanager
     def _hold_run_lock(self, run_id: str) -> Iterator[None]:
         self._lock_run(run_id)
         yield
-        self._locks.pop(run_id).release()
+        self._unlock_run(run_id)

@@ -17,6 +17,7 @@ from study.plan.shared_training import bound_instances_with_sharing, bound_insta
 from study.records.run_record import Split
 from study.records.run_store import RunStore
 from trainables.models.pretrained import check_model_settings, find_local_model
+from trainables.specs.plugin import Throughput
 from trainables.utils.cli import print_escaped
 from trainables.utils.text_overlap import describe_overlap
 
@@ -46,10 +47,11 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         check_model_settings(path, study.model)
     if get_cluster_address(study) is None:
         check_cores(study)
+    measured: list[Throughput] = []
     if calibrate:
         from study.workflows.throughput import measure_study_throughput
 
-        rates = measure_study_throughput(study, lambda line: None)
+        measured = measure_study_throughput(study, lambda line: None)
     data = study.study_type.trainable.data_backend
     prepared, run_store, epochs = (
         data.find_prepared_data(study.task, study.cache),
@@ -67,8 +69,8 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
     states = [run_store.get_state(run_id) for run_id in run_store.list_run_ids()]
     where = "this machine" if get_cluster_address(study) is None else "the cluster"
     cost = (
-        estimate_cost_from_rates(study, rates, queries, where)
-        if calibrate and queries
+        estimate_cost_from_rates(study, measured, queries, where)
+        if measured and queries
         else _estimate_recorded_cost(run_store)
     )
     bounds = (
@@ -97,7 +99,7 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
         "queries": queries,
         "overlaps": data.describe_data(prepared).get("overlaps", []) if prepared else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
-        "cost": _estimate_hours(study, cost, rows) if cost and is_length_known else None,
+        "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "detectable": _read_detectable_effect(study),
     }
 
@@ -157,13 +159,23 @@ def _read_summaries(run_store: RunStore, split: Split) -> list[dict[str, Any]]:
     return [summary for run_id in ids if (summary := run_store.get_summary(run_id, split))]
 
 
-def _estimate_hours(study: Study, cost: Cost, rows: list[Row]) -> dict[str, Any]:
+def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) -> dict[str, Any]:
+    """Return the estimated hours of the study.
+
+    Args:
+        study: the study.
+        cost: seconds of the parts of a study.
+        rows: one for each system.
+        n_measured: runs that a calibration trained at once; 0 if there was none.
+    """
     runs = sum(row["runs"] for row in rows)
     # These have one run, however many seeds the study has.
     without_seeds = {_SCORER, *map(_format_order_name, study.study_type.reference_rankings)}
     seeded = [row for row in rows if row["system"] not in without_seeds]
     tests = len(seeded) * len(study.confirm.seeds or study.seeds) + len(rows) - len(seeded)
-    at_once = get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent
+    at_once = n_measured or (
+        get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent
+    )
     bounds = {
         name: round(cost.estimate_hours(runs, tests, instances), 3)
         for name, instances in bound_instances_with_sharing(study)._asdict().items()
@@ -206,10 +218,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         count = _format_number(training["instances"], _UNPREPARED)
         lines.append(f"training: {training['epochs']:g} epochs; instances per run: {count}")
     if instances:
-        shared, unshared = (_format_bounds(instances[name]) for name in ("shared", "unshared"))
-        lines.append(
-            f"instances to train: {unshared} without sharing, {shared} if common first segments are trained once"
-        )
+        lines.append(f"instances to train: {_format_sharing(**instances)}")
     else:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
@@ -230,6 +239,13 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result shows the noise"
     )
     return [*lines, f"minimum detectable effect: {effect_text}"]
+
+
+def _format_sharing(unshared: dict[str, int], shared: dict[str, int]) -> str:
+    if shared["low"] == shared["high"]:
+        return f"{_format_bounds(unshared)} without sharing, {shared['low']} if common first segments are trained once"
+    saved = unshared["low"] - shared["low"]
+    return f"at most {unshared['high']}; training common first segments once saves up to {saved} of them"
 
 
 def _format_number(value: int | None, unknown: str = "unknown") -> str:

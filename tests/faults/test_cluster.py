@@ -249,4 +249,6 @@ def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: 
     assert json.loads(plan.stdout)["cost"]["source"] == "a calibration on the cluster"
     assert there.returncode == 0, there.stderr
     assert table.read_bytes() == here
-    assert {"rates", "embedded"} <= set(re.findall(r":task_name:(\w+)", nodes))  # as Ray's workers note
+    assert {"measure_throughput", "embed_sentences"} <= set(
+        re.findall(r":task_name:(\w+)", nodes)
+    )  # as Ray's workers note

@@ -3,10 +3,11 @@
 Training uses the first training sentences, evaluation the first development pairs.
 """
 
-import time
+from typing import NamedTuple
 
 import numpy as np
 
+from trainables.models.packing import PackedBatch
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.sentence_encoders.runner import EncoderData
 from trainables.sentence_encoders.trainer import EncoderTrainer
@@ -14,9 +15,8 @@ from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import Throughput
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
-from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import InMemoryFeatures
-from trainables.training.throughput import measure_rate
+from trainables.training.throughput import Workload, measure_workload
 from trainables.utils.arrays import Ints
 
 _N_PAIRS = 250
@@ -24,45 +24,38 @@ _N_BATCHES = 8
 """Batches of training sentences, which are used repeatedly."""
 
 
-class _FirstSentences(InMemoryFeatures):
-    """The first training sentences, and the sentences of some pairs."""
+class _FirstSentences(NamedTuple):
+    """The first training sentences, as a trainer reads them."""
 
-    def __init__(self, data: EncoderData, n_training: int, pair_rows: Ints, model: SentenceEncoder) -> None:
-        self.n_training = n_training
-        rows = np.union1d(np.arange(n_training), pair_rows)
-        super().__init__(data.tokens, rows, model)
-        self.count = len(rows)
+    features: InMemoryFeatures
+    n_training: int
+
+    @property
+    def lengths(self) -> Ints:
+        return self.features.lengths
+
+    def read(self, rows: Ints) -> PackedBatch:
+        return self.features.read(rows)
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measure the throughput of a run, as `trainables.training.throughput.measure_throughput` describes.
+    """Measure the throughput of a run, as `trainables.training.throughput.measure_workload` describes.
 
     Training uses the noise with which the run's variant begins.
     """
     specification = as_encoder_spec(trial.specification)
-    training = specification.training
-    assert specification.model is not None
-    assert training is not None
-    enable_determinism(training.threads)
-    data, start = EncoderData(trial), time.perf_counter()
-    model = data.load_model(seed=0)
-    loading = time.perf_counter() - start
+    assert specification.training is not None
+    training, data = specification.training, EncoderData(trial)
+    data.tokenize_once(lambda: None)
     first, second = data.tokens.get_first_rows("dev")[:_N_PAIRS], data.tokens.get_second_rows("dev")[:_N_PAIRS]
-    count, evaluated_rows = min(data.n_training, _N_BATCHES * training.batch_size), np.union1d(first, second)
-    start = time.perf_counter()
-    source = _FirstSentences(data, count, evaluated_rows, model)
-    frozen = source.count / (time.perf_counter() - start) if specification.model.frozen_layers else None
-    trainer = EncoderTrainer(model, training, 0, source)
+    n_training = min(data.n_training, _N_BATCHES * training.batch_size)
+    rows = np.union1d(np.arange(n_training), np.union1d(first, second))
     segment = Segment(0, training.instances, specification.variant.to_constant())
 
-    def step() -> int:
-        if trainer.instances_seen + training.batch_size > training.instances:
-            trainer.instances_seen = 0
-        trainer.train(segment, trainer.instances_seen + training.batch_size)
-        return training.batch_size
+    def make_workload(model: SentenceEncoder, features: InMemoryFeatures) -> Workload:
+        trainer = EncoderTrainer(model, training, 0, _FirstSentences(features, n_training))
+        return Workload(
+            trainer, lambda until: trainer.train(segment, until), lambda: len(trainer.score_pairs(first, second))
+        )
 
-    def evaluate() -> int:
-        trainer.score_pairs(first, second)
-        return len(first)
-
-    return Throughput(loading, frozen, measure_rate(step, seconds), measure_rate(evaluate, seconds / 3))
+    return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)

@@ -267,10 +267,17 @@ class EncoderInputs(ABC):
         """Tokens of each text, shape (texts,)."""
         return self.tokens.lengths
 
-    def precompute(self, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-        """Make the missing tokens and outputs of the frozen layers together with other processes.
+    def tokenize_once(self, on_wait: Callable[[], None]) -> None:
+        """Compute the token ids if they are missing, in one process while the others wait.
 
-        One process makes the tokens while the others wait; the outputs are shared out in parts.
+        Args:
+            on_wait: called repeatedly while another process computes them.
+        """
+        folder = self.tokens_folder
+        Leases(self._lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.tokens, on_wait)
+
+    def precompute(self, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
+        """Compute the missing token ids, and together with other processes the missing outputs of the frozen layers.
 
         Args:
             on_wait: called repeatedly while other processes work.
@@ -278,12 +285,11 @@ class EncoderInputs(ABC):
         Yields:
             Progress after each part that this process computes: parts that exist, and parts in total.
         """
-        lease_storage, folder = open_storage(str(self._trial.cache / "claims")), self.tokens_folder
-        Leases(lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.tokens, on_wait)
+        self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
         if model and training and model.frozen_layers:
             enable_determinism(training.threads)
-            yield from self.features.compute_missing(lambda: self.load_model(seed=0), lease_storage, on_wait)
+            yield from self.features.compute_missing(lambda: self.load_model(seed=0), self._lease_storage, on_wait)
 
     @cached_property
     def features(self) -> FrozenFeatures:
@@ -299,6 +305,10 @@ class EncoderInputs(ABC):
     def read(self, rows: Ints) -> PackedBatch:
         """Return a batch of the texts `rows`, in this order."""
         return self._reader.read(rows) if self._reader else make_token_batch(self.tokens, rows)
+
+    @cached_property
+    def _lease_storage(self) -> Storage:
+        return open_storage(str(self._trial.cache / "claims"))
 
     @cached_property
     def _reader(self) -> FeatureReader | None:

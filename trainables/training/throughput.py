@@ -5,26 +5,75 @@ It is measured by a few seconds of training and evaluation on the first of the r
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
-from trainables.specs.plugin import Throughput, get_trainable
+from trainables.models.transformer import Transformer
+from trainables.specs.plugin import Throughput
 from trainables.specs.trial import TrialSpec
+from trainables.training.determinism import enable_determinism
+from trainables.training.frozen_features import EncoderInputs, InMemoryFeatures
+from trainables.training.trainer import Trainer
+from trainables.utils.arrays import Ints
+
+Model = TypeVar("Model", bound=Transformer)
 
 
-def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
+class Workload(NamedTuple):
+    """Training and evaluation of a run on a part of its data.
+
+    Attributes:
+        trainer: the trainer.
+        train: trains until the trainer has seen a number of instances.
+        evaluate: scores some pairs and returns their number.
+    """
+
+    trainer: Trainer
+    train: Callable[[int], None]
+    evaluate: Callable[[], int]
+
+
+def measure_workload(
+    trial: TrialSpec,
+    seconds: float,
+    data: EncoderInputs,
+    rows: Ints,
+    load_model: Callable[[], Model],
+    make_workload: Callable[[Model, InMemoryFeatures], Workload],
+) -> Throughput:
     """Measure the throughput of a training run.
 
     Args:
-        trial: any trial that trains; its data is prepared.
+        trial: any trial that trains; its data is prepared and its texts have token ids.
         seconds: duration of the measured training. Evaluation takes a third of it. At least one batch of each is
             measured.
+        data: inputs of the trial's model.
+        rows: numbers of the texts that the workload reads.
+        load_model: returns the model before training, on its device.
+        make_workload: returns the workload of a model that reads its texts from memory.
 
     Returns:
         Seconds of loading, and units per second of the frozen layers, of training and of evaluation.
     """
-    return get_trainable(trial.specification).training_backend.measure_throughput(trial, seconds)
+    training = trial.specification.training
+    assert training is not None
+    enable_determinism(training.threads)
+    start = time.perf_counter()
+    model = load_model()
+    loaded = time.perf_counter()
+    features = InMemoryFeatures(data.tokens, rows, model)
+    frozen = len(rows) / (time.perf_counter() - loaded) if model.lower is not None else None
+    trainer, train, evaluate = make_workload(model, features)
+
+    def train_batch() -> int:
+        if trainer.instances_seen + training.batch_size > training.instances:
+            trainer.instances_seen = 0
+        train(trainer.instances_seen + training.batch_size)
+        return training.batch_size
+
+    return Throughput(loaded - start, frozen, _measure_rate(train_batch, seconds), _measure_rate(evaluate, seconds / 3))
 
 
-def measure_rate(run_once: Callable[[], int], seconds: float) -> float:
+def _measure_rate(run_once: Callable[[], int], seconds: float) -> float:
     """Return the units per second of a function that processes some units and returns their number.
 
     A first call warms up and does not count.

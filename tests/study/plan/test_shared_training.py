@@ -1,4 +1,4 @@
-"""The planned number of instances is that of the tree of stages; its bounds are those over all possible proposals."""
+"""The planned number of instances is that of the tree of stages; its bounds hold for all possible proposals."""
 
 from itertools import combinations, product
 from typing import Any
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from search_spaces.ranker import STUDY_TYPE
 from search_spaces.settings import ConfirmSettings
+from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.config.study_class import get_study_class
@@ -50,18 +51,27 @@ def test_distinct_instances_are_the_union_of_all_segments(chosen: list[LabelSmoo
     assert count_distinct_instances(chosen, batches * BATCH, BATCH) == union(chosen, batches * BATCH)
 
 
-Chosen = tuple[tuple[LabelSmoothing, tuple[tuple[str, Any], ...]], ...]
+Run = tuple[LabelSmoothing, tuple[tuple[str, Any], ...]]
 
 
-def proposals(study: Study, name: str) -> list[Chosen]:
+def run_of(name: str, params: Params) -> Run:
+    return STUDY_TYPE.make_smoothing(name, dict(params.smoothing)), params.optimisation
+
+
+def runs(study: Study, name: str) -> list[Run]:
+    """One of each configuration of a variant."""
+    return [run_of(name, params) for params in make_system_space(study, name).list_configurations()]
+
+
+def default(study: Study, name: str) -> Run:
+    return run_of(name, make_system_space(study, name).list_default_configurations()[0])
+
+
+def proposals(study: Study, name: str) -> list[tuple[Run, ...]]:
     """All sets of configurations that a search may end with: the papers' values are proposed first."""
-    space = make_system_space(study, name)
-    points, count = space.list_configurations(), count_proposals(study)[name]
-    default = next((point for point in space.list_default_configurations()[:1] if point in points), None)
-    sets = [chosen for chosen in combinations(points, count) if default is None or default in chosen]
-    return [
-        tuple((STUDY_TYPE.make_smoothing(name, dict(p.smoothing)), p.optimisation) for p in chosen) for chosen in sets
-    ]
+    every, first = runs(study, name), default(study, name)
+    sets = combinations(every, count_proposals(study)[name])
+    return [chosen for chosen in sets if first not in every or first in chosen]
 
 
 def study_of(
@@ -79,7 +89,7 @@ def study_of(
     )
 
 
-def spent(chosen: Chosen, batches: int) -> int:
+def spent(chosen: tuple[Run, ...], batches: int) -> int:
     """Distinct instances of one seed: nothing is shared between settings of training."""
     by_training: dict[Any, list[LabelSmoothing]] = {}
     for variant, training in chosen:
@@ -99,51 +109,59 @@ spaces = st.sampled_from(
 
 
 @settings(max_examples=60)
-@given(st.data(), grids, spaces, st.integers(1, 9), st.integers(1, 3))
-def test_bounds_are_those_over_all_choices(
-    data: st.DataObject, grid: tuple[list[float], list[float]], space: dict[str, Any], batches: int, seeds: int
+@given(st.data(), grids, spaces, st.integers(1, 9), st.integers(1, 3), st.sampled_from([(), (7, 8)]))
+def test_every_choice_of_a_search_lies_within_the_bounds(
+    data: st.DataObject,
+    grid: tuple[list[float], list[float]],
+    space: dict[str, Any],
+    batches: int,
+    seeds: int,
+    fresh: tuple[int, ...],
 ) -> None:
+    """With fresh seeds: of the defaults, and of any winner."""
     names = sorted(data.draw(st.sets(st.sampled_from(["LS", "T-LS"]), min_size=1)))
     whole = study_of(batches, grid, dict.fromkeys(names, 1), **space)
-    trials = {name: data.draw(st.integers(1, min(3, count_configurations(whole, name))), name) for name in names}
+    sizes = {name: count_configurations(whole, name) for name in names}
+    trials = {name: data.draw(st.integers(1, min(3, sizes[name])), name) for name in names}
     trials |= {"BERT": 1} if "learning_rate" in space else {}
     study = study_of(batches, grid, trials, seeds, **space)
+    study = study.model_copy(update={"confirm": ConfirmSettings(seeds=fresh)})
     own = tuple((name, 1e-5) for name in study.search.optimisation_grid)
     baseline = ((LabelSmoothing(), own),)
-    choices = product(*(proposals(study, name) for name in names))
-    counts = [spent(sum(chosen, baseline), batches) for chosen in choices]
-    assert bound_instances_with_sharing(study) == Bounds(seeds * min(counts), seeds * max(counts))
-    assert (
-        bound_instances_without_sharing(study).low
-        == bound_instances_without_sharing(study).high
-        == seeds * len(baseline + names_of(trials)) * batches * BATCH
-    )
+    shared, unshared = bound_instances_with_sharing(study), bound_instances_without_sharing(study)
+    chosen = [sum(choice, baseline) for choice in product(*(proposals(study, name) for name in names))]
+    search = [seeds * spent(choice, batches) for choice in chosen]
+    confirmation = [0]
+    if fresh:
+        kept = (*baseline, *(default(study, name) for name in names))
+        winners = product(*(runs(study, name) for name in names))
+        confirmation = [len(fresh) * spent(tuple(dict.fromkeys(kept + won)), batches) for won in winners]
+    assert shared.low <= min(search) + min(confirmation)
+    assert max(search) + max(confirmation) <= shared.high <= unshared.high
+    if not fresh:
+        assert unshared.low == unshared.high == seeds * len(chosen[0]) * batches * BATCH
+        if all(trials[name] == sizes[name] for name in names) and "learning_rate" not in space:
+            assert shared == Bounds(search[0], search[0])
 
 
-def names_of(trials: dict[str, int]) -> tuple[str, ...]:
-    """One name a proposal of a smoothed variant."""
-    return tuple(name for name, count in trials.items() if name != "BERT" for _ in range(count))
+def test_sharing_saves_at_most_everything_before_the_latest_switch_point() -> None:
+    study = study_of(8, ([0.1, 0.2, 0.3], [0.25, 0.5]), {"LS": 1, "T-LS": 3}, seeds=2)
+    assert bound_instances_without_sharing(study) == (2 * 5 * 32,) * 2
+    assert bound_instances_with_sharing(study) == (2 * (5 * 32 - 3 * 16), 2 * 5 * 32)
+
+
+def test_switch_points_in_one_batch_may_save_a_whole_run() -> None:
+    study = study_of(4, ([0.1, 0.2], [0.3, 0.31]), {"T-LS": 2})
+    assert bound_instances_with_sharing(study) == (16, 3 * 16)
 
 
 def test_a_confirmation_trains_the_defaults_and_at_most_one_run_more_for_each_variant() -> None:
-    grid, trials = ([0.2], [0.5]), {"LS": 1, "T-LS": 1}
-    search, whole = bound_instances_with_sharing(study_of(8, grid, trials)), study_of(8, grid, trials)
+    whole = study_of(8, ([0.2], [0.5]), {"LS": 1, "T-LS": 1})
+    search = bound_instances_with_sharing(whole)
     study = whole.model_copy(update={"confirm": ConfirmSettings(seeds=(7, 8))})
-    assert bound_instances_with_sharing(study) == (
-        search.low + 2 * search.low,
-        search.high + 2 * (search.high + 2 * 32),
-    )
+    assert search == (32 + 32 + 16,) * 2
+    assert bound_instances_with_sharing(study) == (search.low + 2 * (3 * 32 - 16), search.high + 2 * 5 * 32)
     assert bound_instances_without_sharing(study) == ((3 + 2 * 3) * 32, (3 + 2 * 5) * 32)
-
-
-def test_two_distributions_share_nothing_but_the_baseline() -> None:
-    grid = ([0.1, 0.2], [0.25, 0.5])
-    each = [
-        bound_instances_with_sharing(study_of(8, grid, trials))
-        for trials in ({"LS": 1, "T-LS": 2}, {"WSLS": 2, "T-WSLS": 1})
-    ]
-    both = bound_instances_with_sharing(study_of(8, grid, {"LS": 1, "T-LS": 2, "WSLS": 2, "T-WSLS": 1}))
-    assert both == (each[0].low + each[1].low - 32, each[0].high + each[1].high - 32)
 
 
 def test_a_whole_grid_leaves_no_choice() -> None:
@@ -151,10 +169,3 @@ def test_a_whole_grid_leaves_no_choice() -> None:
     found = bound_instances_with_sharing(study_of(8, ([0.1, 0.2], [0.25, 0.5]), {"LS": 2, "T-LS": 4}))
     assert found == (32 + 2 * (32 + 24 + 16),) * 2
     assert str(found) == "176"
-
-
-def test_a_large_grid_is_counted_without_trying_all_choices() -> None:
-    grid = ([round(0.02 * i, 2) for i in range(1, 21)], [round(i / 21, 3) for i in range(1, 21)])
-    study = study_of(100, grid, {"LS": 10, "T-LS": 60})
-    low, high = bound_instances_with_sharing(study)
-    assert low < high < bound_instances_without_sharing(study).low

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -116,14 +117,18 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     made = tiny_study(world, tmp_path / "study", fresh())
     monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
-    rates = measure_study_throughput(made, said.append, seconds=0.3)
-    assert said == [f"calibrating: 0 s of training, {get_local_concurrency(made)} at once"]
-    assert all(math.isfinite(rate) and rate > 0 for rate in rates if rate is not None)
-    assert rates.frozen is not None
+    measured = measure_study_throughput(made, said.append, seconds=0.3)
+    assert said == [f"calibrating: 0 s of training, {len(measured)} at once"]
+    assert len(measured) == get_local_concurrency(made)
+    assert all(math.isfinite(rate) and rate > 0 for each in measured for rate in each if rate is not None)
+    assert all(each.frozen is not None for each in measured)
     queries = {split: world.prepared.read_metadata()["splits"][split]["queries"] for split in ("train", "dev", "test")}
-    cost = estimate_cost_from_rates(made, rates, queries, "this machine")
-    evaluated = queries["dev"] * made.task.candidates * made.training.evaluations / rates.evaluation
+    cost = estimate_cost_from_rates(made, measured, queries, "this machine")
+    loading, training, evaluation = (
+        fmean(getattr(each, name) for each in measured) for name in ("loading", "training", "evaluation")
+    )
+    evaluated = queries["dev"] * made.task.candidates * made.training.evaluations / evaluation
     assert cost.estimate_hours(2, 0, 100) * 3600 == pytest.approx(
-        cost.once + 2 * (rates.loading + evaluated) + 100 / rates.training
+        cost.once + 2 * (loading + evaluated) + 100 / training
     )
     assert not (tmp_path / "study").exists()

@@ -9,8 +9,9 @@ from tests.trainables import encoders as sentences
 from tests.trainables import small
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import Fresh, World
+from trainables.rankers import plugin as rankers
+from trainables.sentence_encoders import plugin as sentence_encoders
 from trainables.specs.plugin import Throughput
-from trainables.training.throughput import measure_throughput
 
 
 def measured(found: Throughput) -> list[float]:
@@ -20,7 +21,7 @@ def measured(found: Throughput) -> list[float]:
 @pytest.mark.parametrize(("model", "frozen"), [(None, False), (small.FROZEN, True)], ids=["all layers", "frozen"])
 def test_a_rankers_rates(world: World, fresh: Fresh, model: dict[str, Any] | None, frozen: bool) -> None:
     cache = fresh()
-    found = measure_throughput(small.job(world, cache, small.LS, model), 0.1)
+    found = rankers.measure_throughput(small.job(world, cache, small.LS, model), 0.1)
     assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
     assert (found.frozen is not None) == frozen
     assert not (cache / "stages").exists()
@@ -30,7 +31,7 @@ def test_a_rankers_rates(world: World, fresh: Fresh, model: dict[str, Any] | Non
 @pytest.mark.parametrize("model", [{}, sentences.FROZEN, {"pooling": "mean"}], ids=["cls", "frozen", "mean"])
 def test_a_sentence_encoders_rates(encoders: Encoders, variant: Any, model: dict[str, Any]) -> None:
     cache = encoders.fresh()
-    found = measure_throughput(sentences.job(encoders, cache, variant, model), 0.1)
+    found = sentence_encoders.measure_throughput(sentences.job(encoders, cache, variant, model), 0.1)
     assert all(math.isfinite(rate) and rate > 0 for rate in measured(found))
     assert (found.frozen is not None) == ("frozen_layers" in model)
     assert not (cache / "stages").exists()

@@ -1,7 +1,11 @@
 """One writer a W&B run: whoever wants a lock gets it, however the others come and go."""
 
+import errno
+import fcntl
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,25 +14,35 @@ from typing import Any
 import pytest
 
 from study.tracking import Tracking
-from study.tracking.file_lock import FileLock
 from study.tracking.payload import RunPayload
 from study.tracking.worker_process import _WriterThread
+from study.tracking.writer import RunWriter
 from tests.study.mirrors import CURVE, LABELS, recorded
 
+LOCK = Path("wandb", ".locks", "abc")
 
-def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+
+@pytest.fixture(autouse=True)
+def _in_the_folder_of_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def writer() -> RunWriter:
+    return RunWriter(Tracking(mode="online", project="p", folder=Path()))
+
+
+def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time() -> None:
     inside, most, faults = 0, 0, list[BaseException]()
-    path = tmp_path / "locks" / "abc"
 
     def take() -> None:
         nonlocal inside, most
+        own = writer()
         try:
-            for _ in range(300):
-                lock = FileLock(path)
-                inside += 1
-                most = max(most, inside)
-                inside -= 1
-                lock.release()
+            for _ in range(100):
+                with own._hold_run_lock("abc"):
+                    inside += 1
+                    most = max(most, inside)
+                    inside -= 1
         except BaseException as error:
             faults.append(error)
 
@@ -37,22 +51,57 @@ def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time(tmp
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert (most, faults, path.exists()) == (1, [], False)
+    assert (most, faults, LOCK.exists()) == (1, [], False)
 
 
-def test_a_file_that_goes_while_it_is_compared_is_locked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, known = tmp_path / "abc", os.fstat
+HOLDER = """
+import fcntl, pathlib, time
+path = pathlib.Path("wandb/.locks/abc")
+path.parent.mkdir(parents=True)
+file = path.open("a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
 
-    def gone(file: int) -> os.stat_result:
-        monkeypatch.setattr("os.fstat", known)
-        path.unlink()
-        return known(file)
 
-    monkeypatch.setattr("os.fstat", gone)
-    lock = FileLock(path)
-    assert os.fstat is known
-    assert path.is_file()
-    lock.release()
+def test_the_lock_of_a_process_is_free_once_that_is_killed() -> None:
+    """Of any process that locks the file, such as one of an earlier version."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert not writer().try_lock_run("abc")
+        holder.kill()
+    assert writer().try_lock_run("abc")
+
+
+def test_a_lock_excludes_a_process_that_locks_the_file_itself() -> None:
+    own = writer()
+    assert own.try_lock_run("abc")
+    with LOCK.open("a") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    own.close()
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")
+@pytest.mark.parametrize(
+    ("number", "ignored"), [(errno.ENOLCK, True), (errno.ENOTSUP, True), (errno.ENOSYS, True), (errno.EIO, False)]
+)
+def test_on_a_file_system_without_locks_there_is_one_driver_that_writes(
+    number: int, ignored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(file: int, flags: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    own = writer()
+    if not ignored:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            own.try_lock_run("abc")
+        return
+    assert own.try_lock_run("abc")
+    own.close()
+    assert not LOCK.exists()
 
 
 class Nowhere:
@@ -73,7 +122,6 @@ class Nowhere:
 def test_two_drivers_of_the_same_runs_do_not_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("study.tracking.writer.WandbRun", Nowhere)
     workers = [_WriterThread(Tracking(mode="online", project="p", folder=tmp_path)) for _ in range(2)]
     for number, run_id in enumerate(("one", "other")):
