@@ -1,4 +1,4 @@
-"""Estimates how long a study takes, from its records or from a calibration.
+"""Estimates how long a study takes, from its records or from a measurement.
 
 Loads neither torch nor ray.
 """
@@ -76,13 +76,13 @@ def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequenc
 def estimate_cost_from_rates(
     study: Study, measured: "Sequence[Throughput]", queries: dict[str, int], where: str
 ) -> Cost:
-    """Estimate the cost from the throughput that a calibration measured.
+    """Estimate the cost from the throughput of measured runs.
 
     Args:
         study: the study.
-        measured: throughput of each run that the calibration trained, as measured by `study.workflows.throughput`.
+        measured: throughput of each run that was trained, as measured by `study.workflows.throughput`.
         queries: number of queries by split.
-        where: the machine of the calibration, in words.
+        where: the machine that measured, in words.
     """
     loading, training, evaluation = (
         fmean(getattr(each, name) for each in measured) for name in ("loading", "training", "evaluation")
@@ -92,4 +92,4 @@ def estimate_cost_from_rates(
     fixed = loading + study.training.evaluations * scores["dev"] / evaluation
     test = loading + scores["test"] / evaluation
     once = sum(scores.values()) / fmean(frozen) if frozen else 0.0
-    return Cost(fixed, 1 / training, test, once, f"a calibration on {where}")
+    return Cost(fixed, 1 / training, test, once, f"a measurement on {where}")

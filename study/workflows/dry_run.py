@@ -26,12 +26,12 @@ _UNPREPARED = "unknown until --prepare"
 _SCORER = "scorer"
 
 
-def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
+def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
     """Return the preview of a study as plain data. Unknown values are None.
 
     Args:
         study: the study as the command line describes it.
-        calibrate: True to train for a minute in order to estimate the cost.
+        estimate_cost: True to train for a minute in order to estimate the cost.
 
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
@@ -40,7 +40,7 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
-            for its evaluations; or the study does not fit its prepared data. With `calibrate`, also if the task or the
+            for its evaluations; or the study does not fit its prepared data. With `estimate_cost`, also if the task or the
             model is not what the study says.
     """
     if (path := find_local_model(study.model.name)) is not None:
@@ -48,7 +48,7 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
     if get_cluster_address(study) is None:
         check_cores(study)
     measured: list[Throughput] = []
-    if calibrate:
+    if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
 
         measured = measure_study_throughput(study, lambda line: None)
@@ -104,9 +104,9 @@ def build_preview(study: Study, calibrate: bool = False) -> dict[str, Any]:
     }
 
 
-def print_preview(study: Study, calibrate: bool, as_json: bool) -> None:
+def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
     """Print the preview of a study as text, or as JSON for other programs."""
-    preview = build_preview(study, calibrate)
+    preview = build_preview(study, estimate_cost)
     print_escaped(json.dumps(preview, indent=1) if as_json else "\n".join(_format_lines(preview)))
 
 
@@ -166,7 +166,7 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) 
         study: the study.
         cost: seconds of the parts of a study.
         rows: one for each system.
-        n_measured: runs that a calibration trained at once; 0 if there was none.
+        n_measured: runs that were measured at once; 0 if there was none.
     """
     runs = sum(row["runs"] for row in rows)
     # These have one run, however many seeds the study has.

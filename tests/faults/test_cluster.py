@@ -246,7 +246,7 @@ def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: 
         )
         nodes = one.logs()
     assert plan.returncode == 0, plan.stderr
-    assert json.loads(plan.stdout)["cost"]["source"] == "a calibration on the cluster"
+    assert json.loads(plan.stdout)["cost"]["source"] == "a measurement on the cluster"
     assert there.returncode == 0, there.stderr
     assert table.read_bytes() == here
     assert {"measure_throughput", "embed_sentences"} <= set(

@@ -125,7 +125,7 @@ def test_the_plan_knows_it_once_the_data_is_prepared(
     instances = other.training.instances
     assert found == expected | {"training": {"epochs": 3.0, "instances": instances}}
     assert expected["training"] == {"epochs": None, "instances": instances}
-    print_preview(one, calibrate=False, as_json=False)
+    print_preview(one, estimate_cost=False, as_json=False)
     assert f"training: 3 epochs; instances per run: {instances}\n" in capsys.readouterr().out
 
 

@@ -118,7 +118,7 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
     measured = measure_study_throughput(made, said.append, seconds=0.3)
-    assert said == [f"calibrating: 0 s of training, {len(measured)} at once"]
+    assert said == [f"measuring throughput: 0 s of training, {len(measured)} at once"]
     assert len(measured) == get_local_concurrency(made)
     assert all(math.isfinite(rate) and rate > 0 for each in measured for rate in each if rate is not None)
     assert all(each.frozen is not None for each in measured)

@@ -185,7 +185,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     capsys.readouterr()
     prepare_study_data(allowed)
     assert said in capsys.readouterr().out.splitlines()
-    print_preview(allowed, calibrate=False, as_json=False)
+    print_preview(allowed, estimate_cost=False, as_json=False)
     assert said in capsys.readouterr().out.splitlines()
     row = {"split": "test", "other": "train", "unit": "queries", "of": 5, "texts": 3, "ids": 1}
     prepared = prepare_data(task, allowed.cache)
