@@ -1,6 +1,6 @@
 """Tasks: sources of queries, documents and relevance labels, each read by one module.
 
-A task's module provides `TASK`, and `TASKS` has an entry for it.
+A new task is a module that provides `TASK` (short examples: `beir`, `qqp`), and an entry in `TASKS`, which is here.
 """
 
 import re
