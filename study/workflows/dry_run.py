@@ -40,8 +40,8 @@ def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
-            for its evaluations; or the study does not fit its prepared data. With `estimate_cost`, also if the task or the
-            model is not what the study says.
+            for its evaluations; or the study does not fit its prepared data. With `estimate_cost`, also if the task or
+            the model is not what the study says.
     """
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
