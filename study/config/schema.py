@@ -108,7 +108,7 @@ class OutputSettings(Settings):
     folder: Text | None = None
     """Folder of the results. If None, it is results/<name of the study>."""
     records: Text | None = None
-    """URL of a second copy of the finished runs, for nodes that do not see the folder.
+    """Folder or URL of a second copy of the records, from which the study continues on another machine.
 
     It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
     """
@@ -199,7 +199,7 @@ class Study(Settings):
 
     @property
     def records_url(self) -> str | None:
-        """Absolute folder or URL of the second copy of the finished runs; None if there is no copy."""
+        """Absolute folder or URL of the second copy of the records; None if there is no copy."""
         place = self.output.records
         return place if place is None or "://" in place else str(Path(os.path.expanduser(place)).absolute())
 

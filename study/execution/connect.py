@@ -169,14 +169,14 @@ def _reject_job_relative_paths(study: Study) -> None:
         UserError: a folder of the study is inside it.
     """
     working_folder = Path.cwd()
-    for key, folder in (
-        ("output.folder", study.folder),
-        ("cache.folder", study.cache),
-        ("cache.checkpoints", study.checkpoints_url),
+    for key, folder, expected in (
+        ("output.folder", study.folder, "an absolute path on a disk that outlives the job"),
+        ("cache.folder", study.cache, "an absolute path on a disk that all nodes share"),
+        ("cache.checkpoints", study.checkpoints_url, "an absolute path on a disk that all nodes share, or a URL"),
     ):
         if "://" not in str(folder) and Path(folder).is_relative_to(working_folder):
             found = f"{Path(folder).relative_to(working_folder)} in the job's temporary folder"
-            raise UserError(key, found, "an absolute path on a disk that all nodes share")
+            raise UserError(key, found, expected)
 
 
 def _find_packages() -> list[str]:

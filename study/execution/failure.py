@@ -2,11 +2,12 @@
 
 import pickle
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 
+from study.execution.trainable import TrialError
 from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
 from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.limits import StepLimits
@@ -26,21 +27,24 @@ class TrialFailure(NamedTuple):
     """True if the machine caused the failure, so that it says nothing about the configuration."""
     error: Exception | None = None
     """Exception of the trial's process, if there was one. Ray's error text is among its notes."""
+    record: dict[str, Any] | None = None
+    """Run record of the failed run, if its process could still make one."""
 
 
-def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> TrialFailure:
+def classify_failure(trial: Trial, limits: StepLimits) -> TrialFailure:
     """Return the cause of a failed trial, and remove its crash report.
 
     Args:
         trial: the trial, as Tune has it.
         limits: limits that applied to its steps.
-        step_seconds: seconds since the trial started or its last step ended.
     """
     path = limits.crash_report
     crash_text = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
     if path is not None:
         path.unlink(missing_ok=True)
-    error = _load_exception(trial)
+    error, record = _load_exception(trial), None
+    if isinstance(error, TrialError):
+        record, error = error.record, error.error
     if error is not None:
         error.add_note(_read_ray_error(trial))
         is_deterministic = isinstance(
@@ -51,17 +55,13 @@ def classify_failure(trial: Trial, limits: StepLimits, step_seconds: float) -> T
             is_retryable=not is_deterministic,
             is_machine_fault=is_machine_fault(error, limits),
             error=error,
+            record=record,
         )
     crash_report = None if crash_text is None else parse_crash_report(crash_text)
-    overdue = crash_text is None and limits.minutes is not None and step_seconds > 60 * limits.minutes
-    hung = overdue or (crash_report is not None and crash_report.fault is None)
-    by_machine = (crash_report is None and not overdue) or (
-        crash_report is not None and crash_report.fault == _BUS_ERROR
-    )
     return TrialFailure(
-        describe_crash(_read_ray_error(trial), crash_report, overdue, limits),
-        is_retryable=not hung,
-        is_machine_fault=by_machine,
+        describe_crash(_read_ray_error(trial), crash_report, limits),
+        is_retryable=crash_report is None or crash_report.fault is not None,  # a run that hung would hang again
+        is_machine_fault=crash_report is None or crash_report.fault == _BUS_ERROR,
     )
 
 

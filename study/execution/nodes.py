@@ -6,11 +6,10 @@ probed and not the driver's machine, which needs neither a GPU nor a free core.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -123,8 +122,9 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
     """
     trial_resources = get_trial_resources(study)
     nodes = find_eligible_nodes(trial_resources) or _wait_for_autoscaler(study, trial_resources, log)
-    with _create_probe_files(study) as probe_files:
-        paths = {**probe_files, f"model.name {study.model.name}": str(model)}
+    study.cache.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=study.cache, prefix=".probe-") as probe_file:
+        paths = {"cache.folder": probe_file.name, f"model.name {study.model.name}": str(model)}
         answers = [
             _probe_node.options(**_pin_to_node(node, study)).remote(device, study.training, paths) for node in nodes
         ]
@@ -183,23 +183,6 @@ def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log
 @ray.remote
 def _request_resources() -> None:
     """Do nothing: only the task's resources matter."""
-
-
-@contextmanager
-def _create_probe_files(study: Study) -> Iterator[dict[str, str]]:
-    """Create a file in each folder that trials read or write, for the block. Yields paths by key."""
-    folders = {"cache.folder": study.cache}
-    if study.output.records is None:
-        folders["output.folder"] = study.folder
-    probe_files = {key: folder / f".seen-{uuid4().hex}" for key, folder in folders.items()}
-    try:
-        for file in probe_files.values():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
-        yield {key: str(file) for key, file in probe_files.items()}
-    finally:
-        for file in probe_files.values():
-            file.unlink(missing_ok=True)
 
 
 def _reject_unshared_folders(node_infos: list[NodeInfo]) -> None:

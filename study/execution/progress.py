@@ -36,12 +36,12 @@ class ProgressReporter:
             self._parts_reported = done
             print_line(f"frozen layers: {done} of {total} parts of the texts done")
 
-    def report_trial(self, request: TrialRequest, entry: dict[str, Any] | None) -> None:
+    def report_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
         """Report an ended trial.
 
         Args:
             request: the trial.
-            entry: its run record. None if there is none.
+            entry: its run record.
         """
         self._n_ended += 1
         count, name = self._n_finished_before + self._n_ended, format_run_name(request.labels)
@@ -50,12 +50,12 @@ class ProgressReporter:
         print_line(
             f"{count:3}/{self._total}  {name:40} {self._format_result(request, entry)}  about {left:.0f} min left"
         )
-        for line in (entry or {}).get("damaged", []):
+        for line in entry.get("damaged", []):
             print_line(f"{'':9}{line}")
 
-    def _format_result(self, request: TrialRequest, entry: dict[str, Any] | None) -> str:
-        if entry is None or entry["state"] != "finished":
-            return f"FAILED: {entry['summary']['error'] if entry else 'no record'}"
+    def _format_result(self, request: TrialRequest, entry: dict[str, Any]) -> str:
+        if entry["state"] != "finished":
+            return f"FAILED: {entry['summary']['error']}"
         key = f"{request.split}/{self._metric}"
         summary = entry["summary"]
         seconds = summary.get("seconds", summary.get("test/seconds", 0.0))

@@ -1,7 +1,6 @@
 """Bridge between a scheduler and Ray Tune: starts trials and reports their ends."""
 
 import json
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,14 +14,14 @@ from study.execution.failure import TrialFailure, classify_failure
 from study.execution.trainable import make_failed_record
 from study.records import run_record
 from study.records.provenance import get_commit, get_versions
-from study.records.remote import download_result
 from study.records.run_name import format_run_name
+from study.records.run_record import Split
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
-from trainables.worker.crash_report import CRASH_REPORT_FILE
+from trainables.utils.files import make_temporary_path
 from trainables.worker.limits import StepLimits
 
 MAX_ATTEMPTS = 3
@@ -33,8 +32,8 @@ _MAX_NODE_LOSSES = 10
 Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
 example by using all of their memory."""
 
-TrialEndCallback = Callable[[TrialRequest, "dict[str, Any] | None"], None]
-"""Called with a trial that ended and its run record, if there is one."""
+TrialEndCallback = Callable[[TrialRequest, dict[str, Any]], None]
+"""Called with a trial that ended and its run record."""
 
 
 class _Attempt(NamedTuple):
@@ -42,14 +41,17 @@ class _Attempt(NamedTuple):
 
     request: TrialRequest
     limits: StepLimits
-    previous_record: dict[str, Any] | None  # run record of an earlier attempt
     is_first: bool
     machine_faults: int = 0  # attempts that faults of the machine ended
     node_losses: int = 0  # nodes that were lost during an attempt
 
 
 class StudySearcher(Searcher):
-    """Passes the trials of a scheduler to Tune when they can start, and reports back when they end.
+    """Passes the trials of a scheduler to Tune when they can start, and records their results when they end.
+
+    The driver alone writes to the folder of the study. It records a trial that ends there, then in W&B and the remote
+    copy, and only then counts it as ended. If the driver is killed before it has written the record, its next start
+    repeats the trial from the last checkpoint: of a finished training only the evaluation.
 
     A trial that fails is attempted once more in another process, unless the failure would repeat. A trial that fails
     because of the machine is attempted `MAX_ATTEMPTS` times in total. Then the study stops without a record of this
@@ -58,6 +60,7 @@ class StudySearcher(Searcher):
     Args:
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
+        save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
         on_trial_end: called for each trial that ended for good.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
@@ -69,6 +72,7 @@ class StudySearcher(Searcher):
         self,
         scheduler: BaseScheduler,
         wandb_logger: WandbLogger,
+        save_copy: Callable[[str, Split], None],
         on_trial_end: TrialEndCallback,
         on_precompute: Callable[[int, int], None],
         is_node_lost: Callable[[Trial], bool] | None = None,
@@ -80,9 +84,8 @@ class StudySearcher(Searcher):
             on_precompute,
             is_node_lost,
         )
-        self._wandb_logger, self._tracking = wandb_logger, wandb_logger.tracking
+        self._wandb_logger, self._tracking, self._save_copy = wandb_logger, wandb_logger.tracking, save_copy
         self._attempts: dict[str, _Attempt] = {}
-        self._last_step_times: dict[str, float] = {}
         self._retries: deque[_Attempt] = deque()
         self._error: Exception | None = None
 
@@ -101,12 +104,11 @@ class StudySearcher(Searcher):
         if request is None:
             return None
         run_id, study = request.trial.specification.id, self._scheduler.study
-        crash_file = run_record.get_run_folder(self._tracking.folder, run_id) / CRASH_REPORT_FILE
+        # All nodes see the cache. The name tells later starts whether this driver still runs.
+        crash_file = make_temporary_path(study.cache / "crash_reports" / run_id)
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
-        previous_record = run_record.read_run_record(self._tracking.folder, run_id, request.split)
-        attempt = retry or _Attempt(request, limits, previous_record, is_first=True)
-        self._attempts[trial_id] = attempt._replace(limits=limits, previous_record=previous_record)
-        self._last_step_times[trial_id] = time.monotonic()
+        attempt = retry or _Attempt(request, limits, is_first=True)
+        self._attempts[trial_id] = attempt._replace(limits=limits)
         return {
             "job": request.trial.model_dump_json(),
             "limits": limits.model_dump_json(),
@@ -118,7 +120,6 @@ class StudySearcher(Searcher):
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Pass on the progress of a step that ended."""
-        self._last_step_times[trial_id] = time.monotonic()
         if "parts" in result:
             self._on_precompute(result["parts"], result["total"])
         if "rows" in result:
@@ -126,39 +127,47 @@ class StudySearcher(Searcher):
             self._wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Handle a successful end. Failed trials go to `handle_failure`, where Tune gives the reason."""
-        if not error:
-            with self._capture_errors():
-                failure = TrialFailure("the trial ended without a record", is_retryable=True, is_machine_fault=True)
-                self._handle_end(self._attempts.pop(trial_id), failure)
+        """Do nothing: the end of a trial goes to `handle_result` or `handle_failure`, see `TrialCallback`."""
+
+    def handle_result(self, trial_id: str, record: str, scores: bytes) -> None:
+        """Record the result of a finished trial and end the trial.
+
+        Args:
+            trial_id: Tune's id of the trial.
+            record: run record as JSON.
+            scores: content of the file of scores.
+        """
+        with self._capture_errors():
+            attempt, entry = self._attempts.pop(trial_id), json.loads(record)
+            run_record.write_run_record(self._tracking.folder, attempt.request.split, entry, scores)
+            self._end_trial(attempt.request, entry)
 
     def handle_failure(self, trial: Trial) -> None:
         """Handle a failed attempt: retry it, or record the failure and end the trial."""
         with self._capture_errors():
             attempt = self._attempts.pop(trial.trial_id)
+            failure, request, folder = classify_failure(trial, attempt.limits), attempt.request, self._tracking.folder
             if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < _MAX_NODE_LOSSES:
                 self._retries.append(attempt._replace(node_losses=attempt.node_losses + 1))
                 return
-            step_seconds = time.monotonic() - self._last_step_times[trial.trial_id]
-            self._handle_end(attempt, classify_failure(trial, attempt.limits, step_seconds))
-
-    def _handle_end(self, attempt: _Attempt, failure: TrialFailure) -> None:
-        request, folder = attempt.request, self._tracking.folder
-        download_result(self._tracking.folder, self._tracking.records, request.trial.specification.id, request.split)
-        entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
-        if entry is None or entry["state"] != "finished":
-            if failure.is_machine_fault and not self._is_caused_by_scorer(failure):
-                self._stop_or_retry(attempt, failure)
-                return
-            if entry is None or entry == attempt.previous_record:
-                entry = make_failed_record(
+            entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
+            if entry is None or entry["state"] != "finished":  # else another agent of a sweep has finished the run
+                if failure.is_machine_fault and not self._is_caused_by_scorer(failure):
+                    self._stop_or_retry(attempt, failure)
+                    return
+                entry = failure.record or make_failed_record(
                     request.trial, request.labels, failure.cause, {"versions": get_versions(), "commit": get_commit()}
                 )
                 run_record.write_run_record(folder, request.split, entry, None)
-            if attempt.is_first and failure.is_retryable:
-                self._retries.append(attempt._replace(is_first=False))
-                return
-        self._wandb_logger.log_evaluation(request.trial.specification.id, request.split)
+                if attempt.is_first and failure.is_retryable:
+                    self._retries.append(attempt._replace(is_first=False))
+                    return
+            self._end_trial(request, entry)
+
+    def _end_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
+        run_id = request.trial.specification.id
+        self._wandb_logger.log_evaluation(run_id, request.split)
+        self._save_copy(run_id, request.split)
         self._scheduler.mark_ended(request)
         self._on_trial_end(request, entry)
 
@@ -199,11 +208,21 @@ class StudySearcher(Searcher):
         """Restore nothing."""
 
 
-class FailureCallback(Callback):
-    """Passes failed trials to the searcher, because Tune gives the reason only to callbacks."""
+class TrialCallback(Callback):
+    """Passes the ends of trials to the searcher, because Tune gives the reason of a failure only to callbacks.
+
+    It removes the record and the scores from a result, because Tune would keep these megabytes in memory and in files.
+    """
 
     def __init__(self, searcher: StudySearcher) -> None:
         self._searcher = searcher
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Pass on the record and the scores, which only the last result of a trial contains."""
+        if "record" in result:
+            self._searcher.handle_result(trial.trial_id, result.pop("record"), result.pop("scores"))
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Pass on a trial that failed."""

@@ -1,4 +1,4 @@
-"""Tune trainable of a study: executes a run and writes its record."""
+"""Tune trainable of a study: executes a run and reports its record to the driver."""
 
 import json
 from typing import Any
@@ -8,9 +8,8 @@ import ray
 
 from study.execution.nodes import register_hosts
 from study.records.provenance import get_hardware, get_versions
-from study.records.remote import upload_result
 from study.records.run_name import format_run_name
-from study.records.run_record import Split
+from study.records.run_record import encode_scores
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable
@@ -19,8 +18,28 @@ from trainables.utils.cli import print_escaped
 from trainables.worker.actor import RunTrainable
 
 
+class TrialError(Exception):
+    """Brings the record of a failed run to the driver, together with the error that the run raised.
+
+    Args:
+        error: the error of the run.
+        record: the run record that describes it.
+    """
+
+    def __init__(self, error: Exception, record: dict[str, Any]) -> None:
+        super().__init__(error, record)
+        self.error, self.record = error, record
+
+    def __str__(self) -> str:
+        return f"{type(self.error).__name__}: {self.error}"
+
+
 class StudyTrainable(RunTrainable):
     """Trial of a study.
+
+    It writes nothing to the study's folder, which only the driver needs to see. Its last result contains `record`, the
+    run record as JSON, and `scores`, the content of the file of scores. Both are bound for the driver, see
+    `study.execution.searcher.TrialCallback`.
 
     `config` contains as JSON: `job`, `limits`, the run's `labels` (study, variant ...), `tracking` and the driver's
     `commit`. `shown` is the W&B URL of the run, for Ray's log of the trial.
@@ -44,16 +63,27 @@ class StudyTrainable(RunTrainable):
         """Run one step, and report the new rows of the learning curve if runs are shown while they train.
 
         `rows` contains them as JSON, `start` the index of the first one in the curve.
+
+        Raises:
+            TrialError: the run failed, so that its configuration is incomplete.
+            Exception: a fault of the machine, which is not recorded because the run did not cause it.
         """
-        result = super().step()
+        try:
+            result = super().step()
+        except Exception as error:
+            if is_machine_fault(error, self.limits):
+                raise
+            cause = summarize_error(error, self.limits)
+            record = make_failed_record(self.job, self._labels, cause, self._provenance)
+            raise TrialError(error, record | {"traceback": format_redacted_traceback(error)}) from error
         if self._tracking.mode != "online" or self._run is None or "instances" not in result:
             return result
         rows, start = self._run.history, self._n_rows_sent
         self._n_rows_sent = len(rows)
         return {**result, "rows": json.dumps(rows[start:]), "start": start}
 
-    def on_run_complete(self, outcome: TrialResult) -> None:
-        """Write the run record."""
+    def make_report(self, outcome: TrialResult) -> dict[str, Any]:
+        """Return the run record and the scores."""
         specification = self.job.specification
         backend = get_trainable(specification).training_backend
         frame = backend.load_scored_pairs(self.job, outcome.split)
@@ -83,23 +113,7 @@ class StudyTrainable(RunTrainable):
             entry |= {"history": history, "stages_reused": outcome.checkpoints_reused}
         entry["summary"][f"{outcome.split}/states_damaged"] = len(outcome.damaged)
         entry["damaged"] = outcome.damaged
-        upload_result(self._tracking.folder, self._tracking.records, self._split, entry, scores)
-
-    def on_run_error(self, error: Exception) -> None:
-        """Record a failure of the run, so that the configuration is visibly incomplete.
-
-        A fault of the machine is not recorded, since the run did not cause it.
-        """
-        if is_machine_fault(error, self.limits):
-            return
-        entry = make_failed_record(self.job, self._labels, summarize_error(error, self.limits), self._provenance) | {
-            "traceback": format_redacted_traceback(error)
-        }
-        upload_result(self._tracking.folder, self._tracking.records, self._split, entry, None)
-
-    @property
-    def _split(self) -> Split:
-        return "dev" if self.job.action == "train" else "test"
+        return {"record": json.dumps(entry, allow_nan=False), "scores": encode_scores(scores)}
 
     @property
     def _provenance(self) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from study.config.loader import Study
 from study.execution import nodes
 from study.execution.connect import configure_ray_start, get_cluster_address
 from study.execution.node_monitor import NodeMonitor
-from study.execution.searcher import FailureCallback, StudySearcher, TrialEndCallback
+from study.execution.searcher import StudySearcher, TrialCallback, TrialEndCallback
 from study.execution.slots import get_local_concurrency
 from study.execution.trainable import StudyTrainable
+from study.records.run_record import Split
 from study.scheduling.scheduler import BaseScheduler
 from study.tracking import WandbLogger
 from trainables.utils.files import make_temporary_path
@@ -92,6 +93,7 @@ def run_tuner(
     scheduler: BaseScheduler,
     wandb_logger: WandbLogger,
     concurrent: int,
+    save_copy: Callable[[str, Split], None],
     on_trial_end: TrialEndCallback,
     on_precompute: Callable[[int, int], None],
     log: Callable[[str], None],
@@ -102,6 +104,7 @@ def run_tuner(
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
         concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
+        save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
         on_trial_end: called for each trial that ended.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         log: called with a line when nodes are lost or have joined.
@@ -124,7 +127,7 @@ def run_tuner(
         NodeMonitor(nodes.get_trial_resources(study), log, resize) if get_cluster_address(study) is not None else None
     )
     searcher = StudySearcher(
-        scheduler, wandb_logger, on_trial_end, on_precompute, monitor.is_node_lost if monitor else None
+        scheduler, wandb_logger, save_copy, on_trial_end, on_precompute, monitor.is_node_lost if monitor else None
     )
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
@@ -137,9 +140,10 @@ def run_tuner(
             name="trials",
             storage_path=str(scratch),
             verbose=0,
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # the checkpoint storage has them
+            # The checkpoint storage has the checkpoints; those of Tune would contain the last result with its scores.
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             failure_config=tune.FailureConfig(max_failures=0),  # the searcher retries, where that may help
-            callbacks=[_SilentProgressCallback(), FailureCallback(searcher), *([monitor] if monitor else [])],
+            callbacks=[_SilentProgressCallback(), TrialCallback(searcher), *([monitor] if monitor else [])],
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)

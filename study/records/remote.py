@@ -1,19 +1,17 @@
-"""Remote copy of a study's results, for nodes that do not see the folder of the study.
+"""Remote copy of a study's results, from which a driver on another machine continues.
 
-Such a node uploads its results, and the driver downloads them into the folder, which only the driver must see. A driver
-on another machine downloads everything. The remote copy has the layout of the folder. It does not contain the files of
-W&B, because they can be created from the records. It does contain the notes about which runs the W&B server has.
+The driver uploads each evaluation when it has recorded it, and downloads what its folder lacks when it starts. The
+remote copy has the layout of the folder. It does not contain the files of W&B, because they can be created from the
+records. It does contain the notes about which runs the W&B server has.
 """
 
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from analysis.data.query_attributes import QUERIES_FILE
 from study.records import run_record
@@ -101,7 +99,7 @@ class RemoteRecords:
         return sorted({run_id for run_id, _ in done})
 
     def upload_missing(self, folder: Path, mode: str) -> None:
-        """Upload the finished evaluations that the copy lacks, and the notes about which ones W&B has.
+        """Upload the recorded evaluations that the copy lacks, and the notes about which ones W&B has.
 
         Args:
             folder: folder of the study.
@@ -112,8 +110,7 @@ class RemoteRecords:
         new_paths = [path for path in local_paths if path not in remote_paths]
         missing = [evaluation for path in new_paths if (evaluation := _parse_record_path(path))]
         with ThreadPoolExecutor(_MAX_TRANSFERS) as transfers:
-            finished = (evaluation for evaluation in missing if run_record.is_run_finished(folder, *evaluation))
-            list(transfers.map(lambda evaluation: self.upload_evaluation(folder, *evaluation), finished))
+            list(transfers.map(lambda evaluation: self.upload_evaluation(folder, *evaluation), missing))
         markers = {run_record.get_marker_name(split) for split in run_record.SPLITS} if mode == "online" else set()
         self._upload_files(folder, (path for path in new_paths if Path(path).name in markers))
 
@@ -169,7 +166,7 @@ class RemoteRecords:
                 return None
             except Exception as error:  # the file system's package may raise anything
                 problem = f"cannot be read ({type(error).__name__}: {error})"
-                expected = "a folder or URL that this machine and all nodes can use"
+                expected = "a folder or URL that this machine can use"
                 raise UserError("output.remote", problem, expected) from error
             return read_plan(copy, f"{PLAN_FILE} in output.remote")
 
@@ -185,37 +182,36 @@ class RemoteRecords:
             list(transfers.map(lambda name: self._storage.put_file(name, folder / name), names))
 
 
-def upload_result(
-    folder: Path, records_url: str | None, split: Split, entry: dict[str, Any], scores: pd.DataFrame | None
-) -> None:
-    """Save the result of an evaluation from a trial on any node.
+class RecordUploader:
+    """Uploads evaluations as they are recorded.
+
+    A failed upload does not stop the study, because the folder has the record. It is tried again with the next one.
 
     Args:
+        remote_records: the remote copy.
         folder: folder of the study.
-        records_url: folder or URL of the remote copy. If None, the trial's node sees `folder` and writes there.
-        split: dev for the run itself, test for its test evaluation.
-        entry: the run record; see `study.records.run_record.write_run_record`.
-        scores: the scores of the candidates; None for a failed run.
+        log: called with a line for each failure.
     """
-    if records_url is None:
-        run_record.write_run_record(folder, split, entry, scores)
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        run_record.write_run_record(Path(temporary), split, entry, scores)
-        RemoteRecords(records_url).upload_evaluation(Path(temporary), entry["id"], split)
 
+    def __init__(self, remote_records: RemoteRecords, folder: Path, log: Callable[[str], None]) -> None:
+        self._remote_records, self._folder, self._log = remote_records, folder, log
+        self._pending: list[tuple[str, Split]] = []
 
-def download_result(folder: Path, records_url: str | None, run_id: str, split: Split) -> None:
-    """Download the result of a trial into the folder of the study; does nothing without a remote copy.
+    def upload(self, run_id: str, split: Split) -> None:
+        """Upload a recorded evaluation, after those that could not be uploaded before."""
+        self._pending.append((run_id, split))
+        self.upload_pending()
 
-    Args:
-        folder: folder of the study.
-        records_url: folder or URL of the remote copy. If None, the trial has written to `folder`.
-        run_id: id of the run.
-        split: dev for the run itself, test for its test evaluation.
-    """
-    if records_url is not None:
-        RemoteRecords(records_url).download_evaluation(folder, run_id, split)
+    def upload_pending(self) -> None:
+        """Upload the evaluations that could not be uploaded before."""
+        try:
+            while self._pending:
+                self._remote_records.upload_evaluation(self._folder, *self._pending[0])
+                self._pending.pop(0)
+        except Exception as error:  # the file system's package may raise anything
+            count = f"{len(self._pending)} evaluation{'s' * (len(self._pending) != 1)}"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self._log(f"{count} not yet uploaded to output.remote ({reason}); kept in {self._folder}")
 
 
 def _parse_record_path(path: str) -> tuple[str, Split] | None:

@@ -50,7 +50,17 @@ def get_scores_path(study_folder: Path, run_id: str, split: Split = "dev") -> Pa
     return get_run_folder(study_folder, run_id) / _FILES[split][1]
 
 
-def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: "pd.DataFrame | None") -> None:
+def encode_scores(scores: "pd.DataFrame") -> bytes:
+    """Return the content of the file of scores.
+
+    Args:
+        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id.
+    """
+    content: bytes = scores.to_parquet(index=False)
+    return content
+
+
+def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: bytes | None) -> None:
     """Write the record of an evaluation: first the scores and the learning curve, then the record itself.
 
     The record contains the SHA-256 of the scores and of the curve.
@@ -60,13 +70,12 @@ def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], s
         split: dev for the run itself, test for its test evaluation.
         record: JSON-serializable record with at least the keys `id`, `state` and `summary`. Its `history`, the rows of
             the learning curve, is written to a separate file.
-        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id. None for a
-            failed run.
+        scores: content of the file of scores, from `encode_scores`. None for a failed run.
     """
     run_folder = get_run_folder(study_folder, record["id"])
     if scores is not None:
         with write_atomically(get_scores_path(study_folder, record["id"], split)) as temporary:
-            scores.to_parquet(temporary, index=False)
+            temporary.write_bytes(scores)
             scores_hash = hash_file(temporary)
         record = {**record, "summary": {**record["summary"], f"{split}/scores_sha256": scores_hash}}
     if split == "dev" and "history" in record:

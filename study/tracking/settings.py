@@ -31,5 +31,3 @@ class Tracking(Settings):
     """True if the project is the one that the study itself names."""
     folder: Path
     """Folder of the study. W&B's files are in its subfolder wandb/."""
-    records: str | None = None
-    """URL to which trials write their records, because not every node sees the folder."""

@@ -159,18 +159,16 @@ def format_redacted_traceback(error: BaseException) -> list[str]:
     return [redact(line) for line in traceback.format_exception(error)]
 
 
-def describe_crash(message: str, report: CrashReport | None, overdue: bool, limits: StepLimits) -> str:
+def describe_crash(message: str, report: CrashReport | None, limits: StepLimits) -> str:
     """Describe why the process of a trial ended without an exception.
 
     Args:
         message: message of Ray's error.
         report: crash report of the process, if there is one.
-        overdue: whether the step exceeded its time limit and the crash report could not reach this machine.
         limits: the limits of the trial.
     """
-    if overdue or (report and report.fault is None):
-        where = report.location if report else "an unknown place, because its node does not see the folder of the study"
-        return f"a step took longer than trial.minutes = {limits.minutes:g}; it hung in {where}"
+    if report and report.fault is None:
+        return f"a step took longer than trial.minutes = {limits.minutes:g}; it hung in {report.location}"
     if report:
         return f"the trial's process crashed ({report.fault}) in {report.location}"
     low = _RAY_KILLED.search(message)

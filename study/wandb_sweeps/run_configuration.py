@@ -127,7 +127,7 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
         trial = parse_trial_params(study, parameters)
         if trial.ignored:
             print_line(f"{trial.variant} does not take {', '.join(trial.ignored)} here: ignored")
-        open_result = open_study(study, is_exclusive=False)
+        open_result = open_study(study)
         factory = ConfigurationFactory(open_result.study, open_result.resolved, open_result.plan_hash)
         configuration = factory.make_configuration(
             trial.variant, trial.params, study.seeds, get_role(study, trial.variant)
@@ -171,7 +171,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     register_sweep_trial(study.folder, configuration)
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
         wandb_logger.log_document("plan")
-        run_trials(scheduler, wandb_logger)
+        run_trials(scheduler, wandb_logger, remote_records)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
         )

@@ -14,7 +14,6 @@ from trainables.storage import open_storage
 from trainables.storage.base import RESUME_FOLDER
 from trainables.storage.eviction import evict
 from trainables.utils.files import remove_stale_files
-from trainables.worker.crash_report import CRASH_REPORT_FILE
 
 _STALE_AFTER_S = 7 * 24 * 3600.0
 """Seconds without a change after which an unfinished preparation of data is removed."""
@@ -24,20 +23,17 @@ _FREED_SHARE = 0.05
 """Share of the budget that an eviction frees for new checkpoints. Fewer unneeded checkpoints than that are kept."""
 
 
-def clean_up_study(study: Study, is_exclusive: bool = True) -> None:
+def clean_up_study(study: Study) -> None:
     """Remove what killed processes left behind in the study's folder and in the cache.
 
-    These are temporary files of dead processes, and crash reports of trials that were killed with their driver.
+    These are temporary files of dead processes, among them crash reports of trials that were killed with their driver.
     Preparations of data that were stopped and not continued for a week are removed as well.
 
     Args:
         study: the study to clean up.
-        is_exclusive: True if no other process may be running trials of the study. If False, crash reports are kept.
     """
     for folder in {study.folder, study.cache}:
         remove_stale_files(folder, recursive=True)
-    for crash_file in study.folder.glob(f"runs/*/{CRASH_REPORT_FILE}") if is_exclusive else ():
-        crash_file.unlink(missing_ok=True)
     for preparation in (study.cache / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
             if time.time() - preparation.stat().st_mtime > _STALE_AFTER_S:

@@ -32,12 +32,11 @@ class OpenStudy(NamedTuple):
     prepared: PreparedData
 
 
-def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
+def open_study(study: Study) -> OpenStudy:
     """Check folder, machine and data, download remote records, and write the analysis plan.
 
     Args:
         study: the study as the command line describes it.
-        is_exclusive: True if no other process may be running parts of the study.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
@@ -47,7 +46,7 @@ def open_study(study: Study, is_exclusive: bool = True) -> OpenStudy:
     check_memory_limit(study.trial.memory)
     connect_or_check(study)
     check_writable(study)
-    clean_up_study(study, is_exclusive)
+    clean_up_study(study)
     set_aside_damaged_records(folder, print_line)
     remote_records = RemoteRecords(study.records_url) if study.records_url else None
     if remote_records:

@@ -8,7 +8,8 @@ from typing import Any
 
 from study.config.loader import Study
 from study.execution.progress import ProgressReporter
-from study.records.run_record import SPLITS
+from study.records.remote import RecordUploader, RemoteRecords
+from study.records.run_record import SPLITS, Split
 from study.records.run_store import RunStore
 from study.records.search_log import read_search_log, write_search_log
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
@@ -72,8 +73,7 @@ def _run_study_trials(
 ) -> None:
     """Run the trials of the study. After each, save what a later start needs."""
     folder, remote_records = opened.study.folder, opened.remote_records
-    if remote_records:
-        remote_records.upload_study(folder)
+    _upload_records(opened)
     n_proposed, frozen_ids = 0, read_frozen_ids(folder)
 
     def on_trial_end() -> None:
@@ -87,7 +87,7 @@ def _run_study_trials(
             write_search_log(folder, scheduler.build_search_log())
 
     wandb_logger.log_document("plan")
-    run_trials(scheduler, wandb_logger, on_trial_end)
+    run_trials(scheduler, wandb_logger, remote_records, on_trial_end)
     write_search_log(folder, scheduler.build_search_log())
     wandb_logger.log_document("search")
     _log_exhausted_budgets(scheduler)
@@ -107,8 +107,8 @@ def _publish_results(opened: OpenStudy, scheduler: StudyScheduler, wandb_logger:
 
 def _upload_records(opened: OpenStudy) -> None:
     if opened.remote_records:
-        opened.remote_records.upload_missing(opened.study.folder, opened.study.tracking.mode)
         opened.remote_records.upload_study(opened.study.folder)
+        opened.remote_records.upload_missing(opened.study.folder, opened.study.tracking.mode)
 
 
 def _raise_if_incomplete(scheduler: StudyScheduler) -> None:
@@ -148,18 +148,21 @@ def make_tracking(study: Study) -> Tracking:
         project=study.project,
         entity=study.tracking.entity or os.environ.get("WANDB_ENTITY"),
         folder=study.folder,
-        records=study.records_url,
     )
 
 
 def run_trials(
-    scheduler: BaseScheduler, wandb_logger: WandbLogger, on_trial_end: Callable[[], None] = lambda: None
+    scheduler: BaseScheduler,
+    wandb_logger: WandbLogger,
+    remote_records: RemoteRecords | None,
+    on_trial_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the remaining trials of a scheduler on Ray and print one line of progress for each.
 
     Args:
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
+        remote_records: copy of the records outside the study's folder. None if there is no copy.
         on_trial_end: called after each trial. By default nothing happens.
     """
     if scheduler.is_finished:
@@ -170,8 +173,13 @@ def run_trials(
 
     study = scheduler.study
     progress, evictor = ProgressReporter(scheduler, study.analysis.metric), CheckpointEvictor(scheduler, print_line)
+    uploader = RecordUploader(remote_records, study.folder, print_line) if remote_records else None
 
-    def handle_trial_end(request: TrialRequest, entry: dict[str, Any] | None) -> None:
+    def save_copy(run_id: str, split: Split) -> None:
+        if uploader:
+            uploader.upload(run_id, split)
+
+    def handle_trial_end(request: TrialRequest, entry: dict[str, Any]) -> None:
         progress.report_trial(request, entry)
         evictor.on_trial_end(request)
         on_trial_end()
@@ -181,8 +189,12 @@ def run_trials(
         threads = study.training.threads
         print_line(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.restart_clock()
-        run_tuner(scheduler, wandb_logger, concurrent, handle_trial_end, progress.report_precompute, print_line)
+        run_tuner(
+            scheduler, wandb_logger, concurrent, save_copy, handle_trial_end, progress.report_precompute, print_line
+        )
         evictor.evict_unneeded()
+        if uploader:
+            uploader.upload_pending()
     finally:
         if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
             ray.shutdown()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 pytest.importorskip("aiohttp_cors", reason="jobs need ray[default]")
 
 ROOT = Path(__file__).parents[2]
+ALLOWED = shutil.which("unshare") and subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
+HIDE = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
+"""Starts a program to which a folder is empty and cannot be written."""
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
 PORTS = ("dashboard-agent-listen",)
 HEAD_PORTS = ("dashboard", "ray-client-server")
@@ -72,11 +76,12 @@ class Cluster:
         self.address = re.search(r"--address='([\d.:]+)'", head)[1]  # type: ignore[index]
         self.dashboard = re.search(r"RAY_API_SERVER_ADDRESS='([^']+)'", head)[1]  # type: ignore[index]
 
-    def _start(self, name: str, *arguments: str) -> str:
+    def _start(self, name: str, *arguments: str, hidden: Path | None = None) -> str:
         """Returns what `ray start` printed."""
         log = self._place / f"{name}.log"
         ports = [f"--{use}-port={_free_port()}" for use in (*PORTS, *(HEAD_PORTS if name == "head" else ()))]
-        command = [*RAY, "start", "--block", f"--temp-dir={self._place / name}", *ports, *arguments]
+        hide = ["unshare", "-rm", "bash", "-c", HIDE, str(hidden)] if hidden and ALLOWED else []
+        command = [*hide, *RAY, "start", "--block", f"--temp-dir={self._place / name}", *ports, *arguments]
         with log.open("w", encoding="utf-8") as stream:
             process = subprocess.Popen(
                 command, stdout=stream, stderr=stream, cwd=self._place, env=self.environment, start_new_session=True
@@ -90,9 +95,9 @@ class Cluster:
             time.sleep(0.1)
         return text
 
-    def join(self, name: str) -> None:
-        """Adds a node."""
-        self._start(name, f"--address={self.address}", "--num-cpus=1")
+    def join(self, name: str, hidden: Path) -> None:
+        """Adds a node that does not see a folder, where the system can hide one."""
+        self._start(name, f"--address={self.address}", "--num-cpus=1", hidden=hidden)
 
     def kill(self, name: str, only: str = "") -> None:
         """Kills all processes of a node at once, or those of a program."""
@@ -160,7 +165,9 @@ def training(cache: Path) -> int:
 
 
 def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recovered(tmp_path: Path) -> None:
+    """Nor does it that the node sees nothing of the study's folder."""
     cache = tmp_path / "cache"
+    (tmp_path / "two").mkdir()
     with cluster(2, RAY_AUTH_MODE="disabled") as one:
         reference = command(one, *study(tmp_path / "one", cache))
         assert reference.returncode == 0, reference.stdout + reference.stderr
@@ -172,7 +179,7 @@ def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recove
     made = environment(HOME=str(home))
     subprocess.run([*RAY, "get-auth-token", "--generate"], env=made, check=True, capture_output=True, timeout=60)
     with cluster(1, RAY_AUTH_MODE="token", HOME=str(home)) as two:
-        two.join("second")
+        two.join("second", hidden=tmp_path / "two")
         refused = command(two, *study(tmp_path / "refused", cache), RAY_AUTH_TOKEN=TOKEN[::-1])
         assert refused.returncode == 2
         assert re.fullmatch(r"study\.run: cluster [\d.:]+: .* refuses .* token; expected .*\n", refused.stderr)

@@ -56,12 +56,17 @@ def empty_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def record_end(folder: Path, errand: TrialRequest, metric: Metric) -> None:
-    """What a trial would record, `metric` being None where it fails."""
+def ended(errand: TrialRequest, metric: Metric) -> dict[str, Any]:
+    """The record of a trial, `metric` being None where it fails."""
     value = metric(errand.labels)
     summary = {"error": "boom"} if value is None else {f"{errand.split}/R10@1": value}
-    run_id, state = errand.trial.specification.id, "failed" if value is None else "finished"
-    record.write_run_record(folder, errand.split, {"id": run_id, "state": state, "summary": summary}, None)
+    state = "failed" if value is None else "finished"
+    return {"id": errand.trial.specification.id, "state": state, "summary": summary}
+
+
+def record_end(folder: Path, errand: TrialRequest, metric: Metric) -> None:
+    """Writes the record of a trial."""
+    record.write_run_record(folder, errand.split, ended(errand, metric), None)
 
 
 def drive(

@@ -7,11 +7,11 @@ from typing import Any
 
 from study.config.schema import Study
 from study.config.study_class import get_study_class
-from study.execution.trainable import StudyTrainable
+from study.execution.trainable import StudyTrainable, TrialError
 from study.records import run_record as record
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import Configuration, ResolvedInputs
+from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest
 from study.tracking import Tracking
 from study.workflows.cleanup import CheckpointEvictor
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
@@ -47,9 +47,22 @@ def campaign(world: World, made: Study) -> StudyScheduler:
     return StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
 
 
+def carry_out(errand: TrialRequest, folder: Path) -> None:
+    """Runs a trial in this process and records its end, as the driver does; raises again what a run failed by."""
+    tracking = Tracking(mode="disabled", project="tiny", folder=folder)
+    labels, job = json.dumps(errand.labels), errand.trial.model_dump_json()
+    trial = StudyTrainable(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
+    try:
+        while not (result := trial.step())["done"]:
+            pass
+    except TrialError as failed:
+        record.write_run_record(folder, errand.split, failed.record, None)
+        raise failed.error from None
+    record.write_run_record(folder, errand.split, json.loads(result["record"]), result["scores"])
+
+
 def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
     """Runs a campaign's errands in one process, in the campaign's order or in one drawn; returns what was said."""
-    tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
     said: list[str] = []
     budget, started, running = CheckpointEvictor(begun, said.append), 0, []
     while not begun.is_finished and (stop_after is None or started < stop_after):
@@ -57,12 +70,7 @@ def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_afte
             running.append(errand)
         errand = running.pop(order.randrange(len(running)) if order else 0)
         started += 1
-        labels, job = errand.labels, errand.trial.model_dump_json()
-        trial = StudyTrainable(
-            config={"job": job, "labels": json.dumps(labels), "tracking": tracking.model_dump_json()}
-        )
-        while not trial.step()["done"]:
-            pass
+        carry_out(errand, begun.folder)
         begun.mark_ended(errand)
         budget.on_trial_end(errand)
     budget.evict_unneeded()

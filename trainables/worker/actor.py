@@ -21,7 +21,8 @@ class RunTrainable(tune.Trainable):
     are no limits.
 
     Reports `parts` and `total` after each part of the precomputation, `instances` after each stretch of training, and
-    `metric` at the end. Checkpoints are in their own storage, not in Tune. Importing this class loads no torch.
+    `metric` and the values of `make_report` at the end. Checkpoints are in their own storage, not in Tune. Importing
+    this class loads no torch.
     """
 
     _run: ActiveRun | None = None
@@ -45,21 +46,16 @@ class RunTrainable(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         """Precompute one part, train to the next stop, or evaluate; return what to report to Tune."""
-        try:
-            with self._enforcer.enforce():
-                parts, outcome = self._work_with_repairs()
-                if outcome is not None:
-                    self.on_run_complete(outcome)
-        except Exception as error:
-            self.on_run_error(error)
-            raise
+        with self._enforcer.enforce():
+            parts, outcome = self._work_with_repairs()
+            report = self.make_report(outcome) if outcome is not None else {}
         if parts:
             return {"parts": parts.done, "total": parts.total, tune.result.DONE: False}
         if outcome is None:
             assert self._run is not None
             return {"instances": self._run.instances_seen, tune.result.DONE: False}
         self._close_run()
-        return {"metric": outcome.metric, tune.result.DONE: True}
+        return {"metric": outcome.metric, **report, tune.result.DONE: True}
 
     def cleanup(self) -> None:
         """Close the run when Tune stops the trial."""
@@ -119,11 +115,9 @@ class RunTrainable(tune.Trainable):
         )
         return self._run.advance()
 
-    def on_run_complete(self, outcome: TrialResult) -> None:
-        """Process the result of a run, as a hook for subclasses that save records.
+    def make_report(self, outcome: TrialResult) -> dict[str, Any]:
+        """Return further values to report to Tune at the end of a run, as a hook for subclasses.
 
-        Called once, in the process of the trial, before the trial ends.
+        Called once, in the last step of the trial and within its limits.
         """
-
-    def on_run_error(self, error: Exception) -> None:
-        """Process the exception of a failed run, as a hook for subclasses."""
+        return {}

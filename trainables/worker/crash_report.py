@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-CRASH_REPORT_FILE = "last-words.txt"
-"""Name of the crash report in the folder of a run record."""
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _SECTION = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-f]+).*\n((?:  .*\n?)*)", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)

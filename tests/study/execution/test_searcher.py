@@ -11,11 +11,12 @@ from ray import cloudpickle
 from ray.exceptions import RayTaskError
 
 from study.config.schema import Study
-from study.execution.searcher import MAX_ATTEMPTS, FailureCallback, StudySearcher
+from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
+from study.execution.trainable import TrialError
 from study.records import run_record as record
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
-from tests.study.driving import STUDY, campaign, decisions, drive, quality, record_end
+from tests.study.driving import STUDY, Metric, campaign, decisions, drive, ended, quality
 from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError
@@ -23,6 +24,7 @@ from trainables.worker.crash_report import format_header
 from trainables.worker.limits import StepLimits
 
 LIMITED = STUDY.model_copy(update={"trial": STUDY.trial.model_copy(update={"minutes": 1.0, "memory": "4GB"})})
+SCORES = b"the file of the scores"
 TIMEOUT = (
     format_header(1)
     + 'Timeout (0:01:00)!\nThread 0x0000000000000001 (most recent call first):\n  File "x.py", line 3 in f\n'
@@ -32,17 +34,21 @@ TIMEOUT = (
 class Tune:
     """What the searcher sees of Tune, one trial after the other."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, study: Study = LIMITED) -> None:
+    def __init__(self, folder: Path, study: Study = LIMITED) -> None:
         folder.mkdir(exist_ok=True)
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
-        self.campaign = campaign(folder, study)
+        self.copied: list[tuple[str, str]] = []
+        caching = study.caching.model_copy(update={"folder": str(folder / "cache")})
+        self.campaign = campaign(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
-        self.searcher = StudySearcher(self.campaign, WandbLogger(tracking, print), self._report, self._parts)
-        self.failures, self.count, self.now = FailureCallback(self.searcher), 0, 0.0
-        monkeypatch.setattr("study.execution.searcher.time.monotonic", lambda: self.now)
+        scribe = WandbLogger(tracking, print)
+        self.searcher = StudySearcher(self.campaign, scribe, self._copy, self._report, self._parts)
+        self.ends, self.count = TrialCallback(self.searcher), 0
 
-    def _report(self, errand: TrialRequest, entry: dict[str, Any] | None) -> None:
-        assert entry is not None
+    def _copy(self, run_id: str, split: record.Split) -> None:
+        self.copied.append((run_id, split))
+
+    def _report(self, errand: TrialRequest, entry: dict[str, Any]) -> None:
         self.told.append((errand.trial.specification.id, entry))
 
     def _parts(self, done: int, total: int) -> None:
@@ -62,15 +68,16 @@ class Tune:
 
     def start(self) -> tuple[str, TrialRequest]:
         """The same as the name and the errand."""
-        self.count += 1
-        found = self.searcher.suggest(str(self.count))
-        assert isinstance(found, dict)
-        return str(self.count), TrialRequest(TrialSpec.model_validate_json(found["job"]), json.loads(found["labels"]))
+        name, job, _ = self.begin()
+        return name, self.searcher._attempts[name].request._replace(trial=job)
 
-    def finish(self, name: str, job: TrialSpec) -> None:
-        """The trial ends well."""
-        record_end(self.folder, TrialRequest(job, {"variant": "", "epsilon": 0, "switch": 0, "seed": 0}), quality)
-        self.searcher.on_trial_complete(name)
+    def finish(self, name: str, metric: Metric = quality) -> dict[str, Any]:
+        """The trial ends well; its result as Tune keeps it."""
+        entry = ended(self.searcher._attempts[name].request, metric)
+        result = {"metric": 0.5, "record": json.dumps(entry), "scores": SCORES, "done": True}
+        self.ends.on_trial_result(0, [], SimpleNamespace(trial_id=name), result)  # type: ignore[arg-type]
+        self.searcher.on_trial_complete(name, result)
+        return result
 
     def fail(self, name: str, error: Exception | str) -> None:
         """The trial raises, or Ray says this about its end."""
@@ -81,12 +88,12 @@ class Tune:
             raised = RayTaskError("step", "its traceback", error).as_instanceof_cause()
             Path(trial.pickled_error_file).write_bytes(cloudpickle.dumps(raised))
         self.searcher.on_trial_complete(name, error=True)
-        self.failures.on_trial_error(0, [], trial)  # type: ignore[arg-type]
+        self.ends.on_trial_error(0, [], trial)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def tune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
-    return Tune(tmp_path, monkeypatch)
+def tune(tmp_path: Path) -> Tune:
+    return Tune(tmp_path)
 
 
 def error_of(tune: Tune, job: TrialSpec) -> str:
@@ -98,7 +105,9 @@ def error_of(tune: Tune, job: TrialSpec) -> str:
 def test_limits_of_the_study_are_the_trials(tune: Tune) -> None:
     _, job, limits = tune.begin()
     assert (limits.minutes, limits.memory) == (1.0, 4 * 10**9)
-    assert limits.crash_report == record.get_run_folder(tune.folder, job.specification.id) / "last-words.txt"
+    assert limits.crash_report is not None
+    assert limits.crash_report.is_relative_to(tune.folder / "cache")  # which all nodes see
+    assert job.specification.id in limits.crash_report.name
 
 
 MACHINE = (
@@ -117,10 +126,10 @@ MACHINE = (
 
 @pytest.mark.parametrize("error", MACHINE, ids=lambda error: str(error)[:20] or type(error).__name__)
 def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | str
+    tmp_path: Path, error: Exception | str
 ) -> None:
     unlimited = LIMITED.model_copy(update={"trial": LIMITED.trial.model_copy(update={"memory": None})})
-    tune = Tune(tmp_path, monkeypatch, unlimited)
+    tune = Tune(tmp_path, unlimited)
     name, job, _ = tune.begin()
     for _ in range(MAX_ATTEMPTS - 1):
         tune.fail(name, error)
@@ -136,14 +145,14 @@ def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_
 
 def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -> None:
     """Nor do they use up the second try of a run that fails by itself."""
-    name, job, _ = tune.begin()
+    name, _, _ = tune.begin()
     tune.fail(name, "its worker process has died")
     name, _, _ = tune.begin()
     tune.fail(name, ValueError("boom"))
     name, _, _ = tune.begin()
     tune.fail(name, PermissionError(13, "Permission denied", "/cache/x"))
     name, _, _ = tune.begin()
-    tune.finish(name, job)
+    tune.finish(name)
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
     assert "error" not in entry["summary"]
@@ -183,7 +192,7 @@ def test_a_second_try_that_ends_well_is_what_is_told(tune: Tune) -> None:
     tune.fail(name, ValueError("boom"))
     assert error_of(tune, job) == "ValueError: boom"
     again, _, _ = tune.begin()
-    tune.finish(again, job)
+    tune.finish(again)
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
 
@@ -197,45 +206,97 @@ def test_the_cause_is_the_last_try_s(tune: Tune) -> None:
     assert error_of(tune, job) == "TypeError: bang"
 
 
-def test_what_the_trial_has_recorded_itself_stands(tune: Tune) -> None:
+def test_what_the_trial_says_of_its_failure_is_recorded(tune: Tune) -> None:
     name, job, _ = tune.begin()
-    entry = {"id": job.specification.id, "state": "failed", "summary": {"error": "more is known"}}
-    record.write_run_record(tune.folder, "dev", entry, None)
-    tune.fail(name, ValueError("boom"))
-    assert error_of(tune, job) == "more is known"
+    entry = {
+        "id": job.specification.id,
+        "state": "failed",
+        "summary": {"error": "more is known"},
+        "traceback": ["line"],
+    }
+    tune.fail(name, TrialError(ValueError("boom"), entry))
+    assert record.read_run_record(tune.folder, job.specification.id) == entry
+    name, *_ = tune.begin()
+    tune.fail(name, TrialError(FloatingPointError("not finite"), entry))  # classified by the run's own error
+    assert tune.told == [(job.specification.id, entry)]
 
 
-def test_a_trial_that_died_after_its_record_has_finished(tune: Tune) -> None:
+def test_what_another_agent_of_a_sweep_has_finished_meanwhile_is_kept(tune: Tune) -> None:
     name, job, _ = tune.begin()
     record.write_run_record(tune.folder, "dev", {"id": job.specification.id, "state": "finished", "summary": {}}, None)
-    tune.fail(name, "its worker process has died")
+    tune.fail(name, ValueError("boom"))
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
 
 
-@pytest.mark.parametrize("words", [TIMEOUT, None])
-def test_a_hang_is_not_tried_again(tune: Tune, words: str | None) -> None:
-    """None: on a node that does not see the study's folder, where only the clock tells."""
+def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step finds what the one before it has done, so a driver that is killed in between loses no record."""
+    name, job, _ = tune.begin()
+    run_id, steps = job.specification.id, list[str]()
+
+    def note(step: str) -> None:
+        assert record.is_run_finished(tune.folder, run_id)
+        assert record.get_scores_path(tune.folder, run_id).read_bytes() == SCORES
+        steps.append(step)
+
+    monkeypatch.setattr(tune.searcher._wandb_logger, "log_evaluation", lambda *_: note("logged"))
+    monkeypatch.setattr(tune.searcher, "_save_copy", lambda *_: note("copied"))
+    monkeypatch.setattr(tune.campaign, "mark_ended", lambda _: note("counted"))
+    monkeypatch.setattr(tune.searcher, "_on_trial_end", lambda *_: note("told"))
+    tune.finish(name)
+    assert steps == ["logged", "copied", "counted", "told"]
+
+
+def test_what_ends_for_good_is_copied_once(tune: Tune) -> None:
+    name, first, _ = tune.begin()
+    tune.finish(name)
+    name, second, _ = tune.begin()
+    tune.fail(name, ValueError("boom"))
+    assert tune.copied == [(first.specification.id, "dev")]
+    name, *_ = tune.begin()
+    tune.fail(name, ValueError("boom"))
+    assert tune.copied == [(first.specification.id, "dev"), (second.specification.id, "dev")]
+
+
+def test_tune_keeps_no_record_and_no_scores(tune: Tune) -> None:
+    name, *_ = tune.begin()
+    assert tune.finish(name) == {"metric": 0.5, "done": True}
+
+
+def test_a_disk_that_does_not_take_a_result_stops_the_study_which_repeats_the_trial(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told as what it is, and nothing says that the trial has ended."""
+    name, job, _ = tune.begin()
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        tune.finish(name)
+    with pytest.raises(OSError, match="No space left"):
+        tune.begin()
+    assert (tune.told, tune.copied) == ([], [])
+    assert tune.campaign.store.get_state(job.specification.id) is None
+    again = Tune(tune.folder)
+    name, same, _ = again.begin()
+    assert same == job
+    again.finish(name)
+    assert [run_id for run_id, _ in again.told] == [job.specification.id]
+
+
+def test_a_hang_is_not_tried_again(tune: Tune) -> None:
     name, job, limits = tune.begin()
     assert limits.crash_report is not None
-    if words is not None:
-        limits.crash_report.parent.mkdir(parents=True)
-        limits.crash_report.write_text(words)
-    else:
-        tune.now = 61.0
+    limits.crash_report.parent.mkdir(parents=True, exist_ok=True)
+    limits.crash_report.write_text(TIMEOUT)
     tune.fail(name, "its worker process has died")
     assert "longer than trial.minutes = 1; it hung in" in error_of(tune, job)
     assert len(tune.told) == 1
     assert not limits.crash_report.exists()
-
-
-def test_steps_that_end_are_no_hang_however_many_they_are(tune: Tune) -> None:
-    name, job, _ = tune.begin()
-    for tune.now in (50.0, 100.0):
-        tune.searcher.on_trial_result(name, {})
-    tune.fail(name, "its worker process has died")
-    assert tune.told == []
-    assert tune.begin()[1] == job
 
 
 def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
@@ -274,10 +335,8 @@ def test_labels_travel_as_json(tune: Tune) -> None:
     assert labels["seed"] == job["specification"]["seed"]
 
 
-def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_second_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tune, lost = Tune(tmp_path, monkeypatch), [True, True, False, False]
+def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_second_try(tmp_path: Path) -> None:
+    tune, lost = Tune(tmp_path), [True, True, False, False]
     tune.searcher._is_node_lost = lambda trial: lost.pop(0)
     name, job, _ = tune.begin()
     for error in ("the node died", "the node died", ValueError("boom")):
@@ -292,9 +351,7 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_does(tmp_path: Path, seed: int) -> None:
     """Some pass by themselves, some stop it, and it is started again; runs that fail by themselves are among them."""
 
     def metric(labels: dict[str, Any]) -> float | None:
@@ -302,20 +359,19 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
 
     whole, draw = campaign(tmp_path / "whole", LIMITED), random.Random(seed)
     drive(whole, metric)
-    tune, stops = Tune(tmp_path / "disturbed", monkeypatch), 0
+    tune, stops = Tune(tmp_path / "disturbed"), 0
     while not tune.campaign.is_finished:
         try:
             name, errand = tune.start()
         except (OSError, MachineError, DamagedError):
-            tune, stops = Tune(tmp_path / "disturbed", monkeypatch), stops + 1
+            tune, stops = Tune(tmp_path / "disturbed"), stops + 1
             continue
         if draw.random() < 0.6:
             tune.fail(name, draw.choice(MACHINE[:4] + MACHINE[-2:]))
         elif metric(errand.labels) is None:
             tune.fail(name, ValueError("boom"))
         else:
-            record_end(tune.folder, errand, metric)
-            tune.searcher.on_trial_complete(name)
+            tune.finish(name, metric)
     assert stops > 0
     assert decisions(tune.campaign) == decisions(whole)
     assert {name: item.id for name, item in tune.campaign.select_for_test().items()} == {
@@ -323,9 +379,9 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
     }
 
 
-def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path) -> None:
     """After so many, the loss counts as any other fault of the machine."""
-    tune, lost = Tune(tmp_path, monkeypatch), list[bool]()
+    tune, lost = Tune(tmp_path), list[bool]()
     tune.searcher._is_node_lost = lambda trial: lost.append(True) or True
     _, job, _ = tune.begin()
     for _ in range(10 + MAX_ATTEMPTS - 1):

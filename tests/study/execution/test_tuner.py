@@ -1,10 +1,13 @@
-"""What Tune is told beyond its defaults."""
+"""What Tune is told beyond its defaults, and what it keeps."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from ray.tune.utils.object_cache import _ObjectCache
 
 from study.execution.tuner import _KeepActorsAliveScheduler
+from tests.study.command import called
 
 
 def kept(scheduler: _KeepActorsAliveScheduler | None, ended: int) -> int:
@@ -23,3 +26,43 @@ def test_a_place_that_is_idle_keeps_its_process() -> None:
     assert kept(None, 5) == 1
     assert kept(_KeepActorsAliveScheduler(3), 2) == 2
     assert kept(_KeepActorsAliveScheduler(3), 3) == kept(_KeepActorsAliveScheduler(3), 5) == 3
+
+
+@pytest.mark.slow  # it starts Ray
+def test_tune_hands_over_a_record_and_scores_and_keeps_neither(tmp_path: Path) -> None:
+    """Neither in memory nor in its files, which it writes here after each result."""
+    code = f"""
+import os
+import ray
+from ray import tune
+from study.execution.connect import configure_ray_start
+from study.execution.searcher import TrialCallback
+
+class Ended(tune.Trainable):
+    def step(self):
+        return {{"metric": 1.0, "record": '{{"state": "finished"}}', "scores": bytes(10**6), "done": True}}
+
+given = []
+class Searcher:
+    def handle_result(self, trial_id, record, scores):
+        given.append((record, len(scores)))
+
+os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "0"
+with configure_ray_start():
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
+settings = tune.RunConfig(
+    storage_path={str(tmp_path)!r},
+    name="trials",
+    verbose=0,
+    checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+    callbacks=[TrialCallback(Searcher())],
+)
+(result,) = tune.Tuner(Ended, run_config=settings).fit()
+ray.shutdown()
+print(given, sorted({{"metric", "record", "scores"}} & result.metrics.keys()))
+"""
+    done = called(Path.cwd(), "-c", code)
+    assert done.stdout.splitlines()[-1:] == ["""[('{"state": "finished"}', 1000000)] ['metric']"""], done.stderr
+    sizes = {path.name: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
+    assert any(name.startswith("experiment_state") for name in sizes)
+    assert max(sizes.values()) < 10**5

@@ -1,8 +1,7 @@
-"""What is found on any node reaches the study's folder whole, and a driver on a fresh machine repeats none of it."""
+"""The copy of a study's records is whole, and a driver on a fresh machine repeats nothing that it has."""
 
 import json
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +12,10 @@ import pandas as pd
 import pytest
 
 from study.config.loader import load_study
-from study.execution.trainable import StudyTrainable
 from study.records import run_record as record
-from study.records.remote import RemoteRecords, download_result, upload_result
+from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_record import get_marker_name
-from study.tracking import Tracking
 from tests.study.driving import campaign, drive, names
-from tests.study.small import campaign as real_campaign
-from tests.study.small import study as real_study
-from tests.trainables.small import World
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
 from trainables.utils.errors import UserError
@@ -39,7 +33,8 @@ def scores(split: str) -> pd.DataFrame:
 def recorded(folder: Path, run_id: str, split: record.Split = "dev", state: str = "finished") -> None:
     entry: dict[str, Any] = {"id": run_id, "state": state, "summary": {"state": state}}
     entry |= {"history": CURVE} if split == "dev" else {}
-    record.write_run_record(folder, split, entry, scores(split) if state == "finished" else None)
+    content = record.encode_scores(scores(split)) if state == "finished" else None
+    record.write_run_record(folder, split, entry, content)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -57,7 +52,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return some_place(request.param, tmp_path / "bucket")
 
 
-def test_what_one_node_put_another_gets_byte_by_byte(place: str, tmp_path: Path) -> None:
+def test_what_one_machine_put_another_gets_byte_by_byte(place: str, tmp_path: Path) -> None:
     for split in record.SPLITS:
         recorded(tmp_path / "one", "abc", split)
     recorded(tmp_path / "one", "bad", state="failed")
@@ -178,30 +173,35 @@ def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path,
     assert names(started) == names(whole)
 
 
-def test_a_trial_that_does_not_see_the_folder_keeps_its_record_at_the_place(world: World, tmp_path: Path) -> None:
-    """The study's folder is a path that nobody can make."""
-    place = some_place("file", tmp_path)
-    made = real_study(world, tmp_path / "study", tmp_path / "cache")
-    shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
-    errands = list(iter(real_campaign(world, made).pop_request, None))
-    errand = next(one for one in errands if one.trial.specification.system == "sampler")
-    (tmp_path / "file").touch()
-    tracking = Tracking(mode="offline", project="p", folder=tmp_path / "file" / "study", records=place)
-    config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels)}
-    trial = StudyTrainable(config=config | {"tracking": tracking.model_dump_json()})
-    assert trial.step()["done"]
-    driver = tracking.model_copy(update={"folder": tmp_path / "driver"})
-    download_result(driver.folder, driver.records, errand.trial.specification.id, "dev")
-    assert record.is_run_finished(driver.folder, errand.trial.specification.id)
-    assert len(pd.read_parquet(record.get_scores_path(driver.folder, errand.trial.specification.id))) > 0
+def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver on another machine then finds all of it."""
+    place, said = some_place("memory", tmp_path), list[str]()
+    remote, reachable = RemoteRecords(place), False
+    whole = remote._storage.put_file
 
+    def put(name: str, source: Path) -> None:
+        if not reachable:
+            raise OSError("the network\nis gone")
+        whole(name, source)
 
-def test_without_a_place_records_go_into_the_folder(tmp_path: Path) -> None:
-    tracking = Tracking(mode="disabled", project="p", folder=tmp_path)
-    entry = {"id": "abc", "state": "finished", "summary": {}}
-    upload_result(tracking.folder, tracking.records, "dev", entry, scores("dev"))
-    download_result(tracking.folder, tracking.records, "abc", "dev")
-    assert record.is_run_finished(tmp_path, "abc")
+    monkeypatch.setattr(remote._storage, "put_file", put)
+    uploader = RecordUploader(remote, tmp_path / "one", said.append)
+    for run_id in ("abc", "def"):
+        recorded(tmp_path / "one", run_id)
+        uploader.upload(run_id, "dev")
+    assert said == [
+        f"{count} not yet uploaded to output.remote (OSError: the network is gone); kept in {tmp_path / 'one'}"
+        for count in ("1 evaluation", "2 evaluations")
+    ]
+    reachable = True
+    recorded(tmp_path / "one", "ghi", "test", "failed")
+    uploader.upload("ghi", "test")
+    uploader.upload_pending()
+    assert len(said) == 2
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def", "ghi"]
+    assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
 def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> None:
@@ -211,9 +211,8 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
         recorded(tmp_path / "one", "def", split)
     write_json(tmp_path / "one/runs/abc" / get_marker_name("dev"), {"mode": "offline"})
     RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
-    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def"]
-    kept = {name for name in files(tmp_path / "one") if "bad" not in name and "mirrored" not in name}
-    assert files(tmp_path / "other").keys() == kept
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "bad", "def"]
+    assert files(tmp_path / "other").keys() == {name for name in files(tmp_path / "one") if "mirrored" not in name}
 
 
 def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:

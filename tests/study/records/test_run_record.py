@@ -1,7 +1,6 @@
 """A record is there whole or not at all."""
 
 import hashlib
-import os
 import re
 import signal
 import subprocess
@@ -26,6 +25,7 @@ SCORES = pd.DataFrame(
         "score": [0.1 + 0.2, -1e-300, float("inf"), -0.0],
     }
 )
+CONTENT = record.encode_scores(SCORES)
 ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "summary": {"dev/R10@1": 1 / 3}}
 CURVE = [{"instances": count, "train/loss": 1 / count} for count in range(16, 20_016, 16)]
 SPLITS: list[record.Split] = ["dev", "test"]
@@ -45,7 +45,7 @@ def files(folder: Path) -> list[str]:
 def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
     assert record.read_run_record(tmp_path, "abc", split) is None
     assert not record.is_run_finished(tmp_path, "abc", split)
-    record.write_run_record(tmp_path, split, ENTRY, SCORES)
+    record.write_run_record(tmp_path, split, ENTRY, CONTENT)
     assert record.read_run_record(tmp_path, "abc", split) == written(tmp_path, split)
     assert record.is_run_finished(tmp_path, "abc", split)
     kept = pd.read_parquet(record.get_scores_path(tmp_path, "abc", split))
@@ -59,14 +59,14 @@ def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -
     record.write_run_record(tmp_path, "dev", ENTRY | {"state": "failed"}, None)
     assert not record.is_run_finished(tmp_path, "abc")
     assert files(tmp_path) == ["runs/abc/record.json"]
-    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     assert record.is_run_finished(tmp_path, "abc")
 
 
 def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -> None:
     """As long as the papers' trainings: 1,250 batches."""
     assert record.read_history(tmp_path, "abc") == []
-    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, CONTENT)
     assert record.read_history(tmp_path, "abc") == CURVE
     curve = hashlib.sha256((tmp_path / "runs/abc/history.json").read_bytes()).hexdigest()
     assert record.read_run_record(tmp_path, "abc") == written(tmp_path, "dev", history_sha256=curve)
@@ -84,7 +84,7 @@ def test_a_record_of_old_with_its_curve_inside_is_still_read(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("content", [b"", b'[{"instances": 16', b"{}"])
 def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
-    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, CONTENT)
     path = tmp_path / "runs/abc/history.json"
     path.write_bytes(content)
     with pytest.raises(UserError, match=re.escape(str(path))):
@@ -98,7 +98,7 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
     tmp_path: Path, split: record.Split, place: int, damage: str
 ) -> None:
     for one in SPLITS:
-        record.write_run_record(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), SCORES)
+        record.write_run_record(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), CONTENT)
     name, said = record.list_record_files(split)[place], list[str]()
     DAMAGES[damage](tmp_path / "runs/abc" / name)
     record.set_aside_damaged_records(tmp_path, said.append)
@@ -113,14 +113,14 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
     assert record.read_run_record(tmp_path, "abc", split) is None
     assert record.is_run_finished(tmp_path, "abc", SPLITS[1 - SPLITS.index(split)])
     assert record.has_test_scores(tmp_path) or (no_record and split == "test")
-    record.write_run_record(tmp_path, split, ENTRY | ({"history": CURVE} if split == "dev" else {}), SCORES)
+    record.write_run_record(tmp_path, split, ENTRY | ({"history": CURVE} if split == "dev" else {}), CONTENT)
     record.set_aside_damaged_records(tmp_path, said.append)
     assert len(said) == 1 - no_record
 
 
 def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Path) -> None:
     """The effect that is none: a seal that is no seal any more, over a record that is as it was."""
-    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     path, expected = tmp_path / "runs/abc/record.json", record.read_run_record(tmp_path, "abc")
     content = path.read_bytes()
     assert expected is not None
@@ -136,45 +136,44 @@ def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Pa
 
 
 def test_records_of_before_they_were_sealed_are_read(tmp_path: Path) -> None:
-    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     write_json(tmp_path / "runs/abc/record.json", written(tmp_path, "dev"))
     record.set_aside_damaged_records(tmp_path, print)
     assert record.is_run_finished(tmp_path, "abc")
 
 
-def break_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk is full after half of the parquet file's bytes."""
-    whole = pd.DataFrame.to_parquet
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full after half of the scores' bytes."""
+    whole = Path.write_bytes
 
-    def half(frame: pd.DataFrame, path: Path, **settings: Any) -> None:
-        whole(frame, path, **settings)
-        os.truncate(path, path.stat().st_size // 2)
+    def half(path: Path, content: bytes) -> None:
+        whole(path, content[: len(content) // 2])
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", half)
+    monkeypatch.setattr(Path, "write_bytes", half)
 
 
 def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    break_parquet(monkeypatch)
+    fill_disk(monkeypatch)
     with pytest.raises(OSError, match="no space"):
-        record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+        record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     assert files(tmp_path) == []
     assert record.read_run_record(tmp_path, "abc") is None
 
 
 def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
-    break_parquet(monkeypatch)
+    fill_disk(monkeypatch)
     with pytest.raises(OSError, match="no space"):
-        record.write_run_record(tmp_path, "dev", ENTRY | {"other": 1}, SCORES)
+        record.write_run_record(tmp_path, "dev", ENTRY | {"other": 1}, CONTENT)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Path("x")])
 def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path: Path, value: object) -> None:
     with pytest.raises((ValueError, TypeError)):
-        record.write_run_record(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, SCORES)
+        record.write_run_record(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, CONTENT)
     assert record.read_run_record(tmp_path, "abc") is None
     assert not any(name.startswith("runs/abc/.") for name in files(tmp_path))
 
@@ -185,7 +184,6 @@ def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at:
     code = f"""
 import os, signal, sys
 from pathlib import Path
-import pandas as pd
 from study.records import run_record
 replace = os.replace
 def deadly(source, target):
@@ -193,7 +191,7 @@ def deadly(source, target):
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = deadly
-run_record.write_run_record(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, pd.DataFrame({{"score": [1.0]}}))
+run_record.write_run_record(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE}!r}, b"scores")
 """
     result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert result.returncode == -signal.SIGKILL
@@ -202,6 +200,6 @@ run_record.write_run_record(Path(sys.argv[1]), "dev", {ENTRY | {"history": CURVE
     assert record.read_history(tmp_path, "abc") == []
     assert (tmp_path / "runs/abc/scores.parquet").exists() == (at != "scores.parquet")
     assert (tmp_path / "runs/abc/history.json").exists() == (at == "record.json")
-    record.write_run_record(tmp_path, "dev", ENTRY, SCORES)
+    record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     assert record.is_run_finished(tmp_path, "abc")
     pd.testing.assert_frame_equal(pd.read_parquet(record.get_scores_path(tmp_path, "abc")), SCORES)

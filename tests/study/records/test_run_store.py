@@ -47,6 +47,11 @@ def entry(run_id: str, split: record.Split, metric: float | None, device: str | 
     return {"id": run_id, "state": state, "summary": summary, "config": config, "history": []}
 
 
+def encoded(written: tuple[str, record.Split, float | None, str | None], seed: int) -> bytes | None:
+    """The scores of an evaluation, None where it failed."""
+    return None if written[2] is None else record.encode_scores(scores(seed))
+
+
 writes = st.tuples(
     st.sampled_from(IDS),
     st.sampled_from(record.SPLITS),
@@ -61,13 +66,11 @@ def test_a_ledger_says_what_the_files_say(before: list[Any], during: list[Any]) 
     """Some records are there when it is made, the others come while it is in use."""
     with empty_folder() as folder:
         for number, written in enumerate(before):
-            record.write_run_record(folder, written[1], entry(*written), None if written[2] is None else scores(number))
+            record.write_run_record(folder, written[1], entry(*written), encoded(written, number))
         ledger = RunStore(folder)
         for number, written in enumerate([None, *during]):
             if written is not None:
-                record.write_run_record(
-                    folder, written[1], entry(*written), None if written[2] is None else scores(50 + number)
-                )
+                record.write_run_record(folder, written[1], entry(*written), encoded(written, 50 + number))
                 assert ledger.refresh(written[0], written[1]) == entry(*written)["state"]
             agree(ledger, folder)
         agree(RunStore(folder), folder)
@@ -102,14 +105,14 @@ def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
 
 
 def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(scores(1)))
     (tmp_path / "runs" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "runs" / "notes").mkdir()
     assert RunStore(tmp_path).list_run_ids() == ["a"]
 
 
 def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), scores(1))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(scores(1)))
     ledger = RunStore(tmp_path)
     first = ledger.compute_per_query("a", METRIC)
     record.get_scores_path(tmp_path, "a").unlink()
@@ -122,7 +125,7 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["R4@2", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL", "ECE", "Spearman"])
 def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
     frame = scores(1)
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
     ledger, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
     expected = get_measure(name).compute_overall(*columns, np.full(5, 4))
     assert ledger.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
@@ -133,7 +136,7 @@ def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> No
 def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
     frame = scores(1).iloc[1:]
     frame.loc[1, "relevant"] = 1
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
     groups = [group for _, group in sorted(frame.groupby("query_id"))]
     expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
     np.testing.assert_allclose(RunStore(tmp_path).compute_per_query("a", "MAP"), expected, rtol=1e-14)
@@ -144,8 +147,9 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
     tmp_path: Path, name: str
 ) -> None:
     frame = similarities("test", 1.0, 3)
-    record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), frame)
-    record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), frame.sample(frac=1, random_state=1))
+    record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), record.encode_scores(frame))
+    mixed = record.encode_scores(frame.sample(frac=1, random_state=1))
+    record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), mixed)
     ledger = RunStore(tmp_path)
     values = ledger.compute_per_query("a", name, "test")
     np.testing.assert_array_equal(values, ledger.compute_per_query("b", name, "test"))
@@ -163,7 +167,7 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
 )
 def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: str, content: bytes) -> None:
     for split in record.SPLITS:
-        record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), scores(1))
+        record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), record.encode_scores(scores(1)))
     path = tmp_path / "runs" / "a" / name
     path.write_bytes(content)
     with pytest.raises(UserError, match="as the study wrote it") as told:
@@ -183,7 +187,7 @@ def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage:
         frame.loc[3, "relevant"] = 2
     if damage == "nan":
         frame.loc[3, "score"] = float("nan")
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), frame)
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
     path = record.get_scores_path(tmp_path, "a")
     if damage == "short":
         path.write_bytes(path.read_bytes()[:-9])

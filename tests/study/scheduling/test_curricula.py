@@ -1,6 +1,5 @@
 """Curricula as systems of a study: what is run, in which order, what is declared, and what a user may get wrong."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,15 +9,14 @@ import pandas as pd
 import pytest
 
 from analysis.data.query_attributes import QUERIES_FILE
-from study.execution.trainable import StudyTrainable, make_failed_record
+from study.execution.trainable import make_failed_record
 from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
-from study.tracking import Tracking
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
-from tests.study.small import BATCHES, campaign, conduct, study, table
+from tests.study.small import BATCHES, campaign, carry_out, conduct, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.rankers.runner import RankerRun
@@ -135,12 +133,8 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
 def _run_out(begun: StudyScheduler) -> None:
     """As `conduct`, but errands may fail."""
     while (errand := begun.pop_request()) is not None:
-        tracking = Tracking(mode="disabled", project="tiny", folder=begun.folder)
-        labels, job = json.dumps(errand.labels), errand.trial.model_dump_json()
-        trial = StudyTrainable(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
         try:
-            while not trial.step()["done"]:
-                pass
+            carry_out(errand, begun.folder)
         except MissingDifficultyScoresError as error:  # `study.execution.searcher` does the same
             assert begun.scorer_failed
             record.write_run_record(
@@ -195,15 +189,7 @@ def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, f
     roles = []
     while (errand := single.pop_request()) is not None:
         roles.append(errand.labels["role"])
-        trial = StudyTrainable(
-            config={
-                "job": errand.trial.model_dump_json(),
-                "labels": json.dumps(errand.labels),
-                "tracking": Tracking(mode="disabled", project="tiny", folder=single.folder).model_dump_json(),
-            }
-        )
-        while not trial.step()["done"]:
-            pass
+        carry_out(errand, single.folder)
         single.mark_ended(errand)
     assert roles == ["scorer", "search", "search"]
     assert single.result is not None

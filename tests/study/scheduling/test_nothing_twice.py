@@ -145,7 +145,7 @@ def test_a_study_starts_by_removing_what_dead_processes_left(world: World, fresh
     made = study(world, tmp_path / "study", tmp_path / "cache")
     dead = f"{get_machine_id()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
     left = [made.folder / "runs" / "id" / f".record.json.{dead}", made.cache / "stages" / f".key.{dead}" / "state"]
-    left.append(made.folder / "runs" / "id" / "last-words.txt")
+    left.append(made.cache / "crash_reports" / f".id.{dead}")
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")

@@ -78,7 +78,7 @@ def write(folder: Path, errand: TrialRequest, quality: Strength) -> None:
     frame = pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})
     summary = {f"{split}/R10@1": hits, f"{split}/ECE": abs((labels["epsilon"] or 0.0) - 0.1), "seconds": 36.0}
     entry = {"id": labels["specification_id"], "state": "finished", "config": labels, "summary": summary}
-    record.write_run_record(folder, split, {**entry, "history": []}, frame)
+    record.write_run_record(folder, split, {**entry, "history": []}, record.encode_scores(frame))
 
 
 def campaign(made: Study, folder: Path, **more: Any) -> StudyScheduler:

@@ -163,7 +163,7 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
         documents = np.tile([f"d{number}" for number in range(candidates)], queries)
         frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
         entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write_run_record(folder, "dev", entry, frame.assign(score=own.ravel()))
+        record.write_run_record(folder, "dev", entry, record.encode_scores(frame.assign(score=own.ravel())))
     return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
 
 

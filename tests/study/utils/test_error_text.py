@@ -128,20 +128,16 @@ def test_a_cause_is_one_line() -> None:
 def test_how_a_process_died() -> None:
     hung, crashed = CrashReport(None, "torch/_ops.py:5 in call"), CrashReport("Segmentation fault", "numpy/x.py:1 in f")
     expected = "a step took longer than trial.minutes = 2; it hung in torch/_ops.py:5 in call"
-    assert describe_crash(DIED, hung, False, LIMITS) == expected
-    assert describe_crash(DIED, None, True, LIMITS).startswith(
-        "a step took longer than trial.minutes = 2; it hung in an unknown place"
-    )
+    assert describe_crash(DIED, hung, LIMITS) == expected
     assert (
-        describe_crash(DIED, crashed, False, LIMITS)
-        == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
+        describe_crash(DIED, crashed, LIMITS) == "the trial's process crashed (Segmentation fault) in numpy/x.py:1 in f"
     )
     low = "Ray ended the trial's process because its node ran low on memory: 22.4GB of 23.54GB used"
-    assert describe_crash(LOW, None, False, NONE) == low
+    assert describe_crash(LOW, None, NONE) == low
     killed = "the trial's process was killed, as the system does when memory runs out (signal 9)"
-    assert describe_crash(DIED, None, False, NONE).startswith(f"{killed}; set trial.memory ")
-    assert describe_crash(DIED, None, False, LIMITS) == f"{killed}; its limit was trial.memory = 4 GB"
-    assert describe_crash("The actor died because its node has died.", None, False, NONE) == "the trial's node died"
+    assert describe_crash(DIED, None, NONE).startswith(f"{killed}; set trial.memory ")
+    assert describe_crash(DIED, None, LIMITS) == f"{killed}; its limit was trial.memory = 4 GB"
+    assert describe_crash("The actor died because its node has died.", None, NONE) == "the trial's node died"
 
 
 class ForeignError(Exception):

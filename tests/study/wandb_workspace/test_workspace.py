@@ -1,6 +1,5 @@
 """A study's dashboard names nothing that no run logs, shows this study's runs alone, and is the same JSON again."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.execution.trainable import StudyTrainable
+from study.execution.trainable import make_failed_record
 from study.plan import analysis_plan as plan
 from study.records import run_record as record
 from study.wandb_workspace import panels as panels_module
@@ -58,9 +57,8 @@ def _fail(begun: Any) -> None:
     item = next(item for item in begun.configurations if item.name == "BERT")
     run = item.runs[0].model_copy(update={"seed": 9})
     errand = begun._factory.make_request(item, run, "train")
-    tracking = {"mode": "disabled", "project": "tiny", "folder": str(begun.folder)}
-    config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels)}
-    StudyTrainable(config={**config, "tracking": json.dumps(tracking)}).on_run_error(ValueError("no room"))
+    entry = make_failed_record(errand.trial, errand.labels, "ValueError: no room", {})
+    record.write_run_record(begun.folder, "dev", entry, None)
 
 
 def test_every_key_that_a_panel_names_is_logged_by_a_run(tiny: tuple[Study, Keys]) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,8 +42,9 @@ KINDS = (
 class Keeper(RunTrainable):
     """Keeps the outcome."""
 
-    def on_run_complete(self, outcome: TrialResult) -> None:
+    def make_report(self, outcome: TrialResult) -> dict[str, Any]:
         self.outcome = outcome
+        return {}
 
 
 def carried_out(job: TrialSpec) -> TrialResult:
