@@ -110,7 +110,7 @@ class StudySearcher(Searcher):
         attempt = retry or _Attempt(request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)
         return {
-            "job": request.trial.model_dump_json(),
+            "trial": request.trial.model_dump_json(),
             "limits": limits.model_dump_json(),
             "labels": json.dumps(request.labels),
             "tracking": self._tracking.model_dump_json(),

@@ -53,7 +53,7 @@ class StudyTrainable(RunTrainable):
         self._commit: str | None = json.loads(config.get("commit", "null"))
         location = config.get("shown") or f"W&B {self._tracking.mode}, project {self._tracking.project}"
         print_escaped(
-            f"{self.job.action} {self.job.specification.id} {format_run_name(self._labels)}: {location}", flush=True
+            f"{self.trial.action} {self.trial.specification.id} {format_run_name(self._labels)}: {location}", flush=True
         )
         self._n_rows_sent = 0
         if ray.is_initialized():
@@ -74,7 +74,7 @@ class StudyTrainable(RunTrainable):
             if is_machine_fault(error, self.limits):
                 raise
             cause = summarize_error(error, self.limits)
-            record = make_failed_record(self.job, self._labels, cause, self._provenance)
+            record = make_failed_record(self.trial, self._labels, cause, self._provenance)
             raise TrialError(error, record | {"traceback": format_redacted_traceback(error)}) from error
         if self._tracking.mode != "online" or self._run is None or "instances" not in result:
             return result
@@ -84,18 +84,18 @@ class StudyTrainable(RunTrainable):
 
     def make_report(self, outcome: TrialResult) -> dict[str, Any]:
         """Return the run record and the scores."""
-        specification = self.job.specification
+        specification = self.trial.specification
         backend = get_trainable(specification).training_backend
-        frame = backend.load_scored_pairs(self.job, outcome.split)
+        frame = backend.load_scored_pairs(self.trial, outcome.split)
         columns = {name: frame[name].to_numpy() for name in frame}
         scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
-        name = f"{outcome.split}/{self.job.metric}"
+        name = f"{outcome.split}/{self.trial.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
-        extra_metrics = backend.compute_extra_metrics(self.job, outcome.scores, frame)
+        extra_metrics = backend.compute_extra_metrics(self.trial, outcome.scores, frame)
         summary |= {f"{outcome.split}/{name}": value for name, value in extra_metrics.items()}
-        cost = {"seconds": outcome.seconds} if self.job.action == "train" else {"test/seconds": outcome.seconds}
-        entry = _make_record(self.job, self._labels, "finished", summary | cost, self._provenance)
-        if self.job.action == "train":
+        cost = {"seconds": outcome.seconds} if self.trial.action == "train" else {"test/seconds": outcome.seconds}
+        entry = _make_record(self.trial, self._labels, "finished", summary | cost, self._provenance)
+        if self.trial.action == "train":
             entry["summary"] |= {
                 "instances_trained": outcome.instances_trained + outcome.instances_resumed,
                 "instances_resumed": outcome.instances_resumed,

@@ -21,15 +21,15 @@ def hidden(cache: Path) -> set[str]:
     return {path.name for path in found if path.name.startswith(".") or path.name.endswith(".claim")}
 
 
-def furthest(errand: TrialSpec) -> int:
+def furthest(trial: TrialSpec) -> int:
     """Instances of the newest whole checkpoint in the run's slot."""
-    slot = errand.cache / "stages" / "resume" / errand.specification.id
+    slot = trial.cache / "stages" / "resume" / trial.specification.id
     return max((int(path.parent.name) for path in slot.glob("[0-9]*/stage.json")), default=0)
 
 
-def writing(work: Work, errand: TrialSpec) -> bool:
+def writing(work: Work, trial: TrialSpec) -> bool:
     """Whether this process is writing a checkpoint."""
-    slot = errand.cache / "stages" / "resume" / errand.specification.id
+    slot = trial.cache / "stages" / "resume" / trial.specification.id
     mark = f".{get_machine_id()}-{work.process.pid}-"
     return slot.is_dir() and any(mark in path.name for path in slot.iterdir())
 
@@ -38,30 +38,30 @@ def writing(work: Work, errand: TrialSpec) -> bool:
 def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -> None:
     settings = {"instances": BATCHES * BATCH_SIZE, "cuts": (20 * BATCH_SIZE,), "evaluations": 3}
     expected = finish(job(world, fresh(), T_LS, **settings))
-    errand = job(world, fresh(), T_LS, **settings).model_copy(update={"interval": 0.0})
+    trial = job(world, fresh(), T_LS, **settings).model_copy(update={"interval": 0.0})
     draw, inside, last = random.Random(0), 0, 0
     for number in range(KILLS):
-        before = furthest(errand)
-        (work,) = begin(errand)
+        before = furthest(trial)
+        (work,) = begin(trial)
         work.wait(lambda work=work: work.start.value >= 0)
         assert work.start.value >= before
         assert work.start.value >= last - BATCH_SIZE  # at most the batch whose checkpoint was not whole yet
         if number % 2:
             work.wait(lambda work=work: work.seen.value >= work.start.value + 2 * BATCH_SIZE)
-            work.wait(lambda work=work: writing(work, errand))
+            work.wait(lambda work=work: writing(work, trial))
         else:
             time.sleep(draw.uniform(0, 0.2))
         work.kill()
         last = work.seen.value
         assert last < BATCHES * BATCH_SIZE, "it had ended before it was killed"
-        inside += any(f"-{work.process.pid}-" in name for name in hidden(errand.cache) if name.startswith("."))
+        inside += any(f"-{work.process.pid}-" in name for name in hidden(trial.cache) if name.startswith("."))
     assert inside > 0
-    (work,) = begin(errand)
+    (work,) = begin(trial)
     found = work.result()
     assert work.start.value >= last - BATCH_SIZE
     assert (found["weights_hash"], found["history"]) == (expected.weights_hash, expected.history)
     assert found["scores"] == expected.scores.tobytes()
     assert found["damaged"] == []
     assert found["instances_trained"] + found["instances_resumed"] == BATCHES * BATCH_SIZE
-    assert hidden(errand.cache) == set()
-    assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()
+    assert hidden(trial.cache) == set()
+    assert not (trial.cache / "stages" / "resume" / trial.specification.id).exists()

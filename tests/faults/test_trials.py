@@ -110,7 +110,7 @@ def test_the_study_goes_on_and_says_what_is_missing(twice: Twice) -> None:
     assert twice.recorded.keys() == {f"{epsilon} {seed}" for epsilon in (0.0, 0.1, 0.2, 0.3, 0.4) for seed in (1, 2)}
 
 
-def test_an_errand_is_one_line_however_often_it_was_tried(twice: Twice) -> None:
+def test_a_trial_is_one_line_however_often_it_was_tried(twice: Twice) -> None:
     lines = re.findall(r"^ *\d+/\d+ +(.+?)  +(?:FAILED: |(dev|test)/)", twice.first.stdout, re.MULTILINE)
     assert set(Counter(lines).values()) == {1}
     assert "raylet" not in twice.first.stdout

@@ -1,4 +1,4 @@
-"""Drives a campaign as Tune would, with records written by hand.
+"""Drives a scheduler as Tune would, with records written by hand.
 
 No model is trained: a run's metric is a pure function of its labels.
 """
@@ -45,7 +45,7 @@ def quality(labels: Labels) -> float:
     return hashlib.sha256(name.encode()).digest()[0] % 11 / 10
 
 
-def campaign(folder: Path, study: Study = STUDY) -> StudyScheduler:
+def scheduler(folder: Path, study: Study = STUDY) -> StudyScheduler:
     return StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash")
 
 
@@ -56,56 +56,56 @@ def empty_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def ended(errand: TrialRequest, metric: Metric) -> dict[str, Any]:
+def ended(request: TrialRequest, metric: Metric) -> dict[str, Any]:
     """The record of a trial, `metric` being None where it fails."""
-    value = metric(errand.labels)
-    summary = {"error": "boom"} if value is None else {f"{errand.split}/R10@1": value}
+    value = metric(request.labels)
+    summary = {"error": "boom"} if value is None else {f"{request.split}/R10@1": value}
     state = "failed" if value is None else "finished"
-    return {"id": errand.trial.specification.id, "state": state, "summary": summary}
+    return {"id": request.trial.specification.id, "state": state, "summary": summary}
 
 
-def record_end(folder: Path, errand: TrialRequest, metric: Metric) -> None:
+def record_end(folder: Path, request: TrialRequest, metric: Metric) -> None:
     """Writes the record of a trial."""
-    record.write_run_record(folder, errand.split, ended(errand, metric), None)
+    record.write_run_record(folder, request.split, ended(request, metric), None)
 
 
 def drive(
-    campaign: StudyScheduler,
+    scheduler: StudyScheduler,
     metric: Metric = quality,
     order: random.Random | None = None,
     concurrent: int = 3,
     stop_after: int | None = None,
     watch: Callable[[list[TrialRequest]], None] = lambda _: None,
 ) -> list[TrialRequest]:
-    """Runs a campaign as Tune would, errands ending in a random order; returns them in the order they started."""
+    """Runs a scheduler as Tune would, requests ending in a random order; returns them in the order they started."""
     order, started, running = order or random.Random(0), [], []
-    while not campaign.is_finished and (stop_after is None or len(started) < stop_after):
-        while len(running) < concurrent and (errand := campaign.pop_request()) is not None:
-            started.append(errand)
-            running.append(errand)
+    while not scheduler.is_finished and (stop_after is None or len(started) < stop_after):
+        while len(running) < concurrent and (request := scheduler.pop_request()) is not None:
+            started.append(request)
+            running.append(request)
         watch(running)
         assert running, "nothing runs, nothing can start, and the study is not finished"
         ended = running.pop(order.randrange(len(running)))
-        record_end(campaign.folder, ended, metric)
-        campaign.mark_ended(ended)
+        record_end(scheduler.folder, ended, metric)
+        scheduler.mark_ended(ended)
     return started
 
 
-def names(errands: list[TrialRequest]) -> list[tuple[str, str]]:
-    return sorted((errand.trial.specification.id, errand.trial.action) for errand in errands)
+def names(requests: list[TrialRequest]) -> list[tuple[str, str]]:
+    return sorted((request.trial.specification.id, request.trial.action) for request in requests)
 
 
-def decisions(campaign: StudyScheduler) -> list[tuple[str, str]]:
+def decisions(scheduler: StudyScheduler) -> list[tuple[str, str]]:
     """Configurations by system, in the order of proposal within each."""
-    found = [(item.name, item.id) for item in campaign.configurations]
+    found = [(item.name, item.id) for item in scheduler.configurations]
     return sorted(found, key=lambda pair: pair[0])
 
 
-def by_hand(campaign: StudyScheduler, metric: Metric = quality) -> dict[str, Configuration]:
+def by_hand(scheduler: StudyScheduler, metric: Metric = quality) -> dict[str, Configuration]:
     """The oracle: of each system the complete configuration with the best mean, the first of several."""
     best: dict[str, tuple[float, Configuration]] = {}
-    for item in campaign.configurations:
-        values = [metric(campaign.make_labels(item, run)) for run in item.runs]
+    for item in scheduler.configurations:
+        values = [metric(scheduler.make_labels(item, run)) for run in item.runs]
         if None in values:
             continue
         mean = sum(values) / len(values)  # type: ignore[arg-type]

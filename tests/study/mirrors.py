@@ -30,14 +30,14 @@ def recorded(folder: Path, split: record.Split, state: str = "finished", run_id:
     record.write_run_record(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 
-def scribed(tracking: Tracking, *evaluations: tuple[str, record.Split]) -> WandbLogger:
-    """A scribe that has written these evaluations, as far as it could."""
-    scribe = WandbLogger(tracking, print)
+def log_evaluations(tracking: Tracking, *evaluations: tuple[str, record.Split]) -> WandbLogger:
+    """A logger that has written these evaluations, as far as it could."""
+    logger = WandbLogger(tracking, print)
     for run_id, split in evaluations:
-        scribe.log_evaluation(run_id, split)
-    scribe.flush()
-    scribe.close()
-    return scribe
+        logger.log_evaluation(run_id, split)
+    logger.flush()
+    logger.close()
+    return logger
 
 
 def whole(run: ServerRun, folder: Path, splits: tuple[record.Split, ...] = SPLITS) -> None:

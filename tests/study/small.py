@@ -1,4 +1,4 @@
-"""Real studies of the tiny world: real campaigns, trials, training and records, one after the other without Ray."""
+"""Real studies of the tiny world: real schedulers, trials, training and records, one after the other without Ray."""
 
 import json
 import random
@@ -40,39 +40,39 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
     return get_study_class().model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
 
 
-def campaign(world: World, made: Study) -> StudyScheduler:
-    """Its campaign."""
+def scheduler(world: World, made: Study) -> StudyScheduler:
+    """Its scheduler."""
     digest, there = weights.hash_model_files(world.bert), environment.detect_environment()
     resolved = ResolvedInputs(world.prepared.fingerprint, digest, world.bert, there, world.prepared.domains)
     return StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
 
 
-def carry_out(errand: TrialRequest, folder: Path) -> None:
+def carry_out(request: TrialRequest, folder: Path) -> None:
     """Runs a trial in this process and records its end, as the driver does; raises again what a run failed by."""
     tracking = Tracking(mode="disabled", project="tiny", folder=folder)
-    labels, job = json.dumps(errand.labels), errand.trial.model_dump_json()
-    trial = StudyTrainable(config={"job": job, "labels": labels, "tracking": tracking.model_dump_json()})
+    labels, job = json.dumps(request.labels), request.trial.model_dump_json()
+    trial = StudyTrainable(config={"trial": job, "labels": labels, "tracking": tracking.model_dump_json()})
     try:
         while not (result := trial.step())["done"]:
             pass
     except TrialError as failed:
-        record.write_run_record(folder, errand.split, failed.record, None)
+        record.write_run_record(folder, request.split, failed.record, None)
         raise failed.error from None
-    record.write_run_record(folder, errand.split, json.loads(result["record"]), result["scores"])
+    record.write_run_record(folder, request.split, json.loads(result["record"]), result["scores"])
 
 
 def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
-    """Runs a campaign's errands in one process, in the campaign's order or in one drawn; returns what was said."""
+    """Runs a scheduler's requests in one process, in the scheduler's order or in one drawn; returns what was said."""
     said: list[str] = []
     budget, started, running = CheckpointEvictor(begun, said.append), 0, []
     while not begun.is_finished and (stop_after is None or started < stop_after):
-        while len(running) < (3 if order else 1) and (errand := begun.pop_request()) is not None:
-            running.append(errand)
-        errand = running.pop(order.randrange(len(running)) if order else 0)
+        while len(running) < (3 if order else 1) and (request := begun.pop_request()) is not None:
+            running.append(request)
+        request = running.pop(order.randrange(len(running)) if order else 0)
         started += 1
-        carry_out(errand, begun.folder)
-        begun.mark_ended(errand)
-        budget.on_trial_end(errand)
+        carry_out(request, begun.folder)
+        begun.mark_ended(request)
+        budget.on_trial_end(request)
     budget.evict_unneeded()
     return said
 

@@ -42,13 +42,13 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
     ours, theirs = (f"{tracking.project[:30]}-{how}" for how in ("ours", "wandb"))
     offline = tracking.model_copy(update={"mode": "offline", "project": theirs})
     for made in (offline, tracking):
-        scribe = WandbLogger(made, print)
-        scribe.log_document("plan")
-        scribe.log_document("queries")
+        logger = WandbLogger(made, print)
+        logger.log_document("plan")
+        logger.log_document("queries")
         for run_id, split in evaluations:
-            scribe.log_evaluation(run_id, split)
-        assert scribe.flush(), scribe.failure_reason
-        scribe.close()
+            logger.log_evaluation(run_id, split)
+        assert logger.flush(), logger.failure_reason
+        logger.close()
 
     def same(project: str) -> bool:
         """Whether two projects hold the same; the other one was written online."""

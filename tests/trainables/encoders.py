@@ -73,7 +73,7 @@ def job(
     seed: int = 1,
     **training: Any,
 ) -> TrialSpec:
-    """A run of the tiny world as a job; its groundwork is done."""
+    """A run of the tiny world as a job; its precompute is done."""
     path = path or encoders.bert
     specification = EncoderRunSpec.model_validate(
         {

@@ -134,7 +134,7 @@ def job(
     action: str = "train",
     **settings: Any,
 ) -> TrialSpec:
-    """A run of the tiny world as a job; its groundwork is done."""
+    """A run of the tiny world as a job; its precompute is done."""
     path = path or world.bert
     named = {"name": hash_model_files(path), **(model or {})}
     abstract = specification(variant, model=named, **settings)

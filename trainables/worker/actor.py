@@ -17,7 +17,7 @@ _MAX_REPAIRS = 20
 class RunTrainable(tune.Trainable):
     """Executes one trial, and then further ones: Tune reuses the actor.
 
-    `config["job"]` is the `TrialSpec` as JSON. `config["limits"]` is the `StepLimits` as JSON; if it is missing, there
+    `config["trial"]` is the `TrialSpec` as JSON. `config["limits"]` is the `StepLimits` as JSON; without it, there
     are no limits.
 
     Reports `parts` and `total` after each part of the precomputation, `instances` after each stretch of training, and
@@ -33,7 +33,7 @@ class RunTrainable(tune.Trainable):
         Nothing is loaded before the first step, so that errors of loading count as errors of the trial.
         """
         self._close_run()
-        self.job = TrialSpec.model_validate_json(config["job"])
+        self.trial = TrialSpec.model_validate_json(config["trial"])
         self.limits = StepLimits.model_validate_json(config.get("limits", "{}"))
         self._enforcer = StepLimitEnforcer(self.limits)
         self._precompute_progress: Iterator[PrecomputeProgress] | None = None
@@ -103,15 +103,15 @@ class RunTrainable(tune.Trainable):
         """Precompute one part; return None if no part is missing."""
         if self._run is not None:
             return None
-        backend = get_trainable(self.job.specification).training_backend
+        backend = get_trainable(self.trial.specification).training_backend
         self._precompute_progress = self._precompute_progress or backend.precompute(
-            self.job, self._enforcer.reset_timer
+            self.trial, self._enforcer.reset_timer
         )
         return next(self._precompute_progress, None)
 
     def _advance_run(self) -> TrialResult | None:
-        self._run = self._run or get_trainable(self.job.specification).training_backend.start_run(
-            self.job, self._enforcer.reset_timer
+        self._run = self._run or get_trainable(self.trial.specification).training_backend.start_run(
+            self.trial, self._enforcer.reset_timer
         )
         return self._run.advance()
 

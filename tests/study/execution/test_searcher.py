@@ -1,4 +1,4 @@
-"""Errands handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
+"""Trials handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from study.execution.trainable import TrialError
 from study.records import run_record as record
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
-from tests.study.driving import STUDY, Metric, campaign, decisions, drive, ended, quality
+from tests.study.driving import STUDY, Metric, decisions, drive, ended, quality, scheduler
 from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError
@@ -39,17 +39,17 @@ class Tune:
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.copied: list[tuple[str, str]] = []
         caching = study.caching.model_copy(update={"folder": str(folder / "cache")})
-        self.campaign = campaign(folder, study.model_copy(update={"caching": caching}))
+        self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
-        scribe = WandbLogger(tracking, print)
-        self.searcher = StudySearcher(self.campaign, scribe, self._copy, self._report, self._parts)
+        logger = WandbLogger(tracking, print)
+        self.searcher = StudySearcher(self.scheduler, logger, self._copy, self._report, self._parts)
         self.ends, self.count = TrialCallback(self.searcher), 0
 
     def _copy(self, run_id: str, split: record.Split) -> None:
         self.copied.append((run_id, split))
 
-    def _report(self, errand: TrialRequest, entry: dict[str, Any]) -> None:
-        self.told.append((errand.trial.specification.id, entry))
+    def _report(self, request: TrialRequest, entry: dict[str, Any]) -> None:
+        self.told.append((request.trial.specification.id, entry))
 
     def _parts(self, done: int, total: int) -> None:
         self.parts.append((done, total))
@@ -59,15 +59,15 @@ class Tune:
         self.count += 1
         found = self.searcher.suggest(str(self.count))
         assert isinstance(found, dict)
-        assert set(found) == {"job", "limits", "labels", "tracking", "commit", "shown"}
+        assert set(found) == {"trial", "limits", "labels", "tracking", "commit", "shown"}
         return (
             str(self.count),
-            TrialSpec.model_validate_json(found["job"]),
+            TrialSpec.model_validate_json(found["trial"]),
             StepLimits.model_validate_json(found["limits"]),
         )
 
     def start(self) -> tuple[str, TrialRequest]:
-        """The same as the name and the errand."""
+        """The same as the name and the request."""
         name, job, _ = self.begin()
         return name, self.searcher._attempts[name].request._replace(trial=job)
 
@@ -140,7 +140,7 @@ def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_
         tune.begin()
     assert tune.told == []
     assert not list(tmp_path.glob("runs/*/*.json"))
-    assert tune.campaign.store.get_state(job.specification.id) is None
+    assert tune.scheduler.store.get_state(job.specification.id) is None
 
 
 def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -> None:
@@ -161,11 +161,11 @@ def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune: Tune) -
 @pytest.mark.parametrize("own", [True, False])
 def test_a_run_without_difficulties_has_failed_only_where_the_run_that_makes_them_has(tune: Tune, own: bool) -> None:
     if own:
-        scorer, summary = tune.campaign.scorer.runs[0].id, {"error": "FloatingPointError: not finite"}
+        scorer, summary = tune.scheduler.scorer.runs[0].id, {"error": "FloatingPointError: not finite"}
         record.write_run_record(tune.folder, "dev", {"id": scorer, "state": "failed", "summary": summary}, None)
-        tune.campaign.store.refresh(scorer, "dev")
+        tune.scheduler.store.refresh(scorer, "dev")
     name, job, _ = tune.begin()
-    while job.specification.id == tune.campaign.scorer.runs[0].id:
+    while job.specification.id == tune.scheduler.scorer.runs[0].id:
         name, job, _ = tune.begin()
     for _ in range(2):
         tune.fail(name, MissingDifficultyScoresError("no difficulties by BERT_loss"))
@@ -243,7 +243,7 @@ def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(
 
     monkeypatch.setattr(tune.searcher._wandb_logger, "log_evaluation", lambda *_: note("logged"))
     monkeypatch.setattr(tune.searcher, "_save_copy", lambda *_: note("copied"))
-    monkeypatch.setattr(tune.campaign, "mark_ended", lambda _: note("counted"))
+    monkeypatch.setattr(tune.scheduler, "mark_ended", lambda _: note("counted"))
     monkeypatch.setattr(tune.searcher, "_on_trial_end", lambda *_: note("told"))
     tune.finish(name)
     assert steps == ["logged", "copied", "counted", "told"]
@@ -280,7 +280,7 @@ def test_a_disk_that_does_not_take_a_result_stops_the_study_which_repeats_the_tr
     with pytest.raises(OSError, match="No space left"):
         tune.begin()
     assert (tune.told, tune.copied) == ([], [])
-    assert tune.campaign.store.get_state(job.specification.id) is None
+    assert tune.scheduler.store.get_state(job.specification.id) is None
     again = Tune(tune.folder)
     name, same, _ = again.begin()
     assert same == job
@@ -331,7 +331,7 @@ def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(
 def test_labels_travel_as_json(tune: Tune) -> None:
     found = tune.searcher.suggest("0")
     assert isinstance(found, dict)
-    labels, job = json.loads(found["labels"]), json.loads(found["job"])
+    labels, job = json.loads(found["labels"]), json.loads(found["trial"])
     assert labels["seed"] == job["specification"]["seed"]
 
 
@@ -357,24 +357,24 @@ def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_doe
     def metric(labels: dict[str, Any]) -> float | None:
         return None if labels["seed"] == 2 and labels["epsilon"] == 0.3 else quality(labels)
 
-    whole, draw = campaign(tmp_path / "whole", LIMITED), random.Random(seed)
+    whole, draw = scheduler(tmp_path / "whole", LIMITED), random.Random(seed)
     drive(whole, metric)
     tune, stops = Tune(tmp_path / "disturbed"), 0
-    while not tune.campaign.is_finished:
+    while not tune.scheduler.is_finished:
         try:
-            name, errand = tune.start()
+            name, request = tune.start()
         except (OSError, MachineError, DamagedError):
             tune, stops = Tune(tmp_path / "disturbed"), stops + 1
             continue
         if draw.random() < 0.6:
             tune.fail(name, draw.choice(MACHINE[:4] + MACHINE[-2:]))
-        elif metric(errand.labels) is None:
+        elif metric(request.labels) is None:
             tune.fail(name, ValueError("boom"))
         else:
             tune.finish(name, metric)
     assert stops > 0
-    assert decisions(tune.campaign) == decisions(whole)
-    assert {name: item.id for name, item in tune.campaign.select_for_test().items()} == {
+    assert decisions(tune.scheduler) == decisions(whole)
+    assert {name: item.id for name, item in tune.scheduler.select_for_test().items()} == {
         name: item.id for name, item in whole.select_for_test().items()
     }
 

@@ -13,7 +13,7 @@ from study.execution.trainable import StudyTrainable, TrialError
 from study.records import run_record as record
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
-from tests.study.small import campaign, study
+from tests.study.small import scheduler, study
 from tests.trainables.small import World
 
 CLOCK = {"seconds", "train/instances_per_second"}
@@ -21,23 +21,23 @@ CLOCK = {"seconds", "train/instances_per_second"}
 
 
 @pytest.fixture
-def errands(world: World, tmp_path: Path) -> dict[str, TrialRequest]:
+def requests(world: World, tmp_path: Path) -> dict[str, TrialRequest]:
     """Of a study without records: a ranking that nobody trains, and a training."""
     shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
-    begun = campaign(world, study(world, tmp_path / "study", tmp_path / "cache"))
-    found = {errand.labels["variant"]: errand for errand in iter(begun.pop_request, None)}
+    begun = scheduler(world, study(world, tmp_path / "study", tmp_path / "cache"))
+    found = {request.labels["variant"]: request for request in iter(begun.pop_request, None)}
     return {name: found[name] for name in ("BM25", "BERT")}
 
 
-def trial(errand: TrialRequest, folder: Path) -> StudyTrainable:
+def trial(request: TrialRequest, folder: Path) -> StudyTrainable:
     tracking = Tracking(mode="offline", project="p", folder=folder).model_dump_json()
-    config = {"job": errand.trial.model_dump_json(), "labels": json.dumps(errand.labels), "tracking": tracking}
+    config = {"trial": request.trial.model_dump_json(), "labels": json.dumps(request.labels), "tracking": tracking}
     return StudyTrainable(config=config)
 
 
-def result(errand: TrialRequest, folder: Path) -> dict[str, Any]:
+def result(request: TrialRequest, folder: Path) -> dict[str, Any]:
     """The last result of a trial."""
-    begun = trial(errand, folder)
+    begun = trial(request, folder)
     while not (found := begun.step())["done"]:
         assert "record" not in found
     return found
@@ -48,24 +48,24 @@ def without_clock(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["BM25", "BERT"])
-def test_a_trial_needs_no_folder_of_the_study(errands: dict[str, TrialRequest], tmp_path: Path, name: str) -> None:
+def test_a_trial_needs_no_folder_of_the_study(requests: dict[str, TrialRequest], tmp_path: Path, name: str) -> None:
     """Its path is one that nobody can make; what the trial returns is a whole record elsewhere."""
     (tmp_path / "file").touch()
-    found, errand = result(errands[name], tmp_path / "file" / "study"), errands[name]
+    found, request = result(requests[name], tmp_path / "file" / "study"), requests[name]
     record.write_run_record(tmp_path / "driver", "dev", json.loads(found["record"]), found["scores"])
     said: list[str] = []
     record.set_aside_damaged_records(tmp_path / "driver", said.append)
     assert said == []
-    assert record.is_run_finished(tmp_path / "driver", errand.trial.specification.id)
-    scores = pd.read_parquet(record.get_scores_path(tmp_path / "driver", errand.trial.specification.id))
+    assert record.is_run_finished(tmp_path / "driver", request.trial.specification.id)
+    scores = pd.read_parquet(record.get_scores_path(tmp_path / "driver", request.trial.specification.id))
     assert len(scores) > 0
 
 
 def test_a_result_that_is_lost_on_the_way_costs_only_its_evaluation(
-    errands: dict[str, TrialRequest], tmp_path: Path
+    requests: dict[str, TrialRequest], tmp_path: Path
 ) -> None:
     """The driver was killed, or its disk was full, between the end of the trial and the record."""
-    lost, found = (result(errands["BERT"], tmp_path / "study") for _ in range(2))
+    lost, found = (result(requests["BERT"], tmp_path / "study") for _ in range(2))
     assert found["scores"] == lost["scores"]
     before, after = (json.loads(each["record"]) for each in (lost, found))
     assert before["summary"]["instances_resumed"] == 0
@@ -76,28 +76,28 @@ def test_a_result_that_is_lost_on_the_way_costs_only_its_evaluation(
 
 
 def test_a_failure_brings_its_record_and_its_error(
-    errands: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise FloatingPointError("not finite")
 
     monkeypatch.setattr("study.execution.trainable.encode_scores", fail)
     with pytest.raises(TrialError, match="FloatingPointError: not finite") as raised:
-        result(errands["BM25"], tmp_path / "study")
+        result(requests["BM25"], tmp_path / "study")
     error, entry = pickle.loads(pickle.dumps(raised.value)).args
     assert isinstance(error, FloatingPointError)
-    assert entry["id"] == errands["BM25"].trial.specification.id
+    assert entry["id"] == requests["BM25"].trial.specification.id
     assert (entry["state"], entry["summary"]["error"]) == ("failed", "FloatingPointError: not finite")
     assert any("in fail" in line for line in entry["traceback"])
     assert {"versions", "hardware", "commit", "config"} <= entry.keys()
 
 
 def test_a_fault_of_the_machine_brings_no_record(
-    errands: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "/cache/x")
 
     monkeypatch.setattr("study.execution.trainable.encode_scores", fail)
     with pytest.raises(PermissionError):
-        result(errands["BM25"], tmp_path / "study")
+        result(requests["BM25"], tmp_path / "study")

@@ -10,7 +10,7 @@ from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records import run_record as record
 from study.tracking.payload import make_evaluation_payload
-from tests.study.small import BATCHES, SETTINGS, campaign, conduct, study, totals
+from tests.study.small import BATCHES, SETTINGS, conduct, scheduler, study, totals
 from tests.trainables.small import BATCH_SIZE, Fresh, World
 from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
@@ -32,7 +32,7 @@ def test_a_study_records_and_shows_the_evaluation_that_counts(
         training=training,
         model={"name": str(world.bert), "max_length": 32},
     )
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun)
     assert totals(begun) == (
         bound_instances_with_sharing(made).low,

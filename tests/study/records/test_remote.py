@@ -15,7 +15,7 @@ from study.config.loader import load_study
 from study.records import run_record as record
 from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_record import get_marker_name
-from tests.study.driving import campaign, drive, names
+from tests.study.driving import drive, names, scheduler
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
 from trainables.utils.errors import UserError
@@ -155,18 +155,18 @@ def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:
 def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path, seed: int) -> None:
     """Killed on one machine after the other, each with an empty folder; no machine repeats what any one finished."""
     place, draw, started = some_place("memory", tmp_path), random.Random(seed), []
-    whole = drive(campaign(tmp_path / "whole"))
+    whole = drive(scheduler(tmp_path / "whole"))
     for number in range(4):
         folder = tmp_path / f"machine-{number}"
         fetched = RemoteRecords(place).download_study(folder, "small")
-        assert len(fetched) == len({errand.trial.specification.id for errand in started})
+        assert len(fetched) == len({request.trial.specification.id for request in started})
         stop = draw.randrange(1, 14) if number < 3 else None
-        last = campaign(folder)
+        last = scheduler(folder)
         begun = drive(last, order=draw, concurrent=2, stop_after=stop)
-        for errand in begun:
-            run_id, split = errand.trial.specification.id, errand.split
+        for request in begun:
+            run_id, split = request.trial.specification.id, request.split
             if record.is_run_finished(folder, run_id, split):
-                started.append(errand)
+                started.append(request)
                 scores(split).to_parquet(record.get_scores_path(folder, run_id, split))
         RemoteRecords(place).upload_missing(folder, "offline")
     assert last.is_finished

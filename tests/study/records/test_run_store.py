@@ -1,4 +1,4 @@
-"""A ledger says what plain reading of the files says, and a damaged record is one clear line."""
+"""A run_store says what plain reading of the files says, and a damaged record is one clear line."""
 
 import json
 from pathlib import Path
@@ -62,31 +62,31 @@ writes = st.tuples(
 
 @settings(max_examples=20)
 @given(st.lists(writes, max_size=8), st.lists(writes, max_size=8))
-def test_a_ledger_says_what_the_files_say(before: list[Any], during: list[Any]) -> None:
+def test_a_run_store_says_what_the_files_say(before: list[Any], during: list[Any]) -> None:
     """Some records are there when it is made, the others come while it is in use."""
     with empty_folder() as folder:
         for number, written in enumerate(before):
             record.write_run_record(folder, written[1], entry(*written), encoded(written, number))
-        ledger = RunStore(folder)
+        run_store = RunStore(folder)
         for number, written in enumerate([None, *during]):
             if written is not None:
                 record.write_run_record(folder, written[1], entry(*written), encoded(written, 50 + number))
-                assert ledger.refresh(written[0], written[1]) == entry(*written)["state"]
-            agree(ledger, folder)
+                assert run_store.refresh(written[0], written[1]) == entry(*written)["state"]
+            agree(run_store, folder)
         agree(RunStore(folder), folder)
 
 
-def agree(ledger: RunStore, folder: Path) -> None:
+def agree(run_store: RunStore, folder: Path) -> None:
     """The oracle: files read one by one, and the analysis's own reading of scores."""
     read = {(run_id, split): record.read_run_record(folder, run_id, split) for run_id in IDS for split in record.SPLITS}
     gpu = 0.0
     for (run_id, split), found in read.items():
-        assert ledger.get_state(run_id, split) == (found and found["state"])
-        assert ledger.get_summary(run_id, split) == (found and found["summary"])
-        assert ledger.is_finished(run_id, split) == record.is_run_finished(folder, run_id, split)
+        assert run_store.get_state(run_id, split) == (found and found["state"])
+        assert run_store.get_summary(run_id, split) == (found and found["summary"])
+        assert run_store.is_finished(run_id, split) == record.is_run_finished(folder, run_id, split)
         finished = found if found and found["state"] == "finished" else None
-        assert ledger.get_metric(run_id, split, METRIC) == (finished and finished["summary"][f"{split}/{METRIC}"])
-        assert ledger.get_metric(run_id, split, "ECE") is None
+        assert run_store.get_metric(run_id, split, METRIC) == (finished and finished["summary"][f"{split}/{METRIC}"])
+        assert run_store.get_metric(run_id, split, "ECE") is None
         if finished:
             took = finished["summary"]["seconds" if split == "dev" else "test/seconds"]
             device = (finished["config"]["specification"]["environment"] or {"device": "cpu"})["device"]
@@ -94,10 +94,10 @@ def agree(ledger: RunStore, folder: Path) -> None:
             frame = pd.read_parquet(record.get_scores_path(folder, run_id, split))
             groups = [group for _, group in sorted(frame.groupby("query_id"))]
             expected = [recall_at(1, [group["score"]], [group["relevant"]])[0] for group in groups]
-            np.testing.assert_allclose(ledger.compute_per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
+            np.testing.assert_allclose(run_store.compute_per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
     for split in record.SPLITS:
-        assert ledger.list_run_ids(split) == [run_id for run_id in IDS if read[run_id, split]]
-    assert ledger.gpu_seconds == pytest.approx(gpu)
+        assert run_store.list_run_ids(split) == [run_id for run_id in IDS if read[run_id, split]]
+    assert run_store.gpu_seconds == pytest.approx(gpu)
 
 
 def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
@@ -113,11 +113,11 @@ def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
 
 def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(scores(1)))
-    ledger = RunStore(tmp_path)
-    first = ledger.compute_per_query("a", METRIC)
+    run_store = RunStore(tmp_path)
+    first = run_store.compute_per_query("a", METRIC)
     record.get_scores_path(tmp_path, "a").unlink()
-    assert ledger.compute_per_query("a", METRIC) is first
-    assert len(ledger.compute_per_query("a", METRIC)) == 5
+    assert run_store.compute_per_query("a", METRIC) is first
+    assert len(run_store.compute_per_query("a", METRIC)) == 5
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 2.0
 
@@ -126,11 +126,11 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
 def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
     frame = scores(1)
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
-    ledger, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
+    run_store, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
     expected = get_measure(name).compute_overall(*columns, np.full(5, 4))
-    assert ledger.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
+    assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
     record.get_scores_path(tmp_path, "a").unlink()
-    assert ledger.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
+    assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
 
 
 def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
@@ -150,15 +150,15 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
     record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), record.encode_scores(frame))
     mixed = record.encode_scores(frame.sample(frac=1, random_state=1))
     record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), mixed)
-    ledger = RunStore(tmp_path)
-    values = ledger.compute_per_query("a", name, "test")
-    np.testing.assert_array_equal(values, ledger.compute_per_query("b", name, "test"))
+    run_store = RunStore(tmp_path)
+    values = run_store.compute_per_query("a", name, "test")
+    np.testing.assert_array_equal(values, run_store.compute_per_query("b", name, "test"))
     assert len(values) == {"STS": 190, "STS/STS12": 70, "STS/STS12/a": 40}[name]  # ten stand in two sets
     groups = [own for query, own in frame.groupby("query_id") if name.removeprefix("STS/") in str(query)]
     if name != "STS":
         own = pd.concat(groups)
         expected = 100 * spearman(own["score"], own["relevant"])
-        assert ledger.compute_overall("a", name, "test") == pytest.approx(expected, abs=1e-9)
+        assert run_store.compute_overall("a", name, "test") == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["record.json", "test.json"])

@@ -11,7 +11,7 @@ from study.records import run_record as record
 from study.records import search_log as searchlog
 from study.records.run_store import RunStore
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
-from tests.study.driving import STUDY, campaign, drive
+from tests.study.driving import STUDY, drive, scheduler
 
 
 def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,13 +45,13 @@ def test_a_damaged_clock_begins_anew_and_says_so(tmp_path: Path, content: str) -
 def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    clock, ledger = ElapsedTime(tmp_path, time.monotonic(), print), RunStore(tmp_path)
+    clock, run_store = ElapsedTime(tmp_path, time.monotonic(), print), RunStore(tmp_path)
     study = STUDY.model_copy(update={"search": RankerSearchSettings(hours=1.5)})
     now[0] = 1.49 * 3600
-    assert find_exhausted_budget(study, clock, ledger) is None
-    assert find_exhausted_budget(STUDY, clock, ledger) is None
+    assert find_exhausted_budget(study, clock, run_store) is None
+    assert find_exhausted_budget(STUDY, clock, run_store) is None
     now[0] = 1.5 * 3600
-    assert find_exhausted_budget(study, clock, ledger) == "search.hours"
+    assert find_exhausted_budget(study, clock, run_store) == "search.hours"
 
 
 def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
@@ -60,19 +60,19 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
         config = {"specification": {"environment": {"device": device}}}
         entry = {"id": run_id, "state": "finished", "config": config, "summary": {"seconds": 3600.0}}
         record.write_run_record(tmp_path, "dev", entry, None)
-    ledger = RunStore(tmp_path)
+    run_store = RunStore(tmp_path)
     for budget, expected in ((1.01, None), (0.99, "search.gpu_hours")):
         parts = {"search": RankerSearchSettings(gpu_hours=budget), "resources": ResourceSettings(gpu=0.5)}
         assert (
             find_exhausted_budget(
-                STUDY.model_copy(update=parts), ElapsedTime(tmp_path, time.monotonic(), print), ledger
+                STUDY.model_copy(update=parts), ElapsedTime(tmp_path, time.monotonic(), print), run_store
             )
             == expected
         )
 
 
 def test_the_log_is_written_once_and_read_back(tmp_path: Path) -> None:
-    made = campaign(tmp_path)
+    made = scheduler(tmp_path)
     drive(made)
     assert searchlog.read_search_log(tmp_path) == {}
     assert searchlog.write_search_log(tmp_path, made.build_search_log())

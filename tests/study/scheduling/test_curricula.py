@@ -16,7 +16,7 @@ from study.scheduling.trials import TrialRequest
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
-from tests.study.small import BATCHES, campaign, carry_out, conduct, study, table
+from tests.study.small import BATCHES, carry_out, conduct, scheduler, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.rankers.runner import RankerRun
@@ -45,15 +45,15 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     world: World, tmp_path: Path, fresh: Fresh
 ) -> None:
     cache = forgotten(fresh())
-    begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    begun = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
     first = begun.pop_request()
     assert first is not None
     assert (first.labels["role"], first.labels["seed"], first.trial.scores) == ("scorer", 0, True)
-    waiting = [errand.labels["variant"] for errand in _startable(begun)]  # while the scorer runs
+    waiting = [request.labels["variant"] for request in _startable(begun)]  # while the scorer runs
     assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
     assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)
 
-    begun = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    begun = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
     planned = begun.n_trials
     conduct(begun)
     found = table(begun)
@@ -67,11 +67,11 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     ]
     assert [item.role for item in begun.configurations][-1] == "scorer"
     assert begun.n_trials == len(found) == planned
-    finished = campaign(world, study(world, tmp_path / "one", cache, **ORDERED))
+    finished = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
     assert finished.pop_request() is None
     assert [item.role for item in finished.configurations][-1] == "scorer"  # so that it gets to W&B after a kill
 
-    again = campaign(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
+    again = scheduler(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
     assert "scorer" not in {item.role for item in again.configurations}
     conduct(again)
     assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")} == made
@@ -82,14 +82,14 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
 
 def _startable(begun: Any) -> list[TrialRequest]:
     found = []
-    while (errand := begun.pop_request()) is not None:
-        found.append(errand)
+    while (request := begun.pop_request()) is not None:
+        found.append(request)
     return found
 
 
 def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tmp_path: Path, fresh: Fresh) -> None:
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun)
     settled = made.model_copy(update={"task": world.prepared.settings})
     queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
@@ -115,7 +115,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
         raise RuntimeError("no room for the table")
 
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     with monkeypatch.context() as patch:
         patch.setattr("trainables.rankers.plugin.save_difficulty_scores", broken)
         _run_out(begun)
@@ -131,18 +131,18 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
 
 
 def _run_out(begun: StudyScheduler) -> None:
-    """As `conduct`, but errands may fail."""
-    while (errand := begun.pop_request()) is not None:
+    """As `conduct`, but requests may fail."""
+    while (request := begun.pop_request()) is not None:
         try:
-            carry_out(errand, begun.folder)
+            carry_out(request, begun.folder)
         except MissingDifficultyScoresError as error:  # `study.execution.searcher` does the same
             assert begun.scorer_failed
             record.write_run_record(
-                begun.folder, errand.split, make_failed_record(errand.trial, errand.labels, str(error), {}), None
+                begun.folder, request.split, make_failed_record(request.trial, request.labels, str(error), {}), None
             )
         except RuntimeError:
             pass
-        begun.mark_ended(errand)
+        begun.mark_ended(request)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated"])
@@ -151,7 +151,7 @@ def test_damaged_difficulties_are_made_anew_with_the_same_result(
 ) -> None:
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["words_context"]}}
     caches = [forgotten(fresh()) for _ in range(2)]
-    first = campaign(world, study(world, tmp_path / "first", caches[0], **changes))
+    first = scheduler(world, study(world, tmp_path / "first", caches[0], **changes))
     conduct(first)
     (written,) = caches[0].glob("prepared/*/difficulty/*.parquet")
     copy = caches[1] / written.relative_to(caches[0])
@@ -159,7 +159,7 @@ def test_damaged_difficulties_are_made_anew_with_the_same_result(
     for name in (written.name, f"{written.name}.sha256"):
         shutil.copy(written.parent / name, copy.parent / name)
     DAMAGES[damage](copy)
-    second = campaign(world, study(world, tmp_path / "second", caches[1], **changes))
+    second = scheduler(world, study(world, tmp_path / "second", caches[1], **changes))
     conduct(second)
     assert table(second) == table(first)
     assert copy.read_bytes() == written.read_bytes()
@@ -171,26 +171,26 @@ def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_ne
 ) -> None:
     cache = forgotten(fresh())
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["BERT_loss"]}}
-    conduct(campaign(world, study(world, tmp_path / "study", cache, **changes)))
+    conduct(scheduler(world, study(world, tmp_path / "study", cache, **changes)))
     for path in cache.glob("prepared/*/difficulty/*.parquet"):
         DAMAGES[damage](path)
-    assert campaign(world, study(world, tmp_path / "study", cache, **changes)).pop_request() is None
-    more = campaign(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
-    errand = more.pop_request()
-    assert errand is not None
-    assert errand.labels["role"] == "scorer"
+    assert scheduler(world, study(world, tmp_path / "study", cache, **changes)).pop_request() is None
+    more = scheduler(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
+    request = more.pop_request()
+    assert request is not None
+    assert request.labels["role"] == "scorer"
 
 
 def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, fresh: Fresh) -> None:
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
-    whole = campaign(world, made)
+    whole = scheduler(world, made)
     item = next(item for item in whole.configurations if item.name == "CL-BERT_loss")
     single = SingleConfigurationScheduler(made, whole.resolved, whole.store, "plan-hash", item)
     roles = []
-    while (errand := single.pop_request()) is not None:
-        roles.append(errand.labels["role"])
-        carry_out(errand, single.folder)
-        single.mark_ended(errand)
+    while (request := single.pop_request()) is not None:
+        roles.append(request.labels["role"])
+        carry_out(request, single.folder)
+        single.mark_ended(request)
     assert roles == ["scorer", "search", "search"]
     assert single.result is not None
     assert [item.role for item in single.configurations] == ["search", "scorer"]
@@ -203,7 +203,7 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
         "curriculum": {"variants": ["WSLS", "T-WSLS"], "score": ["words_context"], "pacing": ["linear", "step"]},
         "search": {"sampler": "grid", "epsilon": [0.2], "switch": [0.5]},
     }
-    begun = campaign(world, study(world, tmp_path / "study", fresh(), **changes))
+    begun = scheduler(world, study(world, tmp_path / "study", fresh(), **changes))
     conduct(begun)
     found = {(item.name, item.params.values.get("pacing")): item.runs for item in begun.configurations}
     both = found["T-WSLS-CL", "linear"][0]

@@ -10,7 +10,7 @@ from study.plan.shared_training import bound_instances_with_sharing, bound_insta
 from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import clean_up_study
-from tests.study.small import BATCHES, campaign, conduct, study, table, totals
+from tests.study.small import BATCHES, conduct, scheduler, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
 from trainables.rankers.runner import RankerRun
 from trainables.utils.system import get_machine_id
@@ -43,7 +43,7 @@ SAMPLE = {
 def test_a_study_of_its_whole_grid_trains_exactly_what_was_planned(world: World, fresh: Fresh, tmp_path: Path) -> None:
     """Per seed: 48 of the baseline, 48 with smoothing, and tails of 40, 32, 24, 16 and 8."""
     made = study(world, tmp_path / "study", fresh(), **WHOLE_GRID)
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun)
     planned = bound_instances_with_sharing(made)
     assert planned == (2 * (48 + 48 + 120),) * 2
@@ -63,7 +63,7 @@ def test_a_study_of_a_sample_trains_within_the_planned_bounds_in_any_order(
     world: World, fresh: Fresh, tmp_path: Path
 ) -> None:
     made = study(world, tmp_path / "study", fresh(), **SAMPLE)
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun, random.Random(1))
     trained, without = totals(begun)
     assert bound_instances_with_sharing(made).low <= trained <= bound_instances_with_sharing(made).high
@@ -73,10 +73,10 @@ def test_a_study_of_a_sample_trains_within_the_planned_bounds_in_any_order(
 def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
     world: World, fresh: Fresh, tmp_path: Path
 ) -> None:
-    rich = campaign(world, study(world, tmp_path / "rich", fresh(), **SAMPLE))
+    rich = scheduler(world, study(world, tmp_path / "rich", fresh(), **SAMPLE))
     assert conduct(rich) == []
     cache = fresh()
-    poor = campaign(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, **SAMPLE))
+    poor = scheduler(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, **SAMPLE))
     (line,) = conduct(poor)
     assert "cache.max_size is 1B" in line
     assert table(poor) == table(rich)
@@ -87,15 +87,15 @@ def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
 def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, fresh: Fresh, tmp_path: Path) -> None:
     made = study(world, tmp_path / "study", fresh(), cache={"interval": 0}, **SMALL_GRID)
     for stretches in (1, 2, 3):
-        interrupted = campaign(world, made)
+        interrupted = scheduler(world, made)
         conduct(interrupted, stop_after=stretches)
-        errand = interrupted.pop_request()
-        assert errand is not None
-        if errand.trial.specification.system == "cross-encoder":
-            run = RankerRun(errand.trial)
+        request = interrupted.pop_request()
+        assert request is not None
+        if request.trial.specification.system == "cross-encoder":
+            run = RankerRun(request.trial)
             run.advance()
             run.close()
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun)
     assert totals(begun) == (bound_instances_with_sharing(made).low, bound_instances_without_sharing(made).high)
     resumed = [record.read_run_record(begun.folder, run.id) for item in begun.configurations for run in item.runs]
@@ -106,7 +106,7 @@ def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, f
 def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudyScheduler:
     """A finished study."""
     place = tmp_path_factory.mktemp("finished")
-    begun = campaign(world, study(world, place / "study", world.fresh_cache(place / "cache"), **SMALL_GRID))
+    begun = scheduler(world, study(world, place / "study", world.fresh_cache(place / "cache"), **SMALL_GRID))
     conduct(begun)
     return begun
 
@@ -114,7 +114,7 @@ def finished(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudySch
 def another(world: World, finished: StudyScheduler, folder: Path, cache: Path) -> StudyScheduler:
     """The same study in another folder, with what the finished one left in its cache."""
     shutil.copytree(finished.study.checkpoints_url, cache / "stages")
-    return campaign(world, study(world, folder, cache, **SMALL_GRID))
+    return scheduler(world, study(world, folder, cache, **SMALL_GRID))
 
 
 def test_a_second_study_shares_everything_and_says_so(

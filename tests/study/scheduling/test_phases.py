@@ -48,23 +48,23 @@ def strength(labels: Labels) -> float:
 
 
 def conduct(
-    campaign: StudyScheduler, quality: Strength = strength, order: random.Random | None = None, stop: int = -1
+    scheduler: StudyScheduler, quality: Strength = strength, order: random.Random | None = None, stop: int = -1
 ) -> list[TrialRequest]:
-    """Runs errands three at a time, in an order drawn, until the campaign or `stop` of them are over."""
+    """Runs requests three at a time, in an order drawn, until the scheduler or `stop` of them are over."""
     order, started, running = order or random.Random(0), list[TrialRequest](), list[TrialRequest]()
-    while not campaign.is_finished and len(started) != stop:
-        while len(running) < 3 and (errand := campaign.pop_request()) is not None:
-            running.append(errand)
+    while not scheduler.is_finished and len(started) != stop:
+        while len(running) < 3 and (request := scheduler.pop_request()) is not None:
+            running.append(request)
         ended = running.pop(order.randrange(len(running)))
         started.append(ended)
-        write(campaign.store.folder, ended, quality)
-        campaign.mark_ended(ended)
+        write(scheduler.store.folder, ended, quality)
+        scheduler.mark_ended(ended)
     return started
 
 
-def write(folder: Path, errand: TrialRequest, quality: Strength) -> None:
+def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
     """What a trial would record: scores whose relevant document stands out by the run's quality."""
-    labels, split = errand.labels, errand.split
+    labels, split = request.labels, request.split
     queries = draw("queries", split).normal(0, 1, (QUERIES, 1))
     values = draw(labels["specification_id"], split).normal(0, 1, (QUERIES, CANDIDATES))
     values[:, 0] += quality(labels) + 0.5 * queries[:, 0]
@@ -81,16 +81,16 @@ def write(folder: Path, errand: TrialRequest, quality: Strength) -> None:
     record.write_run_record(folder, split, {**entry, "history": []}, record.encode_scores(frame))
 
 
-def campaign(made: Study, folder: Path, **more: Any) -> StudyScheduler:
+def scheduler(made: Study, folder: Path, **more: Any) -> StudyScheduler:
     return StudyScheduler(made, RESOLVED, RunStore(folder), "plan-hash", **more)
 
 
-def trained(errands: list[TrialRequest], name: str) -> dict[str, list[int]]:
+def trained(requests: list[TrialRequest], name: str) -> dict[str, list[int]]:
     """Seeds trained, by configuration of a system."""
     found: dict[str, list[int]] = {}
-    for errand in errands:
-        if errand.trial.action == "train" and errand.labels["variant"] == name:
-            found.setdefault(errand.labels["configuration_id"], []).append(errand.labels["seed"])
+    for request in requests:
+        if request.trial.action == "train" and request.labels["variant"] == name:
+            found.setdefault(request.labels["configuration_id"], []).append(request.labels["seed"])
     return found
 
 
@@ -101,32 +101,36 @@ RACING: dict[str, Any] = {
 
 
 def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path: Path) -> None:
-    made = campaign(study(**RACING), tmp_path)
+    made = scheduler(study(**RACING), tmp_path)
     seeds = trained(conduct(made), "LS")
-    hunt = made.searches["LS"]
+    variant_search = made.searches["LS"]
     assert len(seeds) == 4
-    for item in hunt.configurations:
+    for item in variant_search.configurations:
         got = sorted(seeds[item.id])
-        assert got == [1, 2, 3, 4, 5][: hunt.pruned.get(item.id, 5)]
+        assert got == [1, 2, 3, 4, 5][: variant_search.pruned.get(item.id, 5)]
         if item.smoothing.epsilon == 0.3:
-            assert item.id not in hunt.pruned
+            assert item.id not in variant_search.pruned
         if item.smoothing.epsilon == 0.1:
-            assert hunt.pruned[item.id] < 5
+            assert variant_search.pruned[item.id] < 5
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
-    assert made.select_winners()["LS"].id not in hunt.pruned
+    assert made.select_winners()["LS"].id not in variant_search.pruned
 
 
 def test_each_drop_is_what_the_test_says_about_the_pairs_that_were_there(tmp_path: Path) -> None:
     """The oracle repeats every look from the records: same seeds, same queries, the leader of that look."""
-    made = campaign(study(**RACING), tmp_path)
+    made = scheduler(study(**RACING), tmp_path)
     conduct(made)
-    hunt = made.searches["LS"]  # one round
-    alive = {item.id: item for item in hunt.configurations}
+    variant_search = made.searches["LS"]  # one round
+    alive = {item.id: item for item in variant_search.configurations}
     for seeds in (3, 4):
         found = {key: values(item, tmp_path, seeds) for key, item in alive.items()}
         leader = max(found, key=lambda key: found[key].mean())
-        lost = {key for key in found if key != leader and is_worse(found[key], found[leader], 5, hunt.n_requested - 1)}
-        assert {key for key, at in hunt.pruned.items() if at == seeds} == lost
+        lost = {
+            key
+            for key in found
+            if key != leader and is_worse(found[key], found[leader], 5, variant_search.n_requested - 1)
+        }
+        assert {key for key, at in variant_search.pruned.items() if at == seeds} == lost
         alive = {key: item for key, item in alive.items() if key not in lost}
 
 
@@ -140,25 +144,25 @@ def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
 
 
 def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
-    made = campaign(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
+    made = scheduler(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
     assert all(sorted(seeds) == [1, 2, 3, 4, 5] for seeds in trained(conduct(made), "LS").values())
-    assert not any(hunt.pruned for hunt in made.searches.values())
+    assert not any(variant_search.pruned for variant_search in made.searches.values())
 
 
 def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_path: Path) -> None:
-    made = campaign(study(**RACING), tmp_path)
+    made = scheduler(study(**RACING), tmp_path)
     conduct(made)
-    hunt, ledger = made.searches["LS"], made.store
-    complete = [item for item in hunt.configurations if hunt.get_state(item) == "complete"]
-    for entry in hunt.entries:
+    variant_search, run_store = made.searches["LS"], made.store
+    complete = [item for item in variant_search.configurations if variant_search.get_state(item) == "complete"]
+    for entry in variant_search.entries:
         item, key = entry.configuration, entry.configuration.id
         assert entry.reported is not None
-        if key not in hunt.pruned:
-            assert entry.reported == compute_means(item, ledger, ["R10@1"])
+        if key not in variant_search.pruned:
+            assert entry.reported == compute_means(item, run_store, ["R10@1"])
             continue
-        got = hunt.pruned[key]
+        got = variant_search.pruned[key]
         shifts = [
-            collect_per_query(c, ledger, "R10@1", 5).mean() - collect_per_query(c, ledger, "R10@1", got).mean()
+            collect_per_query(c, run_store, "R10@1", 5).mean() - collect_per_query(c, run_store, "R10@1", got).mean()
             for c in complete
         ]  # type: ignore[union-attr]
         assert entry.reported == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
@@ -169,28 +173,28 @@ def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_
 def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int]) -> None:
     order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})
     with empty_folder() as one, empty_folder() as other:
-        whole = campaign(made, one)
+        whole = scheduler(made, one)
         expected = conduct(whole)
         again: list[TrialRequest] = []
         for stop in kills:
-            killed = campaign(made, other, previous_log=searchlog.read_search_log(other))
+            killed = scheduler(made, other, previous_log=searchlog.read_search_log(other))
             again += conduct(killed, order=order, stop=stop)
             searchlog.write_search_log(other, killed.build_search_log())
-        last = campaign(made, other, previous_log=searchlog.read_search_log(other))
+        last = scheduler(made, other, previous_log=searchlog.read_search_log(other))
         again += conduct(last, order=order)
         ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
         assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)
         assert decisions(last) == decisions(whole)
         assert last.build_search_log() == whole.build_search_log()
-        assert {name: hunt.pruned for name, hunt in last.searches.items()} == {
-            name: hunt.pruned for name, hunt in whole.searches.items()
+        assert {name: variant_search.pruned for name, variant_search in last.searches.items()} == {
+            name: variant_search.pruned for name, variant_search in whole.searches.items()
         }
 
 
 def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_touched(tmp_path: Path) -> None:
-    made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
+    made = scheduler(study(confirm={"seeds": (11, 12)}), tmp_path)
     started = conduct(made)
-    actions = [(errand.trial.action, errand.labels["role"]) for errand in started]
+    actions = [(request.trial.action, request.labels["role"]) for request in started]
     searching = [place for place, (action, role) in enumerate(actions) if action == "train" and role != "confirm"]
     fresh = [place for place, (action, role) in enumerate(actions) if action == "train" and role == "confirm"]
     testing = [place for place, (action, _) in enumerate(actions) if action == "test"]
@@ -204,19 +208,19 @@ def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_to
     tested = {(started[place].labels["configuration_id"], started[place].labels["seed"]) for place in testing}
     assert tested == {(key, s) for name, key in winners.items() for s in ((None,) if name == "BM25" else (11, 12))}
     assert len(started) == made.n_trials
-    assert campaign(made.study, tmp_path).is_finished
+    assert scheduler(made.study, tmp_path).is_finished
 
 
 def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> None:
     """Fresh seeds that are all bad for the winner change nothing: they judge it, they do not choose."""
-    made = campaign(study(confirm={"seeds": (11, 12)}), tmp_path)
+    made = scheduler(study(confirm={"seeds": (11, 12)}), tmp_path)
     conduct(made, lambda labels: -9.0 if labels["seed"] in (11, 12) else strength(labels))
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
 
 
 def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
     """More epsilon, up to 0.3, finds more; less, down to 0.1, is better calibrated."""
-    made = campaign(
+    made = scheduler(
         study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
     )
     conduct(made)
@@ -232,7 +236,7 @@ def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path:
     """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner, by any metric of ranks."""
     objectives = ("position", "MAP", "NLL", "Spearman")
     trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
-    made = campaign(
+    made = scheduler(
         study(search={"objectives": objectives, "trials": trials}, analysis={"metric": "position"}), tmp_path
     )
     conduct(made)
@@ -246,15 +250,17 @@ def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path:
 
 
 def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
-    made = campaign(study(**RACING, analysis={"metric": "position"}), tmp_path)
+    made = scheduler(study(**RACING, analysis={"metric": "position"}), tmp_path)
     conduct(made)
-    hunt = made.searches["LS"]
-    assert hunt.pruned
-    assert all(item.smoothing.epsilon != 0.3 for item in hunt.configurations if item.id in hunt.pruned)
+    variant_search = made.searches["LS"]
+    assert variant_search.pruned
+    assert all(
+        item.smoothing.epsilon != 0.3 for item in variant_search.configurations if item.id in variant_search.pruned
+    )
 
 
 def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
-    made = campaign(
+    made = scheduler(
         study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
     )
     conduct(made, lambda labels: 99.0)
@@ -269,32 +275,32 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
         rounds["left"] -= 1
         return None if rounds["left"] > 0 else budget
 
-    made = campaign(study(), tmp_path, find_exhausted_budget=spent)
+    made = scheduler(study(), tmp_path, find_exhausted_budget=spent)
     started = conduct(made)
     assert made.is_finished
-    stopped = {name: hunt.stopped_by for name, hunt in made.searches.items()}
+    stopped = {name: variant_search.stopped_by for name, variant_search in made.searches.items()}
     assert set(stopped.values()) == {None, budget}
     log = made.build_search_log()["systems"]
-    for name, hunt in made.searches.items():
-        assert len(hunt.configurations) == log[name]["proposed"]
-        assert (log[name]["proposed"] < log[name]["wanted"]) == (hunt.stopped_by is not None)
-        assert log[name]["stopped"] == hunt.stopped_by
+    for name, variant_search in made.searches.items():
+        assert len(variant_search.configurations) == log[name]["proposed"]
+        assert (log[name]["proposed"] < log[name]["wanted"]) == (variant_search.stopped_by is not None)
+        assert log[name]["stopped"] == variant_search.stopped_by
         assert all(row["state"] == "complete" for row in log[name]["proposals"])
-    assert {errand.labels["variant"] for errand in started if errand.trial.action == "test"} >= set(made.searches)
-    later = campaign(study(), tmp_path, find_exhausted_budget=lambda: budget)
+    assert {request.labels["variant"] for request in started if request.trial.action == "test"} >= set(made.searches)
+    later = scheduler(study(), tmp_path, find_exhausted_budget=lambda: budget)
     assert later.is_finished
     assert later.build_search_log() == made.build_search_log()
 
 
 def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
     rates = (5e-6, 1e-5)
-    made = campaign(
+    made = scheduler(
         study(search={"learning_rate": rates, "trials": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")), tmp_path
     )
     started = conduct(made)
     assert {e.labels["learning_rate"] for e in started if e.labels["variant"] == "BERT"} == set(rates)
-    for errand in started:
-        training = errand.trial.specification.training
-        assert training is None or training.learning_rate == errand.labels["learning_rate"]
+    for request in started:
+        training = request.trial.specification.training
+        assert training is None or training.learning_rate == request.labels["learning_rate"]
     assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
-    assert {errand.labels["role"] for errand in started if errand.labels["variant"] == "BERT"} == {"baseline"}
+    assert {request.labels["role"] for request in started if request.labels["variant"] == "BERT"} == {"baseline"}

@@ -23,7 +23,7 @@ from study.scheduling.search_loop import SystemSearch
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
-from tests.study.scheduling.test_phases import CANDIDATES, QUERIES, campaign, draw, study, trained, write
+from tests.study.scheduling.test_phases import CANDIDATES, QUERIES, draw, scheduler, study, trained, write
 
 METRICS = {"MAP": 1, "position": -1}
 """Name -> 1 where more is better."""
@@ -43,7 +43,7 @@ def fails(salt: int, labels: Labels) -> bool:
 
 
 def conduct(made: StudyScheduler, salt: int) -> dict[str, dict[str, list[int]]]:
-    """Runs the campaign, one errand at a time; returns the seeds trained, by system and configuration.
+    """Runs the scheduler, one request at a time; returns the seeds trained, by system and configuration.
 
     A configuration is good or bad by chance, and a little more so with some seeds.
     """
@@ -53,14 +53,14 @@ def conduct(made: StudyScheduler, salt: int) -> dict[str, dict[str, list[int]]]:
         return float(1.5 + 0.6 * own + 0.2 * seed)
 
     started = []
-    while (errand := made.pop_request()) is not None:
-        started.append(errand)
-        if errand.split == "dev" and fails(salt, errand.labels):
-            failed = {"id": errand.labels["specification_id"], "state": "failed", "summary": {"error": "boom"}}
-            record.write_run_record(made.folder, errand.split, failed, None)
+    while (request := made.pop_request()) is not None:
+        started.append(request)
+        if request.split == "dev" and fails(salt, request.labels):
+            failed = {"id": request.labels["specification_id"], "state": "failed", "summary": {"error": "boom"}}
+            record.write_run_record(made.folder, request.split, failed, None)
         else:
-            write(made.folder, errand, quality)
-        made.mark_ended(errand)
+            write(made.folder, request, quality)
+        made.mark_ended(request)
     assert made.is_finished
     return {name: trained(started, name) for name in made.searches}
 
@@ -83,14 +83,16 @@ class Replay:
         seen: what happened, counted.
     """
 
-    def __init__(self, hunt: SystemSearch, folder: Path, metric: str) -> None:
+    def __init__(self, variant_search: SystemSearch, folder: Path, metric: str) -> None:
         self._sign = METRICS[metric]
-        self._runs = {run.id: values(folder, run.id, metric) for item in hunt.configurations for run in item.runs}
+        self._runs = {
+            run.id: values(folder, run.id, metric) for item in variant_search.configurations for run in item.runs
+        }
         self.dropped, self.told, self.seen = dict[str, int](), dict[str, float | None](), Counter[str]()
-        items, complete = hunt.configurations, list[Configuration]()
+        items, complete = variant_search.configurations, list[Configuration]()
         for start in range(0, len(items), PARALLEL):
             batch = items[start : start + PARALLEL]
-            self._look(batch, complete, hunt.n_requested - 1)
+            self._look(batch, complete, variant_search.n_requested - 1)
             complete += [
                 item for item in batch if item.id not in self.dropped and self._values(item, SEEDS) is not None
             ]
@@ -133,17 +135,17 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
     seen: Counter[str] = Counter()
     for salt in range(4):
         folder = tmp_path / str(salt)
-        made = campaign(racing(metric), folder)
+        made = scheduler(racing(metric), folder)
         seeds = conduct(made, salt)
-        for name, hunt in made.searches.items():
-            replay = Replay(hunt, folder, metric)
+        for name, variant_search in made.searches.items():
+            replay = Replay(variant_search, folder, metric)
             seen += replay.seen
-            assert hunt.pruned == replay.dropped
-            for entry in hunt.entries:
+            assert variant_search.pruned == replay.dropped
+            for entry in variant_search.entries:
                 key, expected = entry.configuration.id, replay.told[entry.configuration.id]
                 assert entry.reported == (None if expected is None else [pytest.approx(expected)])
                 assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
-            assert len(hunt.entries) == len(replay.told) == hunt.n_requested
+            assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
 
@@ -171,8 +173,8 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
 def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others: int, tmp_path: Path) -> None:
     """The shift is the mean over the complete configurations, each over the same seeds; without any there is none."""
     rng = np.random.default_rng(others)
-    hunt = campaign(racing("MAP"), tmp_path / "empty").searches["T-LS"]
-    items = list(hunt.iter_reachable())
+    variant_search = scheduler(racing("MAP"), tmp_path / "empty").searches["T-LS"]
+    items = list(variant_search.iter_reachable())
     for case in range(4):
         folder, seeds = tmp_path / str(case), 3 + case % 2
         chosen = [items[place] for place in rng.permutation(len(items))[: others + 1]]
@@ -195,7 +197,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     made = STUDY.model_copy(update={"search": search})
 
     def start(folder: Path) -> StudyScheduler:
-        return campaign(made, folder, previous_log=searchlog.read_search_log(folder))
+        return scheduler(made, folder, previous_log=searchlog.read_search_log(folder))
 
     def moody(labels: Labels) -> float | None:
         return None if draw("moody", labels["specification_id"]).random() < 0.2 else quality(labels)
@@ -218,23 +220,25 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
 ) -> None:
     """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
     made, asked, advance = (
-        campaign(racing("MAP"), tmp_path),
+        scheduler(racing("MAP"), tmp_path),
         list[tuple[str, set[str], set[str], int]](),
         SearchRound.advance,
     )
 
     def watched(
-        self: SearchRound, complete: Sequence[Configuration], ledger: RunStore, metric: str, rivals: int
+        self: SearchRound, complete: Sequence[Configuration], run_store: RunStore, metric: str, rivals: int
     ) -> bool:
-        hunt = made.searches[self.configurations[0].name]
-        every = {item.id: item for item in [*(entry.configuration for entry in hunt.entries), *self.configurations]}
+        variant_search = made.searches[self.configurations[0].name]
+        every = {
+            item.id: item for item in [*(entry.configuration for entry in variant_search.entries), *self.configurations]
+        }
         whole = {
             key
             for key, item in every.items()
-            if key not in hunt.pruned and all(ledger.is_finished(run.id) for run in item.runs)
+            if key not in variant_search.pruned and all(run_store.is_finished(run.id) for run in item.runs)
         }
         asked.append((self.configurations[0].name, {item.id for item in complete}, whole, rivals))
-        return advance(self, complete, ledger, metric, rivals)
+        return advance(self, complete, run_store, metric, rivals)
 
     monkeypatch.setattr(SearchRound, "advance", watched)
     conduct(made, 0)
@@ -246,7 +250,7 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
 def test_of_a_race_no_run_is_started_twice(tmp_path: Path) -> None:
     """One that fails has had its tries; the next look asks for other seeds."""
     for salt in range(4):
-        made = campaign(racing("MAP"), tmp_path / str(salt))
+        made = scheduler(racing("MAP"), tmp_path / str(salt))
         found = [
             run for seeds in conduct(made, salt).values() for runs in seeds.values() for run in Counter(runs).values()
         ]

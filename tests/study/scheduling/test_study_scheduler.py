@@ -22,17 +22,17 @@ from tests.study.driving import (
     TRIALS,
     Labels,
     by_hand,
-    campaign,
     decisions,
     drive,
     empty_folder,
     names,
     quality,
+    scheduler,
 )
 
 
 def test_the_whole_study_runs_once(tmp_path: Path) -> None:
-    made = campaign(tmp_path)
+    made = scheduler(tmp_path)
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
     assert counts == {"BERT": 1, "untrained": 1, "BM25": 1, **TRIALS}
@@ -45,7 +45,7 @@ def test_the_whole_study_runs_once(tmp_path: Path) -> None:
 
 def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
     study = STUDY.model_copy(update={"variants": ("BERT", "T-LS")})
-    made = campaign(tmp_path, study)
+    made = scheduler(tmp_path, study)
     started = drive(made)
     assert Counter(item.name for item in made.configurations) == {"BERT": 1, "untrained": 1, "BM25": 1, "T-LS": 5}
     assert len(started) == made.n_trials
@@ -53,7 +53,7 @@ def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])
 def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> None:
-    made = campaign(tmp_path)
+    made = scheduler(tmp_path)
 
     def watch(running: list[TrialRequest]) -> None:
         for name in TRIALS:
@@ -68,31 +68,31 @@ def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> No
 
 def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
     """All that may start at once: the fixed systems, and the first round of every search."""
-    made = campaign(tmp_path)
-    errands = list(iter(made.pop_request, None))
-    counts = Counter(errand.labels["variant"] for errand in errands)
+    made = scheduler(tmp_path)
+    requests = list(iter(made.pop_request, None))
+    counts = Counter(request.labels["variant"] for request in requests)
     seeds = len(SEEDS)
     assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
 
 
 def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: Path) -> None:
-    made = campaign(tmp_path)
+    made = scheduler(tmp_path)
     started = drive(made)
-    actions = [errand.trial.action for errand in started]
+    actions = [request.trial.action for request in started]
     tests = started[actions.index("test") :]
-    assert {errand.trial.action for errand in tests} == {"test"}
+    assert {request.trial.action for request in tests} == {"test"}
     expected = {run.id for item in by_hand(made).values() for run in item.runs}
-    assert {errand.trial.specification.id for errand in tests} == expected
-    assert {errand.labels["variant"] for errand in tests} == {"BERT", "untrained", "BM25", *TRIALS}
+    assert {request.trial.specification.id for request in tests} == expected
+    assert {request.labels["variant"] for request in tests} == {"BERT", "untrained", "BM25", *TRIALS}
     assert len(tests) == len(expected) == (len(TRIALS) + 2) * len(SEEDS) + 1
-    assert all(errand.split == "test" for errand in tests)
+    assert all(request.split == "test" for request in tests)
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(), st.integers(1, 20))
 def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int) -> None:
     with empty_folder() as one, empty_folder() as other:
-        first, second = campaign(one), campaign(other)
+        first, second = scheduler(one), scheduler(other)
         plain = drive(first, concurrent=1)
         shuffled = drive(second, order=random.Random(seed), concurrent=concurrent)
         assert decisions(first) == decisions(second)
@@ -103,16 +103,16 @@ def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int)
 
 
 def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
-    first, second = campaign(tmp_path / "a"), campaign(tmp_path / "b")
+    first, second = scheduler(tmp_path / "a"), scheduler(tmp_path / "b")
     drive(first)
     drive(second, metric=lambda labels: 1 - quality(labels))
     assert decisions(first) != decisions(second)
 
 
 def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> None:
-    first = campaign(tmp_path)
+    first = scheduler(tmp_path)
     drive(first)
-    second = campaign(tmp_path)
+    second = scheduler(tmp_path)
     assert second.is_finished
     assert second.pop_request() is None
     assert decisions(second) == decisions(first)
@@ -126,12 +126,12 @@ def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> N
 def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int], concurrent: int) -> None:
     order = random.Random(seed)
     with empty_folder() as one, empty_folder() as other:
-        whole = campaign(one)
+        whole = scheduler(one)
         expected = drive(whole)
         for steps in kills:
-            killed = campaign(other)
+            killed = scheduler(other)
             drive(killed, order=order, concurrent=concurrent, stop_after=steps)
-        last = campaign(other)
+        last = scheduler(other)
         rest = drive(last, order=order, concurrent=concurrent)
         splits = {"train": "dev", "test": "test"}
         assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         return None if failing[key] else quality(labels)
 
     with empty_folder() as folder:
-        made = campaign(folder)
+        made = scheduler(folder)
         started = drive(made, metric=metric, concurrent=1)
         assert len(started) == len(set(names(started)))
         assert Counter(item.name for item in made.configurations) >= Counter(TRIALS)
@@ -164,12 +164,12 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
             if any(failing[run.id] for run in item.runs):
                 assert compute_means(item, made.store, made.objectives) is None
                 assert item not in chosen.values()
-        tested = {errand.labels["configuration_id"] for errand in started if errand.trial.action == "test"}
+        tested = {request.labels["configuration_id"] for request in started if request.trial.action == "test"}
         assert tested == {item.id for item in chosen.values()}
 
 
 def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path: Path) -> None:
-    made = campaign(tmp_path)
+    made = scheduler(tmp_path)
     drive(made, metric=lambda labels: 0.0)
     for name, item in made.select_winners().items():
         assert item == next(other for other in made.configurations if other.name == name)
@@ -179,12 +179,12 @@ def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
     def metric(labels: Labels) -> float | None:
         return None if (labels["variant"], labels["seed"]) == ("BERT", 2) else quality(labels)
 
-    first = campaign(tmp_path)
+    first = scheduler(tmp_path)
     drive(first, metric=metric)
     assert "BERT" not in first.select_winners()
-    second = campaign(tmp_path)
+    second = scheduler(tmp_path)
     again = drive(second)
-    assert [(errand.labels["variant"], errand.labels["seed"], errand.trial.action) for errand in again] == [
+    assert [(request.labels["variant"], request.labels["seed"], request.trial.action) for request in again] == [
         ("BERT", 2, "train"),
         ("BERT", 1, "test"),
         ("BERT", 2, "test"),
@@ -193,13 +193,13 @@ def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
 
 def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path: Path) -> None:
     """Otherwise the analysis finds two tested configurations of one system, and the test set has helped to choose."""
-    whole = campaign(tmp_path / "whole")
+    whole = scheduler(tmp_path / "whole")
     drive(whole)
     best = {run.id for name in TRIALS for run in whole.select_winners()[name].runs[:1]}
 
-    first = campaign(tmp_path / "failing")
+    first = scheduler(tmp_path / "failing")
     drive(first, metric=lambda labels: None if labels["specification_id"] in best else quality(labels))
-    second = campaign(tmp_path / "failing")
+    second = scheduler(tmp_path / "failing")
     drive(second)
     places = {path.parent.name for path in (tmp_path / "failing").glob("runs/*/test.json")}
     proposed = {item.id: item for item in [*first.configurations, *second.configurations]}
@@ -208,8 +208,8 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
 
 
 def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> None:
-    for errand in drive(campaign(tmp_path)):
-        labels, run = errand.labels, errand.trial.specification
+    for request in drive(scheduler(tmp_path)):
+        labels, run = request.labels, request.trial.specification
         assert labels["specification_id"] == run.id
         assert labels["configuration_id"] == run.configuration_id
         assert labels["seed"] == run.seed
@@ -223,8 +223,10 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
 
 def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
-    started = [errand for errand in drive(campaign(tmp_path)) if errand.labels["variant"] not in ("BM25", "untrained")]
-    assert {errand.trial.cuts for errand in started} == {(32, 64)}
+    started = [
+        request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
+    ]
+    assert {request.trial.cuts for request in started} == {(32, 64)}
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
@@ -247,10 +249,10 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
         return None if failing[labels["specification_id"]] else quality(labels)
 
     with empty_folder() as folder:
-        made = campaign(folder)
+        made = scheduler(folder)
 
         def watch(running: list[TrialRequest]) -> None:
-            for ended in [errand for errand in known if errand not in running]:
+            for ended in [request for request in known if request not in running]:
                 known.remove(ended)
                 if ended.trial.action == "train" and record.is_run_finished(folder, ended.trial.specification.id):
                     keys = made.list_checkpoint_keys(ended.trial.specification)
@@ -258,14 +260,14 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
                     needed.update(keys)
             wanted = made.list_needed_checkpoints()
             needed.intersection_update(wanted)
-            for errand in [errand for errand in running if errand not in known]:
-                known.append(errand)
-                keys = made.list_checkpoint_keys(errand.trial.specification)
+            for request in [request for request in running if request not in known]:
+                known.append(request)
+                keys = made.list_checkpoint_keys(request.trial.specification)
                 assert beginning(needed, keys) == beginning(everything, keys)
-                if errand.trial.action == "test" and keys:
+                if request.trial.action == "test" and keys:
                     assert keys[-1] in needed
             waiting = {
-                f"resume/{errand.trial.specification.id}" for errand in running if errand.trial.action == "train"
+                f"resume/{request.trial.specification.id}" for request in running if request.trial.action == "train"
             }
             assert waiting <= wanted
 
@@ -277,7 +279,7 @@ def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> 
     """T-LS begins as LS does: they run side by side only when nothing else is left; which happens at times."""
     seen: Counter[str] = Counter()
     for case in range(12):
-        made = campaign(tmp_path / str(case))
+        made = scheduler(tmp_path / str(case))
         begins_next_to_what_it_waits_for(made, seen)
         drive(made, order=random.Random(case), concurrent=2 + case)
     assert seen["waits"] > 20
@@ -289,21 +291,21 @@ def begins_next_to_what_it_waits_for(made: StudyScheduler, seen: Counter[str]) -
     """Watches what is started: what waits for a running run goes last, and otherwise the longest way goes first."""
     following = made.pop_request
 
-    def first_stage(errand: TrialRequest) -> str | None:
-        keys = made.list_checkpoint_keys(errand.trial.specification)
-        return keys[0] if keys and errand.trial.action == "train" else None
+    def first_stage(request: TrialRequest) -> str | None:
+        keys = made.list_checkpoint_keys(request.trial.specification)
+        return keys[0] if keys and request.trial.action == "train" else None
 
     def watched() -> TrialRequest | None:
         queued = [entry.request for entry in made._queue._queue.values()]
         running = {first_stage(entry.request) for entry in made._queue._running.values()} - {None}
         if (started := following()) is not None:
             waits = first_stage(started) in running
-            others = [first_stage(errand) in running for errand in queued]
+            others = [first_stage(request) in running for request in queued]
             seen["waits"] += waits
             seen["goes before what would wait"] += not waits and any(others)
             assert all(others) or not waits
-            level = [errand for errand, other in zip(queued, others, strict=True) if other == waits]
-            ways = [way(made, errand) for errand in level]
+            level = [request for request, other in zip(queued, others, strict=True) if other == waits]
+            ways = [way(made, request) for request in level]
             assert way(made, started) == max(ways)
             seen["has less to train itself"] += len({instances for _, instances in ways}) > 1
         return started
@@ -311,10 +313,10 @@ def begins_next_to_what_it_waits_for(made: StudyScheduler, seen: Counter[str]) -
     made.pop_request = watched  # type: ignore[method-assign]
 
 
-def way(made: StudyScheduler, errand: TrialRequest) -> tuple[int, int]:
+def way(made: StudyScheduler, request: TrialRequest) -> tuple[int, int]:
     """Rounds that its search still has to go, and instances that it has to train itself."""
-    name, stops = errand.labels["variant"], made._list_checkpoints(errand.trial.specification)
-    if errand.trial.action == "test" or not stops:
+    name, stops = request.labels["variant"], made._list_checkpoints(request.trial.specification)
+    if request.trial.action == "test" or not stops:
         return 0, 0
     left = TRIALS[name] - len(made.searches[name].configurations) if name in made.searches else 0
     ended = (run for item in made.configurations for run in item.runs if made.store.is_finished(run.id))

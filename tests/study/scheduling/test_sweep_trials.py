@@ -40,7 +40,7 @@ def configuration(name: str, point: Params, study: Study = STUDY) -> Configurati
     return ConfigurationFactory(study, RESOLVED, "plan-hash").make_configuration(name, point, study.seeds, "search")
 
 
-def campaign(folder: Path, *others: tuple[str, Params], study: Study = STUDY) -> StudyScheduler:
+def scheduler(folder: Path, *others: tuple[str, Params], study: Study = STUDY) -> StudyScheduler:
     return StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash", sweep_params=others)
 
 
@@ -56,9 +56,9 @@ def in_folder(folder: Path, **changes: Any) -> Study:
 
 def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Path) -> None:
     made = single(tmp_path, *BEST)
-    errands = drive(made, metric)
-    assert [errand.trial.action for errand in errands] == ["train"] * len(SEEDS) == ["train"] * made.n_trials
-    assert {errand.labels["configuration_id"] for errand in errands} == {configuration(*BEST).id}
+    requests = drive(made, metric)
+    assert [request.trial.action for request in requests] == ["train"] * len(SEEDS) == ["train"] * made.n_trials
+    assert {request.labels["configuration_id"] for request in requests} == {configuration(*BEST).id}
     assert made.result == {"R10@1": 2.0}
     assert made.failures == []
     again = single(tmp_path, *BEST)
@@ -68,13 +68,13 @@ def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Pa
 
 def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
     """The same specifications with the same labels, so that they stand in one table."""
-    begun = campaign(tmp_path)
-    expected = {errand.trial.specification.id: errand for errand in iter(begun.pop_request, None)}
+    begun = scheduler(tmp_path)
+    expected = {request.trial.specification.id: request for request in iter(begun.pop_request, None)}
     proposed = [item for item in begun.configurations if item.name == "T-LS"]
     for item in proposed:
-        for errand in iter(single(tmp_path, item.name, item.params).pop_request, None):
-            assert errand.labels == expected[errand.trial.specification.id].labels
-            assert errand.trial.cuts == expected[errand.trial.specification.id].trial.cuts
+        for request in iter(single(tmp_path, item.name, item.params).pop_request, None):
+            assert request.labels == expected[request.trial.specification.id].labels
+            assert request.trial.cuts == expected[request.trial.specification.id].trial.cuts
 
 
 def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
 
 def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Path) -> None:
     drive(single(tmp_path, *BEST), metric)
-    made = campaign(tmp_path, BEST)
+    made = scheduler(tmp_path, BEST)
     started = drive(made, metric)
     ids = {run.id for run in configuration(*BEST).runs}
-    assert ids & {errand.trial.specification.id for errand in started if errand.trial.action == "train"} == set()
-    assert ids <= {errand.trial.specification.id for errand in started if errand.trial.action == "test"}
+    assert ids & {request.trial.specification.id for request in started if request.trial.action == "train"} == set()
+    assert ids <= {request.trial.specification.id for request in started if request.trial.action == "test"}
     assert made.select_winners() == by_hand(made, metric)
     assert made.select_winners()["T-LS"].id == configuration(*BEST).id
     assert len(started) == made.n_trials - len(SEEDS)
@@ -99,16 +99,16 @@ def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Pa
 
 def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path: Path) -> None:
     drive(single(tmp_path, *BEST), metric, stop_after=1)
-    started = drive(campaign(tmp_path, BEST), metric)
-    own = [errand for errand in started if errand.labels["configuration_id"] == configuration(*BEST).id]
-    assert [errand.trial.action for errand in own] == ["train", *["test"] * len(SEEDS)]
+    started = drive(scheduler(tmp_path, BEST), metric)
+    own = [request for request in started if request.labels["configuration_id"] == configuration(*BEST).id]
+    assert [request.trial.action for request in own] == ["train", *["test"] * len(SEEDS)]
 
 
 def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
     def broken(labels: Labels) -> float | None:
         return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
 
-    made = campaign(tmp_path, BEST, LINEAR, FASTER)
+    made = scheduler(tmp_path, BEST, LINEAR, FASTER)
     drive(made, broken)
     assert made.is_finished
     assert made.select_winners() == by_hand(made, broken)
@@ -116,7 +116,7 @@ def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
 
 
 def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
-    alone, beside = campaign(tmp_path / "alone"), campaign(tmp_path / "beside", BEST, LINEAR, FASTER)
+    alone, beside = scheduler(tmp_path / "alone"), scheduler(tmp_path / "beside", BEST, LINEAR, FASTER)
     for made in (alone, beside):
         drive(made, metric)
     kept = {item.id for item in beside.configurations} - {configuration(*one).id for one in (BEST, LINEAR, FASTER)}
@@ -125,32 +125,32 @@ def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
 
 
 def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
-    reference = campaign(tmp_path / "reference")
+    reference = scheduler(tmp_path / "reference")
     drive(reference)
     points = [(item.name, item.params) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
-    made = campaign(tmp_path / "made", *points, points[0])
+    made = scheduler(tmp_path / "made", *points, points[0])
     started = drive(made)
-    assert names(started) == names(drive(campaign(tmp_path / "again")))
+    assert names(started) == names(drive(scheduler(tmp_path / "again")))
     assert sorted(decisions(made)) == sorted(decisions(reference))
     assert made.select_winners() == reference.select_winners()
 
 
 @pytest.mark.parametrize("stop", [1, 5, 20, 30])
 def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
-    whole = campaign(tmp_path / "whole", BEST, LINEAR)
+    whole = scheduler(tmp_path / "whole", BEST, LINEAR)
     drive(whole, metric)
-    drive(campaign(tmp_path / "killed", BEST, LINEAR), metric, random.Random(stop), stop_after=stop)
-    again = campaign(tmp_path / "killed", LINEAR, BEST)
+    drive(scheduler(tmp_path / "killed", BEST, LINEAR), metric, random.Random(stop), stop_after=stop)
+    again = scheduler(tmp_path / "killed", LINEAR, BEST)
     drive(again, metric, random.Random(stop + 1))
     assert again.select_winners() == whole.select_winners()
     assert sorted(decisions(again)) == sorted(decisions(whole))
 
 
 def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path) -> None:
-    before = campaign(tmp_path, LINEAR)
+    before = scheduler(tmp_path, LINEAR)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
-    after = campaign(tmp_path, LINEAR, BEST)
+    after = scheduler(tmp_path, LINEAR, BEST)
     assert after.is_finished
     assert after.select_winners() == before.select_winners()
     assert configuration(*LINEAR).id in {item.id for item in after.configurations}
@@ -158,33 +158,33 @@ def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path)
 
 
 def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None:
-    before = campaign(tmp_path)
+    before = scheduler(tmp_path)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
-    assert campaign(tmp_path, BEST).select_winners() == before.select_winners()
+    assert scheduler(tmp_path, BEST).select_winners() == before.select_winners()
 
 
 def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
     def broken(labels: Labels) -> float | None:
         return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
 
-    before = campaign(tmp_path, BEST)
+    before = scheduler(tmp_path, BEST)
     drive(before, broken)
     again = single(tmp_path, *BEST)
     assert drive(again, metric) == []
     assert again.is_finished
     assert again.result is None
     assert len(again.failures) == 1
-    assert campaign(tmp_path, BEST).select_winners() == before.select_winners()
+    assert scheduler(tmp_path, BEST).select_winners() == before.select_winners()
 
 
 def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
-    made = campaign(tmp_path, BEST, study=STUDY.model_copy(update={"variants": ("BERT", "LS")}))
+    made = scheduler(tmp_path, BEST, study=STUDY.model_copy(update={"variants": ("BERT", "LS")}))
     assert "T-LS" not in {item.name for item in made.configurations}
 
 
 def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path: Path) -> None:
-    made = campaign(tmp_path, BEST)
+    made = scheduler(tmp_path, BEST)
     drive(made, metric)
     log = made.build_search_log()["systems"]
     rows = log["T-LS"]["proposals"]
@@ -199,11 +199,11 @@ def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_i
 
 def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path: Path) -> None:
     """A budget ended it after a round: what was swept stands in the log where the next proposals will."""
-    alone = campaign(tmp_path / "alone")
+    alone = scheduler(tmp_path / "alone")
     drive(alone, metric)
     proposed = {item.params for item in alone.configurations}
     others = [("T-LS", point) for point in alone.searches["T-LS"].search.configurations if point not in proposed][:3]
-    whole = campaign(tmp_path / "whole", *others)
+    whole = scheduler(tmp_path / "whole", *others)
     drive(whole, metric)
     place = tmp_path / "stopped"
     spent = lambda: "search.hours" if any(place.glob("runs/*")) else None  # noqa: E731
@@ -284,10 +284,10 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(made: StudyScheduler, scribe: WandbLogger, after: Callable[[], None]) -> None:
+    def carry_out(made: StudyScheduler, logger: WandbLogger, after: Callable[[], None]) -> None:
         def watch(running: list[TrialRequest]) -> None:
             after()
-            if any(errand.trial.action == "test" for errand in running):
+            if any(request.trial.action == "test" for request in running):
                 raise KilledError
 
         drive(made, metric, watch=watch)

@@ -1,4 +1,4 @@
-"""The scribe's listener, and the command that brings a study to a server, where something goes wrong."""
+"""The logger's listener, and the command that brings a study to a server, where something goes wrong."""
 
 import threading
 from pathlib import Path
@@ -26,15 +26,15 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
         raise BrokenPipeError
 
     recorded(tracking.folder, "dev")
-    scribe = WandbLogger(tracking, broken)
-    scribe.log_document("plan")
-    assert scribe.flush()
-    assert scribe._process is not None
-    scribe._kill_process(scribe._process)
-    scribe.log_evaluation("abc", "dev")
-    assert scribe.flush()
-    assert scribe.failure_reason == "its process was killed by signal 9"
-    scribe.close()
+    logger = WandbLogger(tracking, broken)
+    logger.log_document("plan")
+    assert logger.flush()
+    assert logger._process is not None
+    logger._kill_process(logger._process)
+    logger.log_evaluation("abc", "dev")
+    assert logger.flush()
+    assert logger.failure_reason == "its process was killed by signal 9"
+    logger.close()
 
 
 def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
@@ -44,14 +44,14 @@ def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     monkeypatch.setattr(WandbLogger, "_mark_done", lambda self, told: told["no such key"])
     recorded(tracking.folder, "dev")
-    scribe = WandbLogger(tracking, print)
-    scribe.log_evaluation("abc", "dev")
+    logger = WandbLogger(tracking, print)
+    logger.log_evaluation("abc", "dev")
     settled: list[bool] = []
-    waiting = threading.Thread(target=lambda: settled.append(scribe.flush()), daemon=True)
+    waiting = threading.Thread(target=lambda: settled.append(logger.flush()), daemon=True)
     waiting.start()
     waiting.join(30)
     assert settled == [False]
-    scribe.close()
+    logger.close()
 
 
 def test_a_sync_that_finds_no_room_says_so_in_one_line(
@@ -74,8 +74,8 @@ def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
         recorded(tracking.folder, "dev", run_id=run_id)
     recorded(tracking.folder, "test", run_id="noted")
     mark_synced(get_evaluation_path(tracking.folder, "noted", "dev"), tracking, "finished", None)
-    scribe = WandbLogger(tracking, print)
-    scribe.pending["ordered", "dev"] = {}
-    monkeypatch.setattr(scribe, "log_evaluation", lambda *one: ordered.append(one))
-    backfill_evaluations(scribe, RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
+    logger = WandbLogger(tracking, print)
+    logger.pending["ordered", "dev"] = {}
+    monkeypatch.setattr(logger, "log_evaluation", lambda *one: ordered.append(one))
+    backfill_evaluations(logger, RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
     assert ordered == [("noted", "test"), ("lacking", "dev")]

@@ -1,4 +1,4 @@
-"""What the scribe brings to a W&B server, with the real client: every run and every point once, whatever fails."""
+"""What the logger brings to a W&B server, with the real client: every run and every point once, whatever fails."""
 
 import platform
 import sys
@@ -11,7 +11,7 @@ import pytest
 from study.tracking import Tracking, WandbLogger
 from study.tracking.sync_state import is_evaluation_synced
 from study.workflows.run_study import flush_wandb
-from tests.study.mirrors import CURVE, LABELS, SPLITS, recorded, scribed, whole
+from tests.study.mirrors import CURVE, LABELS, SPLITS, log_evaluations, recorded, whole
 from tests.wandb_server import Server
 
 pytestmark = pytest.mark.slow
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Server, tracking: Tracking) -> None:
-    scribe = WandbLogger(tracking, print)
-    scribe.log_rows(LABELS, CURVE[:1], 0)
+    logger = WandbLogger(tracking, print)
+    logger.log_rows(LABELS, CURVE[:1], 0)
     deadline = time.monotonic() + 60
     while not (found := server.runs(tracking.project).get("abc")) or not found.history:
         assert time.monotonic() < deadline
@@ -28,28 +28,28 @@ def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Serv
     assert (found.state, found.history) == ("running", CURVE[:1])
     for split in SPLITS:
         recorded(tracking.folder, split)
-        scribe.log_evaluation("abc", split)
-    assert scribe.flush(), scribe.failure_reason
-    scribe.close()
-    assert scribe.get_run_url("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
+        logger.log_evaluation("abc", split)
+    assert logger.flush(), logger.failure_reason
+    logger.close()
+    assert logger.get_run_url("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
 def test_rows_that_are_told_again_or_with_a_gap_are_no_other_points(server: Server, tracking: Tracking) -> None:
-    scribe = WandbLogger(tracking, print)
+    logger = WandbLogger(tracking, print)
     for start in (1, 0, 0):
-        scribe.log_rows(LABELS, CURVE[start : start + 1], start)
+        logger.log_rows(LABELS, CURVE[start : start + 1], start)
     recorded(tracking.folder, "dev")
-    scribe.log_evaluation("abc", "dev")
-    assert scribe.flush(), scribe.failure_reason
-    scribe.close()
+    logger.log_evaluation("abc", "dev")
+    assert logger.flush(), logger.failure_reason
+    logger.close()
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
 def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, tracking: Tracking) -> None:
-    scribe = WandbLogger(tracking, print)
-    scribe.log_rows(LABELS, CURVE[:1], 0)
-    scribe.close()
+    logger = WandbLogger(tracking, print)
+    logger.log_rows(LABELS, CURVE[:1], 0)
+    logger.close()
     stopped = server.runs(tracking.project)["abc"]
     assert stopped.state == "running"  # for W&B, until it misses the signs of life
     assert stopped.history in ([], CURVE[:1])
@@ -63,20 +63,20 @@ def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, trackin
 
 
 @pytest.mark.long
-def test_a_scribe_killed_at_any_moment_loses_and_doubles_nothing(server: Server, tracking: Tracking) -> None:
+def test_a_logger_killed_at_any_moment_loses_and_doubles_nothing(server: Server, tracking: Tracking) -> None:
     evaluations = [(f"run{number}", split) for number in range(8) for split in SPLITS]
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
     for seconds in (3.0, 4.0):
-        scribe = WandbLogger(tracking, print)
+        logger = WandbLogger(tracking, print)
         for run_id, split in evaluations:
-            scribe.log_evaluation(run_id, split)
-        process = scribe._process
+            logger.log_evaluation(run_id, split)
+        process = logger._process
         assert process is not None
         time.sleep(seconds)
-        scribe._kill_process(process)
-    scribe = scribed(tracking, *evaluations)
-    assert not scribe.pending, scribe.failure_reason
+        logger._kill_process(process)
+    logger = log_evaluations(tracking, *evaluations)
+    assert not logger.pending, logger.failure_reason
     found = server.runs(tracking.project)
     assert len(found) == 8
     for run in found.values():
@@ -88,21 +88,21 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
     evaluations = [(f"run{number}", split) for number in range(12) for split in SPLITS]
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
-    scribe = WandbLogger(tracking, print)
-    scribe.log_document("plan")
-    assert scribe.flush(), scribe.failure_reason
+    logger = WandbLogger(tracking, print)
+    logger.log_document("plan")
+    assert logger.flush(), logger.failure_reason
     for run_id, split in evaluations:
-        scribe.log_evaluation(run_id, split)
-    while scribe.n_written < 3:
+        logger.log_evaluation(run_id, split)
+    while logger.n_written < 3:
         time.sleep(0.02)
     server.kill()
     back = threading.Timer(4.0, server.start)
     back.start()
     try:
-        assert scribe.flush(), scribe.failure_reason
+        assert logger.flush(), logger.failure_reason
     finally:
         back.join()
-    scribe.close()
+    logger.close()
     found = {name: run for name, run in server.runs(tracking.project).items() if run.job_type != "plan"}
     assert len(found) == 12
     for run in found.values():
@@ -117,14 +117,14 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
     recorded(tracking.folder, "dev")
     server.kill()
     try:
-        away = scribed(tracking, ("abc", "dev"))
+        away = log_evaluations(tracking, ("abc", "dev"))
     finally:
         server.start()
     assert away.pending_text == "1 evaluation"
     assert "connection refused" in away.failure_reason
     assert "127.0.0.1" not in away.failure_reason
     assert not is_evaluation_synced(tracking, "abc", "dev", "finished")
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -136,11 +136,11 @@ def test_a_server_that_takes_nothing_is_given_up(
     recorded(tracking.folder, "dev")
     server.fail(503, times=None, path="file_stream")
     started = time.monotonic()
-    away = scribed(tracking, ("abc", "dev"))
+    away = log_evaluations(tracking, ("abc", "dev"))
     assert (away.pending_text, away.failure_reason) == ("1 evaluation", "no answer for 8 s")
     assert time.monotonic() - started < 60
     server.heal()
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -157,7 +157,7 @@ def test_a_key_that_is_wrong_stops_no_study(
     recorded(tracking.folder, "dev")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("WANDB_API_KEY", key)
-    refused = scribed(tracking, ("abc", "dev"))
+    refused = log_evaluations(tracking, ("abc", "dev"))
     assert told in refused.failure_reason
     assert "{" not in refused.failure_reason
     flush_wandb(refused)
@@ -165,7 +165,7 @@ def test_a_key_that_is_wrong_stops_no_study(
     assert [line for line in said if told in line] == [f"cannot write to W&B at the moment ({refused.failure_reason})"]
     assert said[-1].startswith("1 evaluation not yet uploaded to W&B; to upload, run python -m study.sync ")
     monkeypatch.setenv("WANDB_API_KEY", server.key)
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
@@ -173,17 +173,17 @@ def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> Non
     for split in SPLITS:
         recorded(tracking.folder, split)
     server.fail(429, times=3, retry_after=1)
-    assert not scribed(tracking, *(("abc", split) for split in SPLITS)).pending
+    assert not log_evaluations(tracking, *(("abc", split) for split in SPLITS)).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
 def test_a_failed_run_is_shown_as_failed_until_it_is_made_good(server: Server, tracking: Tracking) -> None:
     recorded(tracking.folder, "dev", "failed")
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     run = server.runs(tracking.project)["abc"]
     assert (run.state, run.summary["error"]) == ("failed", "the loss is nan")
     recorded(tracking.folder, "dev")
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     run = server.runs(tracking.project)["abc"]
     whole(run, tracking.folder, ("dev",))
     assert "error" not in run.summary
@@ -200,7 +200,9 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
     for split in SPLITS:
         recorded(tracking.folder, split)
     for mode in ("offline", "online"):
-        assert not scribed(tracking.model_copy(update={"mode": mode}), *(("abc", split) for split in SPLITS)).pending
+        assert not log_evaluations(
+            tracking.model_copy(update={"mode": mode}), *(("abc", split) for split in SPLITS)
+        ).pending
     assert len(server.requests) > before
     secrets = [server.key, "home-of-somebody", "somebody-here", str(tmp_path), str(ROOT), sys.prefix, str(Path.home())]
     host = platform.node()
@@ -221,9 +223,9 @@ def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
     monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
     recorded(tracking.folder, "dev")
     server.fail(404 if where == "file_stream" else 400, times=None, path=where)
-    refused = scribed(tracking, ("abc", "dev"))
+    refused = log_evaluations(tracking, ("abc", "dev"))
     assert refused.pending_text == "1 evaluation"
     assert refused.failure_reason
     server.heal()
-    assert not scribed(tracking, ("abc", "dev")).pending
+    assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

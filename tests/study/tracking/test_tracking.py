@@ -1,4 +1,4 @@
-"""What the scribe writes offline, with the real client in its real process; mirrors that were interrupted are made
+"""What the logger writes offline, with the real client in its real process; mirrors that were interrupted are made
 whole again from the records."""
 
 import hashlib
@@ -30,12 +30,12 @@ def tracking(tmp_path: Path) -> Tracking:
 
 def write(tracking: Tracking, *evaluations: record.Split) -> None:
     """What a driver does, from its start to its end."""
-    scribe, said = WandbLogger(tracking, print), False
+    logger, said = WandbLogger(tracking, print), False
     for split in evaluations:
-        scribe.log_evaluation("abc", split)
-    said = scribe.flush()
-    scribe.close()
-    assert said, scribe.failure_reason
+        logger.log_evaluation("abc", split)
+    said = logger.flush()
+    logger.close()
+    assert said, logger.failure_reason
 
 
 def done(tracking: Tracking, split: record.Split) -> bool:
@@ -117,12 +117,12 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     for number, log in enumerate([logs[0], logs[1], logs[1]]):
         write_json(tracking.folder / "search.json", {"systems": log})
         write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": min(number, 1)})
-        scribe = WandbLogger(tracking, print)
-        scribe.log_document("plan")
-        scribe.log_document("search")
-        scribe.log_document("report")
-        assert scribe.flush()
-        scribe.close()
+        logger = WandbLogger(tracking, print)
+        logger.log_document("plan")
+        logger.log_document("search")
+        logger.log_document("report")
+        assert logger.flush()
+        logger.close()
     key = hash_json(PLAN)
     found = {run.id: run for run in read_offline_runs(tracking.folder / "wandb")}
     assert {name: run.job_type for name, run in found.items()} == {
@@ -141,10 +141,10 @@ def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tra
     path, key, known = tracking.folder / "queries.parquet", f"queries-{hash_json(PLAN)}", set()
     for turns in (1, 2, 2):
         pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
-        scribe = WandbLogger(tracking, print)
-        scribe.log_document("queries")
-        assert scribe.flush()
-        scribe.close()
+        logger = WandbLogger(tracking, print)
+        logger.log_document("queries")
+        assert logger.flush()
+        logger.close()
         found = make_document_payload(tracking.folder, "queries")
         assert found is not None
         known.add(found.version)
@@ -216,10 +216,10 @@ def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.M
 
 def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
     for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
-        scribe = WandbLogger(made, print)
-        scribe.log_document("plan")
-        assert scribe.flush()
-        scribe.close()
+        logger = WandbLogger(made, print)
+        logger.log_document("plan")
+        assert logger.flush()
+        logger.close()
     assert read_project(tracking.folder) == ("p", None)
 
 
@@ -241,32 +241,32 @@ def test_a_folder_that_was_moved_still_has_its_scores(tracking: Tracking) -> Non
 def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
     for split in SPLITS:
         recorded(tracking.folder, split)
-    scribes = [WandbLogger(tracking, print) for _ in range(2)]
+    loggers = [WandbLogger(tracking, print) for _ in range(2)]
     for split in SPLITS:
-        for scribe in scribes:
-            scribe.log_evaluation("abc", split)
-    for scribe in scribes:
-        assert scribe.flush()
-        scribe.close()
+        for logger in loggers:
+            logger.log_evaluation("abc", split)
+    for logger in loggers:
+        assert logger.flush()
+        logger.close()
     (run,) = read_offline_runs(tracking.folder / "wandb")
     assert run.history == CURVE
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
     assert not list((tracking.folder / "wandb" / ".locks").iterdir())
 
 
-def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
+def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
     said: list[str] = []
     recorded(tracking.folder, "dev")
-    scribe = WandbLogger(tracking, said.append)
-    scribe.log_document("plan")
-    assert scribe.flush()
-    process = scribe._process
+    logger = WandbLogger(tracking, said.append)
+    logger.log_document("plan")
+    assert logger.flush()
+    process = logger._process
     assert process is not None
     process.kill()
     process.wait()
-    scribe.log_evaluation("abc", "dev")
-    assert scribe.flush()
-    scribe.close()
+    logger.log_evaluation("abc", "dev")
+    assert logger.flush()
+    logger.close()
     assert done(tracking, "dev")
     assert said == ["cannot write to W&B at the moment (its process was killed by signal 9)"]
 
@@ -274,9 +274,9 @@ def test_a_scribe_that_is_killed_is_replaced_and_loses_nothing(tracking: Trackin
 def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:
     (tracking.folder / "wandb").write_text("a file where a folder should be", encoding="utf-8")
     recorded(tracking.folder, "dev")
-    scribe = WandbLogger(tracking, print)
-    scribe.log_evaluation("abc", "dev")
-    assert not scribe.flush()
-    scribe.close()
-    assert "FileExistsError" in scribe.failure_reason
+    logger = WandbLogger(tracking, print)
+    logger.log_evaluation("abc", "dev")
+    assert not logger.flush()
+    logger.close()
+    assert "FileExistsError" in logger.failure_reason
     assert not done(tracking, "dev")

@@ -15,7 +15,7 @@ from study.config.spaces import count_proposals
 from study.scheduling.trials import ConfigurationFactory
 from study.wandb_sweeps.export import StudyReference, export_sweeps
 from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler
-from tests.study.driving import RESOLVED, campaign
+from tests.study.driving import RESOLVED, scheduler
 from trainables.utils.errors import UserError
 
 SHIPPED = STUDIES_FOLDER.parent / "sweeps"
@@ -60,18 +60,18 @@ def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path: Path) -> None
 @pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
 def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     study = load_study("quick", overrides)
-    made, maker = campaign(tmp_path / "results", study), ConfigurationFactory(study, RESOLVED, "plan-hash")
+    made, maker = scheduler(tmp_path / "results", study), ConfigurationFactory(study, RESOLVED, "plan-hash")
     sweeps = written(tmp_path, *overrides).values()
-    for variant, hunt in made.searches.items():
+    for variant, variant_search in made.searches.items():
         own = [sweep for sweep in sweeps if sweep["parameters"]["variant"]["value"] == variant]
         named = [hyperparameters.parse_trial_params(study, given) for sweep in own for given in drawn(sweep)]
         points = {one.params for one in named}
-        assert points == set(hunt.search.configurations)
+        assert points == set(variant_search.search.configurations)
         found = {
             run.id for point in points for run in maker.make_configuration(variant, point, study.seeds, "search").runs
         }
-        assert {run.id for item in hunt.configurations for run in item.runs} <= found
-        assert hunt.search.n_configurations == sum(sweep["run_cap"] for sweep in own)
+        assert {run.id for item in variant_search.configurations for run in item.runs} <= found
+        assert variant_search.search.n_configurations == sum(sweep["run_cap"] for sweep in own)
         assert len(own) == 1 or study.search.sampler == "grid"
 
 

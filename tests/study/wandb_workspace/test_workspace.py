@@ -21,7 +21,7 @@ from study.wandb_workspace import workspace as workspace_module
 from study.wandb_workspace.panels import find_varied_hyperparameters
 from study.wandb_workspace.workspace import as_json, build_workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
-from tests.study.small import campaign, conduct, study
+from tests.study.small import conduct, scheduler, study
 from tests.trainables.small import World
 from trainables.rankers.data import describe_data
 
@@ -35,7 +35,7 @@ def tiny(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study,
     search = {"trials": TRIALS, "hours": 5.0}
     made = study(world, place / "study", world.fresh_cache(place / "cache"), search=search)
     plan.register_plan(made, "sha256:0", made.folder, describe_data(world.prepared))
-    begun = campaign(world, made)
+    begun = scheduler(world, made)
     conduct(begun)
     _fail(begun)
     found = findings.build_wandb_summary(build_report_data(read_records(made.folder)))
@@ -56,8 +56,8 @@ def _fail(begun: Any) -> None:
     """Records that a further seed of the baseline failed, as a trial does."""
     item = next(item for item in begun.configurations if item.name == "BERT")
     run = item.runs[0].model_copy(update={"seed": 9})
-    errand = begun._factory.make_request(item, run, "train")
-    entry = make_failed_record(errand.trial, errand.labels, "ValueError: no room", {})
+    request = begun._factory.make_request(item, run, "train")
+    entry = make_failed_record(request.trial, request.labels, "ValueError: no room", {})
     record.write_run_record(begun.folder, "dev", entry, None)
 
 

@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from study.config.study_class import get_study_class
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import CheckpointEvictor
-from tests.study.driving import STUDY, campaign, quality, record_end
+from tests.study.driving import STUDY, quality, record_end, scheduler
 from tests.trainables.storages import place
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST, RESUME_FOLDER, Storage
@@ -46,7 +46,7 @@ def begun(folder: Path, stages: str, budget: str | None) -> StudyScheduler:
     }
     made = get_study_class().model_validate(parts)
     caching = made.caching if budget else made.caching.model_copy(update={"budget": None})
-    return campaign(folder, made.model_copy(update={"caching": caching}))
+    return scheduler(folder, made.model_copy(update={"caching": caching}))
 
 
 def put(kept: Storage, name: str) -> None:
@@ -62,20 +62,20 @@ def total(kept: Storage) -> int:
 def drive(
     work: StudyScheduler, kept: Storage, budget: CheckpointEvictor, look: Callable[[Storage], int] = lambda _: 0
 ) -> list[int]:
-    """Runs a campaign whose trials write states and now and then leave a slot; returns how it looks after each."""
+    """Runs a scheduler whose trials write states and now and then leave a slot; returns how it looks after each."""
     taken: list[int] = []
     while not work.is_finished:
-        errand = work.pop_request()
-        assert errand is not None
-        run = errand.trial.specification
-        if errand.trial.action == "train":
+        request = work.pop_request()
+        assert request is not None
+        run = request.trial.specification
+        if request.trial.action == "train":
             for key in work.list_checkpoint_keys(run):
                 put(kept, key)
         if len(taken) % 10 == 0:  # it failed half way
             put(kept.subfolder(RESUME_FOLDER).subfolder(run.id), "008")
-        record_end(work.folder, errand, quality)
-        work.mark_ended(errand)
-        budget.on_trial_end(errand)
+        record_end(work.folder, request, quality)
+        work.mark_ended(request)
+        budget.on_trial_end(request)
         taken.append(look(kept))
     return taken
 
@@ -131,24 +131,24 @@ def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, mon
     work = begun(tmp_path, place("memory", tmp_path), "20KB")
     counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
     budget = CheckpointEvictor(work, print)
-    errand = work.pop_request()
-    assert errand is not None
-    budget.on_trial_end(errand)
+    request = work.pop_request()
+    assert request is not None
+    budget.on_trial_end(request)
     for number in range(300):
         put(kept, f"theirs-{number}")
     counted.now += 590
-    budget.on_trial_end(errand)
+    budget.on_trial_end(request)
     assert total(kept) == 30_000
     counted.now += 20
-    budget.on_trial_end(errand)
+    budget.on_trial_end(request)
     assert 18_000 <= total(kept) <= 20_000
 
 
 def test_without_a_budget_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), None)
     counted = Counted(monkeypatch, work.study.checkpoints_url)
-    budget, errand = CheckpointEvictor(work, print), work.pop_request()
-    assert errand is not None
-    budget.on_trial_end(errand)
+    budget, request = CheckpointEvictor(work, print), work.pop_request()
+    assert request is not None
+    budget.on_trial_end(request)
     budget.evict_unneeded()
     assert counted.requests == 0

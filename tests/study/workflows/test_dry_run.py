@@ -18,7 +18,7 @@ from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_r
 from study.workflows.dry_run import build_preview
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light, run
-from tests.study.driving import STUDY, campaign, drive
+from tests.study.driving import STUDY, drive, scheduler
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
 from trainables.utils.files import write_json
@@ -39,7 +39,7 @@ def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
 @pytest.mark.parametrize("confirm", [(), (11, 12, 13)])
 def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, ...]) -> None:
     made, found = planned(tmp_path, confirm={"seeds": confirm})
-    started = drive(campaign(tmp_path / "runs", made))
+    started = drive(scheduler(tmp_path / "runs", made))
     for row in found["systems"]:
         name = "BM25" if row["system"] == "BM25 order" else row["system"]
         runs = [e for e in started if e.labels["variant"] == name and e.trial.action == "train"]

@@ -48,7 +48,7 @@ class Keeper(RunTrainable):
 
 
 def carried_out(job: TrialSpec) -> TrialResult:
-    worker = Keeper(config={"job": job.model_dump_json()})
+    worker = Keeper(config={"trial": job.model_dump_json()})
     while not worker.step()["done"]:
         pass
     return worker.outcome

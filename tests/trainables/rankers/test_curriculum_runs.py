@@ -60,10 +60,10 @@ def keep(world: World, cache: Path, action: str = "train") -> None:
         pass
 
 
-def ready(errand: TrialSpec) -> TrialSpec:
-    for _ in precompute_inputs(errand):
+def ready(trial: TrialSpec) -> TrialSpec:
+    for _ in precompute_inputs(trial):
         pass
-    return errand
+    return trial
 
 
 @pytest.mark.parametrize("score", ["random", "words_context", "sigma_SM", "sigma_BM25", "BERT_loss"])
@@ -81,11 +81,11 @@ def test_a_run_forked_at_any_stage_has_the_weights_of_the_unforked_one(world: Wo
 
 def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: Fresh) -> None:
     whole = finish(ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear")))
-    errand = ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear"))
-    errand = errand.model_copy(update={"interval": 0.0, "cuts": ()})
+    trial = ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear"))
+    trial = trial.model_copy(update={"interval": 0.0, "cuts": ()})
     tries, outcome = 0, None
     while outcome is None:
-        run = RankerRun(errand)
+        run = RankerRun(trial)
         outcome = run.advance()
         run.close()
         tries += 1
@@ -112,9 +112,9 @@ def test_order_pace_start_and_length_make_other_runs(world: World, fresh: Fresh)
 
 def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -> None:
     """Through the whole chain: the first step's queries are among the easiest third by the texts themselves."""
-    errand = ready(curricular(world, fresh(), score="words_responses", delta=0.3, duration=1.0))
-    data, seen = RankerData(errand), list[np.ndarray]()
-    run = RankerRun(errand)
+    trial = ready(curricular(world, fresh(), score="words_responses", delta=0.3, duration=1.0))
+    data, seen = RankerData(trial), list[np.ndarray]()
+    run = RankerRun(trial)
     whole = run.data.read
 
     def read(rows: np.ndarray) -> Any:
@@ -139,15 +139,15 @@ def test_a_batch_of_a_run_holds_easy_queries_first(world: World, fresh: Fresh) -
 
 @pytest.mark.parametrize("score", ["words_context", "sigma_SM"])
 def test_a_score_is_computed_once_and_then_found(world: World, place: Path, score: str) -> None:
-    errand = curricular(world, place, score=score)
+    trial = curricular(world, place, score=score)
     path = kept.get_difficulty_path(
-        place / "prepared" / world.prepared.fingerprint, _order(errand), errand.specification.model.name
+        place / "prepared" / world.prepared.fingerprint, _order(trial), trial.specification.model.name
     )  # type: ignore[union-attr]
     assert not path.is_file()
-    ready(errand)
+    ready(trial)
     before = path.stat().st_mtime_ns
     check(world, pd.read_parquet(path), ["train", "dev", "test"])
-    ready(errand.model_copy(update={"specification": errand.specification.model_copy(update={"seed": 2})}))
+    ready(trial.model_copy(update={"specification": trial.specification.model_copy(update={"seed": 2})}))
     assert path.stat().st_mtime_ns == before
 
 
@@ -159,8 +159,8 @@ def check(world: World, table: pd.DataFrame, splits: list[str]) -> None:
 
 
 def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, place: Path, fresh: Fresh) -> None:
-    errand = scorer(world, place)
-    result, steps = conducted(errand)
+    trial = scorer(world, place)
+    result, steps = conducted(trial)
     ordinary = finish(job(world, fresh(), seed=SCORER_SEED, **UNIFORM))
     assert result["metric"] == ordinary.metric
     assert steps == conducted(scorer(world, fresh()).model_copy(update={"scores": False}))[1] + 2  # a split a step
@@ -170,9 +170,9 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
         check(world, pd.read_parquet(path), ["train", "dev"])  # nothing of the test set before it is tested
     for score in ("BERT_loss", "BERT_pred"):
         ready(curricular(world, place, score=score))
-    conducted(errand)
+    conducted(trial)
     assert difficulties(place) == made
-    tested, _ = conducted(errand.model_copy(update={"action": "test"}))
+    tested, _ = conducted(trial.model_copy(update={"action": "test"}))
     test_run = job(world, fresh(), seed=SCORER_SEED, **UNIFORM)
     finish(test_run)
     assert tested["metric"] == finish(test_run.model_copy(update={"action": "test"})).metric
@@ -182,12 +182,12 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
         check(world, pd.read_parquet(path), ["test"])
 
 
-def conducted(errand: TrialSpec) -> tuple[dict[str, Any], int]:
-    """What a trial reports at its end, and its steps."""
-    trial, steps = RunTrainable(config={"job": errand.model_dump_json()}), 1
-    while not (result := trial.step())["done"]:
+def conducted(trial: TrialSpec) -> tuple[dict[str, Any], int]:
+    """What a worker reports at its end, and its steps."""
+    worker, steps = RunTrainable(config={"trial": trial.model_dump_json()}), 1
+    while not (result := worker.step())["done"]:
         steps += 1
-    trial.cleanup()
+    worker.cleanup()
     return result, steps
 
 
@@ -202,13 +202,13 @@ def test_without_its_scorer_a_run_says_what_is_missing(world: World, place: Path
 
 
 def test_a_tested_run_asks_for_no_difficulty_unless_it_must_be_trained_again(world: World, place: Path) -> None:
-    errand = ready(curricular(world, place, score="words_context"))
-    finish(errand)
+    trial = ready(curricular(world, place, score="words_context"))
+    finish(trial)
     shutil.rmtree(place / "prepared" / world.prepared.fingerprint / "difficulty")
-    tested = finish(ready(errand.model_copy(update={"action": "test"})))
+    tested = finish(ready(trial.model_copy(update={"action": "test"})))
     assert not difficulties(place)
     shutil.rmtree(place / "stages")
-    assert finish(ready(errand.model_copy(update={"action": "test"}))).weights_hash == tested.weights_hash
+    assert finish(ready(trial.model_copy(update={"action": "test"}))).weights_hash == tested.weights_hash
     assert difficulties(place)
 
 
@@ -256,6 +256,6 @@ def test_the_curriculum_is_part_of_what_a_run_is() -> None:
     assert TRAINING.keys() <= plain.training.model_dump().keys()  # type: ignore[union-attr]
 
 
-def _order(errand: TrialSpec) -> CurriculumSettings:
-    assert errand.specification.curriculum is not None
-    return errand.specification.curriculum
+def _order(trial: TrialSpec) -> CurriculumSettings:
+    assert trial.specification.curriculum is not None
+    return trial.specification.curriculum

@@ -33,7 +33,7 @@ def elsewhere(made: TrialSpec, cache: Path) -> TrialSpec:
 
 
 def work(text: str, barrier: Any, told: Any) -> None:
-    """A process that needs the groundwork; tells which parts it computed, and whether it made the tokens."""
+    """A process that needs the precompute; tells which parts it computed, and whether it made the tokens."""
     from trainables.data import ranking_tokens as tokens
 
     made, write, compute, done = (
@@ -52,7 +52,7 @@ def work(text: str, barrier: Any, told: Any) -> None:
 
 @pytest.fixture
 def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TrialSpec, int]:
-    """A run whose groundwork one process did alone, and how many parts there were."""
+    """A run whose precompute one process did alone, and how many parts there were."""
     made = elsewhere(job(world, fresh(), BASELINE, FROZEN), tmp_path / "alone")
     monkeypatch.setattr(features, "TEXTS_PER_PART", SMALL)
     parts = list(precompute_inputs(made))

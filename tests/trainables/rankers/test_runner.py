@@ -78,11 +78,11 @@ def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
     whole = finish(job(world, fresh(), variant))
     stops = 0
     while True:
-        errand = job(world, fresh(), variant)
-        stopped = RankerRun(errand)
+        trial = job(world, fresh(), variant)
+        stopped = RankerRun(trial)
         if any(stopped.advance() for _ in range(stops)):
             break
-        again = finish(errand)
+        again = finish(trial)
         assert (again.weights_hash, again.history, again.metric) == (whole.weights_hash, whole.history, whole.metric)
         np.testing.assert_array_equal(again.scores, whole.scores)
         assert again.instances_trained + again.instances_resumed == TRAINING["instances"]
@@ -149,7 +149,7 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
     """However few there are: dev and test pairs follow right after them in the same table."""
     monkeypatch.syspath_prepend(world.cache.parent / "site")
     small = world._replace(prepared=prepare_data(tiny_settings(train_queries=queries), world.cache))
-    errand, read = job(small, fresh(), model={"pooling": "cosine"}, evaluations=1), []
+    trial, read = job(small, fresh(), model={"pooling": "cosine"}, evaluations=1), []
     take = RankerData.read
 
     def watched(data: RankerData, rows: np.ndarray) -> PackedBatch:
@@ -157,7 +157,7 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
         return take(data, rows)
 
     monkeypatch.setattr(RankerData, "read", watched)
-    run = RankerRun(errand)
+    run = RankerRun(trial)
     assert run.advance() is None
     before_evaluation = read[: -len(run.data.select_pairs("dev").relevant)]
     assert before_evaluation
@@ -168,10 +168,10 @@ def test_nothing_but_training_pairs_is_read_before_an_evaluation(
 def test_scores_that_are_not_finite_fail_the_run(
     world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, split: str
 ) -> None:
-    errand = job(world, fresh())
+    trial = job(world, fresh())
     if split == "test":
-        finish(errand)
-        errand = errand.model_copy(update={"action": "test"})
+        finish(trial)
+        trial = trial.model_copy(update={"action": "test"})
     whole = RankerTrainer.score_pairs
 
     def broken(self: RankerTrainer, pairs: Pairs) -> np.ndarray:
@@ -181,4 +181,4 @@ def test_scores_that_are_not_finite_fail_the_run(
 
     monkeypatch.setattr(RankerTrainer, "score_pairs", broken)
     with pytest.raises(FloatingPointError, match=rf"3 of \d+ {split} scores are not finite after \d+ instances"):
-        finish(errand)
+        finish(trial)

@@ -78,12 +78,12 @@ def test_a_fork_from_any_stage_is_the_run_from_scratch(
 @pytest.mark.parametrize("nothing", [{"weight": 0.0}, {"multiple": 0.0}, {"switch": 0.0}], ids=str)
 def test_without_noise_it_is_the_baseline_and_its_stages(encoders: Encoders, nothing: dict[str, float]) -> None:
     cache, variant = encoders.fresh(), T_GS.model_copy(update=nothing)
-    baseline, errand = finish(job(encoders, cache)), job(encoders, cache, variant)
-    again = finish(errand)
+    baseline, trial = finish(job(encoders, cache)), job(encoders, cache, variant)
+    again = finish(trial)
     assert again.instances_trained == 0
     assert same(again, baseline)
-    assert errand.specification.id == job(encoders, cache).specification.id
-    assert checkpoint_key(errand.specification, TOTAL) == checkpoint_key(job(encoders, cache).specification, TOTAL)
+    assert trial.specification.id == job(encoders, cache).specification.id
+    assert checkpoint_key(trial.specification, TOTAL) == checkpoint_key(job(encoders, cache).specification, TOTAL)
 
 
 def test_everything_that_varies_makes_other_weights(encoders: Encoders) -> None:
@@ -112,13 +112,13 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 
     monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
-        errand = job(encoders, encoders.fresh(), variant, cuts=(), **settings).model_copy(update={"interval": 0.0})
+        trial = job(encoders, encoders.fresh(), variant, cuts=(), **settings).model_copy(update={"interval": 0.0})
         left = deaths + 1
         try:
-            found = finish(errand)
+            found = finish(trial)
         except KeyboardInterrupt:
             deaths += 1
-            again = finish(errand)
+            again = finish(trial)
             assert same(again, whole)
             assert again.instances_resumed > 0
             assert again.instances_trained + again.instances_resumed == TOTAL
@@ -131,11 +131,11 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 def test_a_run_whose_process_is_killed_ends_the_same(encoders: Encoders) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20, "checkpoint": "STS"}
     whole = finish(job(encoders, encoders.fresh(), T_GS, **settings))
-    errand = job(encoders, encoders.fresh(), T_GS, **settings).model_copy(update={"interval": 0.0})
-    (process,) = begin(errand)
+    trial = job(encoders, encoders.fresh(), T_GS, **settings).model_copy(update={"interval": 0.0})
+    (process,) = begin(trial)
     process.wait(lambda: process.seen.value > 30 * BATCH_SIZE)
     process.kill()
-    again = finish(errand)
+    again = finish(trial)
     assert same(again, whole)
     assert again.instances_resumed >= 30 * BATCH_SIZE
 
@@ -152,9 +152,9 @@ def test_runs_side_by_side_train_what_they_share_once(encoders: Encoders) -> Non
 
 @pytest.mark.parametrize("metric", ["STS", "STS/STS-B", "Spearman"])
 def test_a_run_ends_with_the_best_weights_of_the_development_set(encoders: Encoders, metric: str) -> None:
-    errand = job(encoders, encoders.fresh(), GS, **{**CHOSEN, "checkpoint": metric})
-    outcome = finish(errand)
-    tested = finish(errand.model_copy(update={"action": "test"}))
+    trial = job(encoders, encoders.fresh(), GS, **{**CHOSEN, "checkpoint": metric})
+    outcome = finish(trial)
+    tested = finish(trial.model_copy(update={"action": "test"}))
     run, values = EncoderRun(job(encoders, encoders.fresh(), GS, **{**CHOSEN, "checkpoint": "last"})), {}
     states = {}
     while (last := run.advance()) is None:
@@ -173,12 +173,12 @@ def test_a_run_ends_with_the_best_weights_of_the_development_set(encoders: Encod
 
 
 def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
-    errand = job(encoders, encoders.fresh(), GS)
-    trained = finish(errand)
-    tested = finish(errand.model_copy(update={"action": "test"}))
+    trial = job(encoders, encoders.fresh(), GS)
+    trained = finish(trial)
+    tested = finish(trial.model_copy(update={"action": "test"}))
     assert (trained.split, tested.split, tested.instances_trained) == ("dev", "test", 0)
     pairs = encoders.prepared.read_pairs("test")
-    frame = encoding.load_scored_pairs(errand, "test")
+    frame = encoding.load_scored_pairs(trial, "test")
     assert frame.columns.tolist() == ["query_id", "document_id", "relevant", "pair_id"]
     assert frame.equals(pairs[["query_id", "document_id", "relevant", "pair_id"]])
     assert len(tested.scores) == len(pairs)
@@ -188,7 +188,7 @@ def test_a_test_is_of_all_sets_and_trains_nothing(encoders: Encoders) -> None:
     named = lengths.to_numpy(), list(lengths.index)
     parts = [get_measure(f"STS/{name}").compute_overall(tested.scores, gold, *named) for name in sets]
     assert tested.metric == pytest.approx(np.mean(parts))
-    assert encoding.compute_extra_metrics(errand, tested.scores, frame) == {}
+    assert encoding.compute_extra_metrics(trial, tested.scores, frame) == {}
 
 
 def test_no_instances_are_the_encoder_as_it_was(encoders: Encoders) -> None:
@@ -209,9 +209,9 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(encoders: Encoders) -> 
 
 
 def test_a_state_has_weights_and_moments_of_what_is_trained_alone(encoders: Encoders) -> None:
-    errand = job(encoders, encoders.fresh(), GS, FROZEN)
-    finish(errand)
-    folders = [errand.cache / "stages" / checkpoint_key(errand.specification, stop) for stop in (*CUTS, TOTAL)]
+    trial = job(encoders, encoders.fresh(), GS, FROZEN)
+    finish(trial)
+    folders = [trial.cache / "stages" / checkpoint_key(trial.specification, stop) for stop in (*CUTS, TOTAL)]
     names = [set(load_file(folder / "state.safetensors")) for folder in folders]
     kinds = [{name.partition("/")[0] for name in own} for own in names]
     assert kinds == [{"weights", "step", "exp_avg", "exp_avg_sq"}] * len(CUTS) + [{"weights"}]
@@ -223,10 +223,10 @@ def test_a_state_has_weights_and_moments_of_what_is_trained_alone(encoders: Enco
 def test_scores_that_are_not_finite_fail_the_run(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch, split: str
 ) -> None:
-    errand = job(encoders, encoders.fresh())
+    trial = job(encoders, encoders.fresh())
     if split == "test":
-        finish(errand)
-        errand = errand.model_copy(update={"action": "test"})
+        finish(trial)
+        trial = trial.model_copy(update={"action": "test"})
     whole = EncoderTrainer.embed_rows
 
     def broken(self: EncoderTrainer, numbers: np.ndarray) -> torch.Tensor:
@@ -236,30 +236,30 @@ def test_scores_that_are_not_finite_fail_the_run(
 
     monkeypatch.setattr(EncoderTrainer, "embed_rows", broken)
     with pytest.raises(FloatingPointError, match=rf"\d+ of \d+ {split} scores are not finite after \d+ instances"):
-        finish(errand)
+        finish(trial)
 
 
 def test_a_worker_conducts_it_like_any_other_run(encoders: Encoders) -> None:
-    errand = job(encoders, encoders.fresh(), T_GS)
-    trial, seen = RunTrainable(config={"job": errand.model_dump_json()}), []
-    while not (result := trial.step())["done"]:
+    trial = job(encoders, encoders.fresh(), T_GS)
+    worker, seen = RunTrainable(config={"trial": trial.model_dump_json()}), []
+    while not (result := worker.step())["done"]:
         seen.append(result["instances"])
     assert result["metric"] == finish(job(encoders, encoders.fresh(), T_GS)).metric
     assert seen == [BATCH_SIZE, 2 * BATCH_SIZE, TOTAL]  # others fork within the noise alone
-    assert trial.reset_config({"job": errand.model_copy(update={"action": "test"}).model_dump_json()})
-    assert trial.step()["done"]
-    trial.cleanup()
+    assert worker.reset_config({"trial": trial.model_copy(update={"action": "test"}).model_dump_json()})
+    assert worker.step()["done"]
+    worker.cleanup()
 
 
-def elsewhere(errand: TrialSpec, cache: Path) -> TrialSpec:
+def elsewhere(trial: TrialSpec, cache: Path) -> TrialSpec:
     """The same run where nothing is prepared but the data."""
     cache.mkdir()
-    (cache / "prepared").symlink_to(errand.cache / "prepared")
-    return errand.model_copy(update={"cache": cache})
+    (cache / "prepared").symlink_to(trial.cache / "prepared")
+    return trial.model_copy(update={"cache": cache})
 
 
 def lay(text: str, barrier: Any, told: Any) -> None:
-    """A process that needs the groundwork; tells how often it made the tokens."""
+    """A process that needs the precompute; tells how often it made the tokens."""
     from trainables.data import sentence_tokens
 
     write, made = sentence_tokens._write_tokens, []
@@ -270,8 +270,8 @@ def lay(text: str, barrier: Any, told: Any) -> None:
 
 
 def test_processes_tokenise_once(encoders: Encoders, tmp_path: Path) -> None:
-    errand = job(encoders, encoders.fresh())
-    together, barrier, told = elsewhere(errand, tmp_path / "together"), CONTEXT.Barrier(3), CONTEXT.Queue()
+    trial = job(encoders, encoders.fresh())
+    together, barrier, told = elsewhere(trial, tmp_path / "together"), CONTEXT.Barrier(3), CONTEXT.Queue()
     arguments = together.model_dump_json(), barrier, told
     processes = [CONTEXT.Process(target=lay, args=arguments, daemon=True) for _ in range(3)]
     for process in processes:
@@ -282,13 +282,13 @@ def test_processes_tokenise_once(encoders: Encoders, tmp_path: Path) -> None:
     for path in folder.iterdir():
         assert (
             hashlib.sha256(path.read_bytes()).digest()
-            == hashlib.sha256((errand.cache / "tokens" / folder.name / path.name).read_bytes()).digest()
+            == hashlib.sha256((trial.cache / "tokens" / folder.name / path.name).read_bytes()).digest()
         )
 
 
 def test_settings_that_the_model_cannot_have_are_refused(encoders: Encoders) -> None:
-    errand = job(encoders, encoders.fresh(), model={"max_length": 64})
-    assert errand.specification.model is not None
-    check_model_settings(encoders.roberta, errand.specification.model)
+    trial = job(encoders, encoders.fresh(), model={"max_length": 64})
+    assert trial.specification.model is not None
+    check_model_settings(encoders.roberta, trial.specification.model)
     with pytest.raises(UserError, match=r"model\.frozen_layers"):
-        check_model_settings(encoders.bert, errand.specification.model.model_copy(update={"frozen_layers": 3}))
+        check_model_settings(encoders.bert, trial.specification.model.model_copy(update={"frozen_layers": 3}))

@@ -141,8 +141,8 @@ def test_every_sentence_of_an_evaluation_is_encoded_once(encoders: Encoders, mon
 
 def test_an_epoch_is_every_sentence_once(encoders: Encoders, monkeypatch: pytest.MonkeyPatch) -> None:
     count = len(encoders.prepared.read_sentences())
-    errand = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, cuts=())
-    run, read = EncoderRun(errand), list[list[int]]()
+    trial = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, cuts=())
+    run, read = EncoderRun(trial), list[list[int]]()
     take = type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.append(rows.tolist()), take(data, rows))[1])
     finish(run)

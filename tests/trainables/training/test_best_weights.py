@@ -34,9 +34,9 @@ class Evaluation(NamedTuple):
     value: float
 
 
-def evaluations(errand: TrialSpec, metric: str) -> tuple[list[Evaluation], TrialResult]:
+def evaluations(trial: TrialSpec, metric: str) -> tuple[list[Evaluation], TrialResult]:
     """Every one of them, and the run's end."""
-    run, found = RankerRun(errand), []
+    run, found = RankerRun(trial), []
     while (outcome := run.advance()) is None:
         trainer, dev, test = run.trainer, run.data.select_pairs("dev"), run.data.select_pairs("test")
         scores = trainer.score_pairs(dev)
@@ -65,9 +65,9 @@ def test_a_run_ends_with_its_best_evaluation(
     world: World, fresh: Fresh, metric: str, model: dict[str, Any] | None
 ) -> None:
     cache = fresh()
-    errand = chosen(world, cache, model=model, checkpoint=metric)
-    outcome = finish(errand)
-    tested = finish(errand.model_copy(update={"action": "test"}))
+    trial = chosen(world, cache, model=model, checkpoint=metric)
+    outcome = finish(trial)
+    tested = finish(trial.model_copy(update={"action": "test"}))
     every, last = evaluations(chosen(world, fresh(), model=model, checkpoint="last"), metric)
     assert [one.seen for one in every] == [BATCH_SIZE * (step + 1) for step in range(BATCHES)]
     pick: Callable[..., Evaluation] = min if metric in LOWER_IS_BETTER else max
@@ -76,7 +76,7 @@ def test_a_run_ends_with_its_best_evaluation(
     assert outcome.weights_hash == tested.weights_hash == best.weights
     np.testing.assert_array_equal(outcome.scores, best.dev)
     np.testing.assert_array_equal(tested.scores, best.test)
-    assert outcome.metric == compute_mean_metric("R5@1", best.dev, RankerRun(errand).data.select_pairs("dev"))
+    assert outcome.metric == compute_mean_metric("R5@1", best.dev, RankerRun(trial).data.select_pairs("dev"))
     assert (last.best_evaluation, last.weights_hash) == (None, every[-1].weights)
     assert [row[f"dev/{metric}"] for row in outcome.history if f"dev/{metric}" in row] == [one.value for one in every]
     own = {"instances", "train/loss", "train/learning_rate", "train/epsilon", "dev/R5@1"}
@@ -104,8 +104,8 @@ def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch
 
 
 def test_of_equal_evaluations_the_earliest_counts(world: World, fresh: Fresh) -> None:
-    errand = chosen(world, fresh(), learning_rate=1e-9)
-    outcome = finish(errand)
+    trial = chosen(world, fresh(), learning_rate=1e-9)
+    outcome = finish(trial)
     assert len({row["dev/MAP"] for row in outcome.history if "dev/MAP" in row}) == 1
     assert outcome.best_evaluation is not None
     assert outcome.best_evaluation.instances == BATCH_SIZE
@@ -133,13 +133,13 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 
     monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
-        errand = chosen(world, fresh(), variant, cuts=(), evaluations=parts).model_copy(update={"interval": 0.0})
+        trial = chosen(world, fresh(), variant, cuts=(), evaluations=parts).model_copy(update={"interval": 0.0})
         left = deaths + 1
         try:
-            found = finish(errand)
+            found = finish(trial)
         except KeyboardInterrupt:
             deaths += 1
-            again = finish(errand)
+            again = finish(trial)
             assert same(again, whole)
             assert again.instances_resumed > 0
             assert again.instances_trained + again.instances_resumed == TOTAL
@@ -152,11 +152,11 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20}
     whole = finish(chosen(world, fresh(), **settings))
-    errand = chosen(world, fresh(), **settings).model_copy(update={"interval": 0.0})
-    (process,) = begin(errand)
+    trial = chosen(world, fresh(), **settings).model_copy(update={"interval": 0.0})
+    (process,) = begin(trial)
     process.wait(lambda: process.seen.value > 30 * BATCH_SIZE)
     process.kill()
-    again = finish(errand)
+    again = finish(trial)
     assert same(again, whole)
     assert again.instances_resumed >= 30 * BATCH_SIZE
 
@@ -181,21 +181,21 @@ def test_a_fork_knows_the_best_of_the_shared_part(
 
 
 def test_a_run_that_is_overtaken_ends_the_same(world: World, fresh: Fresh) -> None:
-    errand = chosen(world, fresh(), LS)
-    slow = RankerRun(errand)
+    trial = chosen(world, fresh(), LS)
+    slow = RankerRun(trial)
     slow.advance()
-    fast = finish(errand)
+    fast = finish(trial)
     assert same(finish(slow), fast)
 
 
 @pytest.mark.parametrize("checkpoint", ["MAP", "last"])
 def test_a_state_holds_the_best_weights_where_they_are_not_its_own(world: World, fresh: Fresh, checkpoint: str) -> None:
-    errand = chosen(world, fresh(), LS, checkpoint=checkpoint)
-    outcome = finish(errand)
+    trial = chosen(world, fresh(), LS, checkpoint=checkpoint)
+    outcome = finish(trial)
     kinds = {}
     for stop in (*CUTS, TOTAL):
-        key = checkpoint_key(errand.specification, stop)
-        tensors = load_file(errand.cache / "stages" / key / "state.safetensors")
+        key = checkpoint_key(trial.specification, stop)
+        tensors = load_file(trial.cache / "stages" / key / "state.safetensors")
         kinds[stop] = {name.partition("/")[0] for name in tensors}
     moments = {"step", "exp_avg", "exp_avg_sq"}
     assert all(kinds[stop] - {"best"} == {"weights", *moments} for stop in CUTS)

@@ -23,7 +23,7 @@ def on_gpu(made: TrialSpec) -> TrialSpec:
 
 
 def ready(made: TrialSpec) -> TrialSpec:
-    """Its groundwork is done there too."""
+    """Its precompute is done there too."""
     for _ in get_trainable(made.specification).training_backend.precompute(made, lambda: None):
         pass
     return made

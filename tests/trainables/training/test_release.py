@@ -29,9 +29,9 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
 
 
-def left(errand: TrialSpec) -> tuple[list[str], int]:
+def left(trial: TrialSpec) -> tuple[list[str], int]:
     """Does a job; what is left of it, and files that are open afterwards."""
-    worker = RunTrainable(config={"job": errand.model_dump_json()})
+    worker = RunTrainable(config={"trial": trial.model_dump_json()})
     while (result := worker.step()) and "instances" not in result:
         pass
     run = worker._run
@@ -52,8 +52,8 @@ def test_of_a_ranker_nothing_is_left(world: World, fresh: Fresh, no_collector: N
 
 
 def test_of_a_sentence_encoder_nothing_is_left(encoders: Encoders, tmp_path: Path, no_collector: None) -> None:
-    errand = encoder_world.job(encoders, encoders.fresh(), model=encoder_world.FROZEN)
-    left(errand)
+    trial = encoder_world.job(encoders, encoders.fresh(), model=encoder_world.FROZEN)
+    left(trial)
     before = open_files()
     again = encoder_world.job(encoders, encoders.fresh(), model=encoder_world.FROZEN)
     assert left(again) == ([], before)

@@ -38,10 +38,10 @@ def same(one: TrialResult, other: TrialResult) -> bool:
 @pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
 def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fresh, variant: object) -> None:
     whole = finish(job(world, fresh(), variant))
-    errand = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})
+    trial = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})
     tries, start = 0, 0
     while True:
-        run = RankerRun(errand)
+        run = RankerRun(trial)
         assert run.trainer.instances_seen == start
         end = _steps(run, 1)
         run.close()
@@ -51,7 +51,7 @@ def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fres
     assert same(end, whole)
     assert tries > 1
     assert (end.instances_resumed, end.instances_reused) == (TOTAL, 0)
-    assert not (errand.cache / "stages" / "resume" / errand.specification.id).exists()
+    assert not (trial.cache / "stages" / "resume" / trial.specification.id).exists()
 
 
 def _steps(run: RankerRun, count: int) -> TrialResult | None:
@@ -63,22 +63,22 @@ def _steps(run: RankerRun, count: int) -> TrialResult | None:
 
 
 def test_a_run_removes_what_writers_that_died_left(world: World, fresh: Fresh) -> None:
-    errand = job(world, fresh(), LS)
-    run = errand.specification.id
+    trial = job(world, fresh(), LS)
+    run = trial.specification.id
     dead = f"{get_machine_id()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
     names = (f".key.{dead}", f"resume/.{run}.{dead}", f"resume/{run}/.8.{dead}")
-    left = [errand.cache / "stages" / name for name in names]
+    left = [trial.cache / "stages" / name for name in names]
     for folder in left:
         (folder / "half").mkdir(parents=True)
-    finish(errand)
+    finish(trial)
     assert not any(folder.exists() for folder in left)
 
 
 def test_a_run_without_interruption_within_the_interval_keeps_no_slot(world: World, fresh: Fresh) -> None:
-    errand = job(world, fresh(), LS)
-    finish(errand)
-    names = {path.name for path in (errand.cache / "stages").iterdir()}
-    assert names == {checkpoint_key(errand.specification, stop) for stop in (*CUTS, TOTAL)}
+    trial = job(world, fresh(), LS)
+    finish(trial)
+    names = {path.name for path in (trial.cache / "stages").iterdir()}
+    assert names == {checkpoint_key(trial.specification, stop) for stop in (*CUTS, TOTAL)}
 
 
 DAMAGED = [("state.safetensors", damage) for damage in (truncated, flipped, empty, missing)]
@@ -89,14 +89,14 @@ DAMAGED += [("stage.json", flipped), ("stage.json", missing)]
 def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, place: str) -> None:
     """The other kinds of damage are in test_checkpoints.py."""
     whole = finish(job(world, fresh(), T_LS, FROZEN))
-    errand = job(world, fresh(), T_LS, FROZEN, cuts=CUTS if place == "*" else (), evaluations=4)
-    errand = errand.model_copy(update={"interval": 0.0 if place != "*" else 60.0})
-    run = RankerRun(errand)
+    trial = job(world, fresh(), T_LS, FROZEN, cuts=CUTS if place == "*" else (), evaluations=4)
+    trial = trial.model_copy(update={"interval": 0.0 if place != "*" else 60.0})
+    run = RankerRun(trial)
     _steps(run, 3)
     run.close()
     for name, damage in DAMAGED:
-        again = errand.model_copy(update={"cache": fresh()})
-        shutil.copytree(errand.cache / "stages", again.cache / "stages")
+        again = trial.model_copy(update={"cache": fresh()})
+        shutil.copytree(trial.cache / "stages", again.cache / "stages")
         files = list((again.cache / "stages").glob(f"{place}/{name}"))
         assert files
         for file in files:
@@ -111,9 +111,9 @@ def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, p
 
 
 def test_several_processes_that_want_one_run_train_it_once(world: World, fresh: Fresh) -> None:
-    errand = job(world, fresh(), LS)
+    trial = job(world, fresh(), LS)
     expected = finish(job(world, fresh(), LS))
-    found = [work.result() for work in begin(errand, errand, errand)]
+    found = [work.result() for work in begin(trial, trial, trial)]
     assert sum(item["instances_trained"] for item in found) == TOTAL
     assert {item["weights_hash"] for item in found} == {expected.weights_hash}
     assert all(item["history"] == expected.history for item in found)
@@ -134,11 +134,11 @@ def test_runs_that_share_a_beginning_train_it_once_at_the_same_time(world: World
 
 def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) -> None:
     """Its scores are those of the state it has taken over, not of its own last evaluation."""
-    errand = job(world, fresh(), LS)
-    slow = RankerRun(errand)
+    trial = job(world, fresh(), LS)
+    slow = RankerRun(trial)
     _steps(slow, 2)
     assert slow.trainer.instances_seen == TOTAL // 2
-    fast = finish(errand)
+    fast = finish(trial)
     overtaken = finish(slow)
     assert same(overtaken, fast)
     assert overtaken.scores.tobytes() == fast.scores.tobytes()
@@ -147,10 +147,10 @@ def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) 
 
 def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(world: World, fresh: Fresh) -> None:
     expected = finish(job(world, fresh(), LS, instances=LONG))
-    errand = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
-    (first,) = begin(errand)
+    trial = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
+    (first,) = begin(trial)
     first.wait(lambda: first.seen.value > 10 * BATCH_SIZE)
-    (second,) = begin(errand)
+    (second,) = begin(trial)
     second.wait(lambda: second.start.value >= 0)
     time.sleep(0.2)
     assert first.process.is_alive()
@@ -166,20 +166,20 @@ def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(wor
 def test_what_other_studies_trained_is_shared_and_what_one_trained_before_a_kill_is_not(
     world: World, fresh: Fresh
 ) -> None:
-    errand = job(world, fresh(), LS).model_copy(update={"study": "one"})
-    run = RankerRun(errand)
+    trial = job(world, fresh(), LS).model_copy(update={"study": "one"})
+    run = RankerRun(trial)
     _steps(run, 1)
     run.close()
-    again = finish(errand)
+    again = finish(trial)
     assert (again.instances_trained, again.instances_resumed, again.instances_reused) == (TOTAL - 8, 8, 0)
-    other = finish(errand.model_copy(update={"study": "two"}))
+    other = finish(trial.model_copy(update={"study": "two"}))
     assert (other.instances_trained, other.instances_resumed, other.instances_reused) == (0, 0, TOTAL)
-    fork = finish(_as(errand, T_LS))
+    fork = finish(_as(trial, T_LS))
     assert (fork.instances_trained, fork.instances_resumed, fork.instances_reused) == (TOTAL - 16, 0, 16)
 
 
-def _as(errand: TrialSpec, variant: object) -> TrialSpec:
-    return errand.model_copy(update={"specification": errand.specification.model_copy(update={"variant": variant})})
+def _as(trial: TrialSpec, variant: object) -> TrialSpec:
+    return trial.model_copy(update={"specification": trial.specification.model_copy(update={"variant": variant})})
 
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
@@ -193,11 +193,11 @@ def test_states_may_lie_on_any_file_system(world: World, fresh: Fresh, tmp_path:
 
 
 def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -> None:
-    errand = job(world, fresh(), LS)
-    stages = errand.cache / "stages"
+    trial = job(world, fresh(), LS)
+    stages = trial.cache / "stages"
     stages.mkdir(exist_ok=True)
     claim = (
-        stages / f"{checkpoint_key(errand.specification, plan_checkpoints(errand.specification, errand.cuts)[0])}.claim"
+        stages / f"{checkpoint_key(trial.specification, plan_checkpoints(trial.specification, trial.cuts)[0])}.claim"
     )
     claim.write_text("00000000 1 of-another-machine")
     calls = 0
@@ -208,6 +208,6 @@ def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -
         if calls == 3:
             claim.unlink()
 
-    outcome = finish(RankerRun(errand, waited))
+    outcome = finish(RankerRun(trial, waited))
     assert calls == 3
     assert outcome.instances_trained == TOTAL
