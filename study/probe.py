@@ -20,7 +20,6 @@ from typing import Any
 from study.config.arguments import split_arguments
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.execution.connect import get_cluster_address
 from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
@@ -73,8 +72,8 @@ def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError("--output", repr(str(folder)), "a folder that can be written") from error
-    connect_or_check(study)
-    study, resolved, prepared = resolve_study(study, print_line)
+    cluster = connect_or_check(study)
+    study, resolved, prepared = resolve_study(study, cluster, print_line)
     n_sentences = min(_MAX_SENTENCES, int(prepared.read_metadata()["splits"]["train"]["queries"]))
     factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
     untrained = factory.make_reference_systems()[0]
@@ -83,7 +82,7 @@ def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
             "--sizes", invalid[0], f"sizes from {N_NEIGHBOURS + 1} to {n_sentences}, the number of sentences"
         )
     arguments = factory.make_request(untrained, untrained.runs[0], "train").trial, np.arange(n_sentences)
-    if get_cluster_address(study) is None:
+    if cluster is None:
         embeddings = backend.embed_sentences(*arguments)
     else:
         from study.execution.nodes import map_on_cluster  # imports ray

@@ -13,8 +13,15 @@ from trainables.models.pretrained import check_model_settings, hash_model_files,
 from trainables.specs.plugin import PreparedData
 
 
-def resolve_study(study: Study, log: Callable[[str], None]) -> tuple[Study, ResolvedInputs, PreparedData]:
+def resolve_study(
+    study: Study, cluster: str | None, log: Callable[[str], None]
+) -> tuple[Study, ResolvedInputs, PreparedData]:
     """Resolve the settings of a study and prepare its data if necessary.
+
+    Args:
+        study: the study as the command line describes it.
+        cluster: address of the cluster that this process is connected to, or None for this machine.
+        log: called with a line for each step.
 
     Returns:
         The study with resolved training settings, its resolved inputs, and its prepared data.
@@ -25,7 +32,7 @@ def resolve_study(study: Study, log: Callable[[str], None]) -> tuple[Study, Reso
     path = resolve_model_path(study.model.name)
     check_model_settings(path, study.model)
     digest = hash_model_files(path)
-    environment, training = resolve_environment(study, path, log)
+    environment, training = resolve_environment(study, cluster, path, log)
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
     if study.training.epochs is not None:

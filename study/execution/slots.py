@@ -15,8 +15,11 @@ from trainables.utils.errors import UserError
 from trainables.utils.system import count_cores
 
 
-def connect_or_check(study: Study) -> None:
+def connect_or_check(study: Study) -> str | None:
     """Connect to the study's cluster, or check that this machine has enough cores if there is none.
+
+    Returns:
+        The address of the cluster, or None if trials run on this machine.
 
     Raises:
         UserError: the cluster cannot be reached, or the study requests more trials than the cores can hold.
@@ -26,15 +29,17 @@ def connect_or_check(study: Study) -> None:
         get_local_concurrency(study)
     else:
         connect_to_cluster(study, cluster)
+    return cluster
 
 
 def resolve_environment(
-    study: Study, model: Path, log: Callable[[str], None]
+    study: Study, cluster: str | None, model: Path, log: Callable[[str], None]
 ) -> tuple[Environment, BaseTrainingSettings]:
     """Return the environment and the training settings of trials on the machines where they will run.
 
     Args:
         study: the study as the command line describes it.
+        cluster: address of the cluster that this process is connected to, or None for this machine.
         model: folder of the model.
         log: called with a line if a node must be waited for.
 
@@ -42,7 +47,7 @@ def resolve_environment(
         UserError: no machine can run a trial, or the nodes of a cluster differ.
     """
     device: environment.DeviceType = "cuda" if study.resources.gpu else "cpu"
-    if get_cluster_address(study) is None:
+    if cluster is None:
         return environment.detect_environment(device), environment.resolve_precision(study.training, device)
     from study.execution.nodes import probe_nodes  # imports ray
 

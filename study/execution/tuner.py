@@ -16,7 +16,7 @@ from ray.tune.search import ConcurrencyLimiter
 
 from study.config.loader import Study
 from study.execution import nodes
-from study.execution.connect import configure_ray_start, get_cluster_address
+from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
 from study.execution.searcher import StudySearcher, TrialCallback, TrialEndCallback
 from study.execution.slots import get_local_concurrency
@@ -30,9 +30,9 @@ _OBJECT_STORE_BYTES = 200_000_000
 """Size of Ray's object store. Data travels through files, so it can be small."""
 
 
-def start_ray(study: Study) -> int:
+def start_ray(study: Study, cluster: str | None) -> int:
     """Start Ray, unless this process is connected to a cluster, and return how many trials run at once."""
-    if get_cluster_address(study) is not None:
+    if cluster is not None:
         return nodes.get_cluster_concurrency(study)
     concurrent = get_local_concurrency(study)
     # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
@@ -92,6 +92,7 @@ class _SilentProgressCallback(TrialProgressCallback):
 def run_tuner(
     scheduler: BaseScheduler,
     wandb_logger: WandbLogger,
+    cluster: str | None,
     concurrent: int,
     save_copy: Callable[[str, Split], None],
     on_trial_end: TrialEndCallback,
@@ -103,6 +104,7 @@ def run_tuner(
     Args:
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
+        cluster: address of the cluster that this process is connected to, or None for this machine.
         concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
         save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
         on_trial_end: called for each trial that ended.
@@ -123,9 +125,7 @@ def run_tuner(
         if study.resources.concurrent is None:
             limiter.max_concurrent = capacity
 
-    monitor = (
-        NodeMonitor(nodes.get_trial_resources(study), log, resize) if get_cluster_address(study) is not None else None
-    )
+    monitor = NodeMonitor(nodes.get_trial_resources(study), log, resize) if cluster is not None else None
     searcher = StudySearcher(
         scheduler, wandb_logger, save_copy, on_trial_end, on_precompute, monitor.is_node_lost if monitor else None
     )

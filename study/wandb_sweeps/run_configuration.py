@@ -171,7 +171,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     register_sweep_trial(study.folder, configuration)
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
         wandb_logger.log_document("plan")
-        run_trials(scheduler, wandb_logger, remote_records)
+        run_trials(open_result, scheduler, wandb_logger)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
         )

@@ -4,6 +4,7 @@ It loads neither torch nor ray, except with --estimate-cost, which trains for a 
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from study.config.schema import Study
@@ -16,6 +17,7 @@ from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_r
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.run_record import Split
 from study.records.run_store import RunStore
+from study.utils.console import print_line
 from trainables.models.pretrained import check_model_settings, find_local_model
 from trainables.specs.plugin import Throughput
 from trainables.utils.cli import print_escaped
@@ -26,12 +28,15 @@ _UNPREPARED = "unknown until --prepare"
 _SCORER = "scorer"
 
 
-def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
+def build_preview(
+    study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
     """Return the preview of a study as plain data. Unknown values are None.
 
     Args:
         study: the study as the command line describes it.
         estimate_cost: True to train for a minute in order to estimate the cost.
+        log: called with a line for each step of that minute.
 
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
@@ -45,13 +50,14 @@ def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
     """
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
-    if get_cluster_address(study) is None:
+    cluster = get_cluster_address(study)
+    if cluster is None:
         check_cores(study)
     measured: list[Throughput] = []
     if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
 
-        measured = measure_study_throughput(study, lambda line: None)
+        measured = measure_study_throughput(study, log)
     data = study.study_type.trainable.data_backend
     prepared, run_store, epochs = (
         data.find_prepared_data(study.task, study.cache),
@@ -67,7 +73,7 @@ def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
         {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
     )
     states = [run_store.get_state(run_id) for run_id in run_store.list_run_ids()]
-    where = "this machine" if get_cluster_address(study) is None else "the cluster"
+    where = "this machine" if cluster is None else "the cluster"
     cost = (
         estimate_cost_from_rates(study, measured, queries, where)
         if measured and queries
@@ -106,7 +112,7 @@ def build_preview(study: Study, estimate_cost: bool = False) -> dict[str, Any]:
 
 def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
     """Print the preview of a study as text, or as JSON for other programs."""
-    preview = build_preview(study, estimate_cost)
+    preview = build_preview(study, estimate_cost, (lambda line: None) if as_json else print_line)
     print_escaped(json.dumps(preview, indent=1) if as_json else "\n".join(_format_lines(preview)))
 
 

@@ -29,6 +29,8 @@ class OpenStudy(NamedTuple):
     plan_hash: str
     remote_records: RemoteRecords | None
     """Copy of the records outside the study's folder. None if the study has no such place."""
+    cluster: str | None
+    """Address of the cluster that this process is connected to. None if trials run on this machine."""
     prepared: PreparedData
 
 
@@ -44,7 +46,7 @@ def open_study(study: Study) -> OpenStudy:
     folder = study.folder
     check_folder(study, folder)
     check_memory_limit(study.trial.memory)
-    connect_or_check(study)
+    cluster = connect_or_check(study)
     check_writable(study)
     clean_up_study(study)
     set_aside_damaged_records(folder, print_line)
@@ -52,7 +54,7 @@ def open_study(study: Study) -> OpenStudy:
     if remote_records:
         run_ids = remote_records.download_study(folder, study.name)
         print_line(f"downloaded {len(run_ids)} run{'s' * (len(run_ids) != 1)} from {study.records_url}")
-    study, resolved, prepared = resolve_study(study, print_line)
+    study, resolved, prepared = resolve_study(study, cluster, print_line)
     _check_recorded_inputs(folder, resolved)
     data = study.study_type.trainable.data_backend
     data.check_data(study, prepared)
@@ -63,7 +65,7 @@ def open_study(study: Study) -> OpenStudy:
     if plan.changes:
         print_line(f"plan version {version}: {'; '.join(plan.changes)}; finished runs are kept")
     print_line(f"study {study.name}, plan {plan.hash} version {version}, results in {folder}")
-    return OpenStudy(study, resolved, plan.hash, remote_records, prepared)
+    return OpenStudy(study, resolved, plan.hash, remote_records, cluster, prepared)
 
 
 def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from study.config.loader import Study
 from study.execution.progress import ProgressReporter
-from study.records.remote import RecordUploader, RemoteRecords
+from study.records.remote import RecordUploader
 from study.records.run_record import SPLITS, Split
 from study.records.run_store import RunStore
 from study.records.search_log import read_search_log, write_search_log
@@ -87,7 +87,7 @@ def _run_study_trials(
             write_search_log(folder, scheduler.build_search_log())
 
     wandb_logger.log_document("plan")
-    run_trials(scheduler, wandb_logger, remote_records, on_trial_end)
+    run_trials(opened, scheduler, wandb_logger, on_trial_end)
     write_search_log(folder, scheduler.build_search_log())
     wandb_logger.log_document("search")
     _log_exhausted_budgets(scheduler)
@@ -152,17 +152,17 @@ def make_tracking(study: Study) -> Tracking:
 
 
 def run_trials(
+    opened: OpenStudy,
     scheduler: BaseScheduler,
     wandb_logger: WandbLogger,
-    remote_records: RemoteRecords | None,
     on_trial_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the remaining trials of a scheduler on Ray and print one line of progress for each.
 
     Args:
+        opened: the study.
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
-        remote_records: copy of the records outside the study's folder. None if there is no copy.
         on_trial_end: called after each trial. By default nothing happens.
     """
     if scheduler.is_finished:
@@ -171,9 +171,9 @@ def run_trials(
 
     from study.execution.tuner import run_tuner, start_ray
 
-    study = scheduler.study
+    study, cluster = opened.study, opened.cluster
     progress, evictor = ProgressReporter(scheduler, study.analysis.metric), CheckpointEvictor(scheduler, print_line)
-    uploader = RecordUploader(remote_records, study.folder, print_line) if remote_records else None
+    uploader = RecordUploader(opened.remote_records, study.folder, print_line) if opened.remote_records else None
 
     def save_copy(run_id: str, split: Split) -> None:
         if uploader:
@@ -185,12 +185,19 @@ def run_trials(
         on_trial_end()
 
     try:
-        concurrent = start_ray(study)
+        concurrent = start_ray(study, cluster)
         threads = study.training.threads
         print_line(f"{concurrent} trials at once, {threads} thread(s) each, {study.training.precision}")
         progress.restart_clock()
         run_tuner(
-            scheduler, wandb_logger, concurrent, save_copy, handle_trial_end, progress.report_precompute, print_line
+            scheduler,
+            wandb_logger,
+            cluster,
+            concurrent,
+            save_copy,
+            handle_trial_end,
+            progress.report_precompute,
+            print_line,
         )
         evictor.evict_unneeded()
         if uploader:

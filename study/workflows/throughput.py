@@ -36,13 +36,13 @@ def measure_study_throughput(
     Raises:
         UserError: the task or the model is not what the study says, or its cluster cannot be reached.
     """
-    connect_or_check(study)
+    cluster = connect_or_check(study)
     try:
-        study, resolved, prepared = resolve_study(study, log)
+        study, resolved, prepared = resolve_study(study, cluster, log)
         factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
         baseline = factory.make_configuration(study.study_type.baseline, Params(), study.seeds, "baseline")
         trial = factory.make_request(baseline, baseline.runs[0], "train").trial
-        max_concurrent = start_ray(study)
+        max_concurrent = start_ray(study, cluster)
         log(f"measuring throughput: {seconds:.0f} s of training, {max_concurrent} at once")
         backend = study.study_type.trainable.training_backend
         return map_on_cluster(study, backend.measure_throughput, [(trial, seconds)] * max_concurrent)

@@ -87,7 +87,7 @@ def test_its_runs_and_its_plan_are_those_of_as_many_instances(
     world: World, prepared: RankingDataset, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    one, other = (resolve_study(study, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
+    one, other = (resolve_study(study, None, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
     queries, instances = prepared.read_metadata()["splits"]["train"]["queries"], other[0].training.instances
     assert said == [f"training.epochs = 2: {queries} training queries, {instances} instances per run"]
     assert one[0] == other[0]
@@ -112,7 +112,7 @@ def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_f
     settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
     made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
     expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
-    for ask in (build_preview, prepare_study_data, lambda study: resolve_study(study, lambda line: None)):
+    for ask in (build_preview, prepare_study_data, lambda study: resolve_study(study, None, lambda line: None)):
         with pytest.raises(UserError, match=expected):
             ask(made)
 

@@ -24,7 +24,7 @@ def main():
     from study.execution import tuner
     from study.config.loader import load_study
 
-    tuner.start_ray(load_study("quick", ["resources.concurrent=1"]))
+    tuner.start_ray(load_study("quick", ["resources.concurrent=1"]), None)
     from study.execution import node_monitor, nodes
 
     (node,) = nodes.find_eligible_nodes({"CPU": 1.0})

@@ -284,7 +284,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(made: StudyScheduler, logger: WandbLogger, after: Callable[[], None]) -> None:
+    def carry_out(opened: OpenStudy, made: StudyScheduler, logger: WandbLogger, after: Callable[[], None]) -> None:
         def watch(running: list[TrialRequest]) -> None:
             after()
             if any(request.trial.action == "test" for request in running):
@@ -292,7 +292,9 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
 
         drive(made, metric, watch=watch)
 
-    monkeypatch.setattr(session, "open_study", lambda study: OpenStudy(study, RESOLVED, "plan-hash", archive, None))
+    monkeypatch.setattr(
+        session, "open_study", lambda study: OpenStudy(study, RESOLVED, "plan-hash", archive, None, None)
+    )
     monkeypatch.setattr(session, "run_trials", carry_out)
     with pytest.raises(KilledError):
         session.run_study(study, 0.0)
