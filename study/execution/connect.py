@@ -85,7 +85,7 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
 
     Raises:
         UserError: nothing answers there, the cluster refuses this command, or the study's folders are inside the job's
-        temporary working directory.
+            temporary working directory.
     """
     job = _read_job_environment()
     if "working_dir" in job:

@@ -64,8 +64,7 @@ class StudySearcher(Searcher):
         on_trial_end: called for each trial that ended for good.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
-            count
-        as a failure. If None, nodes are never lost.
+            count as a failure. If None, nodes are never lost.
     """
 
     def __init__(

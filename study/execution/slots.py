@@ -60,8 +60,7 @@ def get_local_concurrency(study: Study) -> int:
 
     Raises:
         UserError: the cores hold fewer threads or trials. Threads that share a core are many times slower than trials
-            that
-        wait for their turn.
+            that wait for their turn.
     """
     capacity, gpu_share = check_cores(study), study.resources.gpu
     if gpu_share:

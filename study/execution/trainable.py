@@ -41,7 +41,7 @@ class StudyTrainable(RunTrainable):
     run record as JSON, and `scores`, the content of the file of scores. Both are bound for the driver, see
     `study.execution.searcher.TrialCallback`.
 
-    `config` contains as JSON: `job`, `limits`, the run's `labels` (study, variant ...), `tracking` and the driver's
+    `config` contains as JSON: `trial`, `limits`, the run's `labels` (study, variant ...), `tracking` and the driver's
     `commit`. `shown` is the W&B URL of the run, for Ray's log of the trial.
     """
 
