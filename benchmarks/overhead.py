@@ -6,7 +6,7 @@ Machinery is the wall time without the start of Ray (from the line that names th
 places, its import included), without preparation (made by a study before), and without the seconds that the runs
 themselves report, divided by the places: what is left is settings, plan, trials' starts and ends, records, the report,
 and W&B, which another process writes meanwhile. FOLDER is a study that was started once and finished, by default
-results/quick, whose wall time (clock.json) the share is of. Of every errand the time from its record to the next errand
+results/quick, whose wall time (clock.json) the share is of. Of every trial the time from its record to the next trial
 at the same place is told; where that takes more than 3 seconds, Tune started another process.
 """
 
@@ -39,14 +39,14 @@ class Study(NamedTuple):
 
     wall: float
     ray: float
-    errands: int
+    trials: int
     inside: float  # the runs' own
     pauses: list[float]
 
     @property
     def machinery(self) -> float:
         """A run's share."""
-        return (self.wall - self.ray - self.inside / _PLACES) / self.errands
+        return (self.wall - self.ray - self.inside / _PLACES) / self.trials
 
 
 def conduct(place: Path, cache: Path, seeds: list[int]) -> Study:
@@ -60,19 +60,19 @@ def conduct(place: Path, cache: Path, seeds: list[int]) -> Study:
             marks.setdefault("plan" if ", plan " in line else "places" if "trials at once" in line else "", time.time())
     if process.returncode:
         raise RuntimeError("the study failed")
-    errands = sorted(_errands(place))
+    trials = sorted(_trials(place))
     free, pauses = [marks["places"]] * _PLACES, []
-    for begun, ended, _ in errands:
+    for begun, ended, _ in trials:
         last = max((moment for moment in free if moment <= begun + 0.05), default=min(free))
         free.remove(last)
         free.append(ended)
         pauses.append(begun - last)
-    inside = sum(seconds for *_, seconds in errands)
-    return Study(time.time() - started, marks["places"] - marks["plan"], len(errands), inside, pauses)
+    inside = sum(seconds for *_, seconds in trials)
+    return Study(time.time() - started, marks["places"] - marks["plan"], len(trials), inside, pauses)
 
 
-def _errands(place: Path) -> list[tuple[float, float, float]]:
-    """Of every errand when it began, when it was recorded, and its own seconds."""
+def _trials(place: Path) -> list[tuple[float, float, float]]:
+    """Of every trial when it began, when it was recorded, and its own seconds."""
     found = []
     for name, key in (("record.json", "seconds"), ("test.json", "test/seconds")):
         for path in place.glob(f"runs/*/{name}"):
@@ -94,18 +94,18 @@ def main(repeats: int, reference: Path) -> None:
             restarts = [pause for pause in one.pauses if pause > _RESTART]
             rest = [pause for pause in one.pauses if pause <= _RESTART]
             print(
-                f"{one.errands} errands: wall {one.wall:.0f} s, start of Ray {one.ray:.0f} s, runs {one.inside:.0f} s "
+                f"{one.trials} trials: wall {one.wall:.0f} s, start of Ray {one.ray:.0f} s, runs {one.inside:.0f} s "
                 f"on {_PLACES} places; {one.machinery:.2f} s of machinery a run; "
-                f"between errands {median(rest):.2f} s, processes started {len(restarts)} in {sum(restarts):.0f} s",
+                f"between trials {median(rest):.2f} s, processes started {len(restarts)} in {sum(restarts):.0f} s",
                 flush=True,
             )
     values = sorted(one.machinery for one in found)
     print(f"machinery {median(values):.2f} s a run ({values[0]:.2f}-{values[-1]:.2f}); the bar is 1.5, the goal 0.5")
     if reference.is_dir():
-        errands = len(_errands(reference))
+        trials = len(_trials(reference))
         wall = json.loads((reference / "clock.json").read_bytes())["seconds"]
-        beside = median(values) * errands
-        print(f"{beside / wall:.1%} of the {wall:.0f} s of {reference.name}, {errands} errands; the bar is 5 %")
+        beside = median(values) * trials
+        print(f"{beside / wall:.1%} of the {wall:.0f} s of {reference.name}, {trials} trials; the bar is 5 %")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 python -m benchmarks.resume [CONFIGURATIONS]
 
-The real campaign decides what runs; the records are made up, in the shape of the quick study's: 200 development queries
-of 10 candidates, 5 seeds. They are written to a temporary folder and removed afterwards.
+The real scheduler decides what runs; the records are made up, in the shape of the quick study's: 200 development
+queries of 10 candidates, 5 seeds. They are written to a temporary folder and removed afterwards.
 """
 
 import contextlib
@@ -67,15 +67,15 @@ def _scores() -> pd.DataFrame:
     )
 
 
-def _record(folder: Path, errand: TrialRequest, scores: Path) -> None:
+def _record(folder: Path, trial: TrialRequest, scores: Path) -> None:
     """As a trial records it; the scores are a link to one file, under a name of their own."""
-    split, run_id = errand.split, errand.trial.specification.id
+    split, run_id = trial.split, trial.trial.specification.id
     value = int(hashlib.sha256(run_id.encode()).hexdigest()[:8], 16) / 2**32
     summary: dict[str, Any] = {"state": "finished", f"{split}/{_METRIC}": value, "instances_trained": 1024}
     summary |= {"seconds" if split == "dev" else "test/seconds": 30.5, f"{split}/states_damaged": 0}
     summary[f"{split}/scores_sha256"] = _digest(scores)
     versions = dict.fromkeys(("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy"), "1.2.3")
-    about = {"config": errand.labels, "versions": versions, "damaged": []}
+    about = {"config": trial.labels, "versions": versions, "damaged": []}
     place = record.get_scores_path(folder, run_id, split)
     place.parent.mkdir(parents=True, exist_ok=True)
     os.link(scores, place)
@@ -88,14 +88,14 @@ def _digest(scores: Path) -> str:
 
 
 def _conduct(study: Study, scores: Path) -> StudyScheduler:
-    """Runs the campaign to its end."""
-    campaign = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16)
-    while not campaign.is_finished:
-        errand = campaign.pop_request()
-        assert errand is not None
-        _record(study.folder, errand, scores)
-        campaign.mark_ended(errand)
-    return campaign
+    """Runs the scheduler to its end."""
+    scheduler = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16)
+    while not scheduler.is_finished:
+        trial = scheduler.pop_request()
+        assert trial is not None
+        _record(study.folder, trial, scores)
+        scheduler.mark_ended(trial)
+    return scheduler
 
 
 def _timed(name: str, work: Callable[[], object]) -> None:
@@ -115,24 +115,26 @@ def main(configurations: int) -> None:
         study = _study(Path(name), configurations)
         _scores().to_parquet(Path(name, "scores.parquet"), index=False)
         started = time.perf_counter()
-        campaign = _conduct(study, Path(name, "scores.parquet"))
-        searchlog.write_search_log(study.folder, campaign.build_search_log())
-        runs = len(campaign.store.list_run_ids())
+        scheduler = _conduct(study, Path(name, "scores.parquet"))
+        searchlog.write_search_log(study.folder, scheduler.build_search_log())
+        runs = len(scheduler.store.list_run_ids())
         print(f"{runs} recorded runs of {sum(count_proposals(study).values())} searched configurations")
         print(f"  {'to decide them all, with records written':60} {time.perf_counter() - started:8.2f} s")
         before = searchlog.read_search_log(study.folder)
         for _ in range(3):
             _timed("resume: records and scores checked", lambda: record.set_aside_damaged_records(study.folder, print))
-            _timed("ledger", lambda: RunStore(study.folder))
+            _timed("run_store", lambda: RunStore(study.folder))
             _timed("--dry-run", lambda: _quietly(lambda: print_preview(study, False, False)))
             _timed(
-                "resume: ledger, and the campaign from its log",
+                "resume: run_store, and the scheduler from its log",
                 lambda: StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16, previous_log=before),
             )
         _timed("resume without the log: all proposals asked again", lambda: _conduct(study, Path(name, "-")))
-        ledger = RunStore(study.folder)
-        ids = ledger.list_run_ids()
-        _timed(f"every run's values of {_QUERIES} queries", lambda: [ledger.compute_per_query(i, _METRIC) for i in ids])
+        run_store = RunStore(study.folder)
+        ids = run_store.list_run_ids()
+        _timed(
+            f"every run's values of {_QUERIES} queries", lambda: [run_store.compute_per_query(i, _METRIC) for i in ids]
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 python -m benchmarks.schedule [FOLDER] [SEEDS]
 
-The real campaign decides what starts; only time is simulated. A run loads its model, trains what no other run has
+The real scheduler decides what starts; only time is simulated. A run loads its model, trains what no other run has
 trained before it, waits where another is training just that, and evaluates. What each of this takes comes from the
 records of a study in FOLDER, by default from those of the quick study on the machine of RESULTS.md.
 
@@ -47,7 +47,7 @@ class Times(NamedTuple):
     start: float  # until a run trains: its model and data are loaded
     instance: float  # to train one
     evaluation: float  # of the development set
-    test: float  # a whole test errand
+    test: float  # a whole test request
     spread: tuple[float, ...]
 
     def drawn(self, what: str) -> float:
@@ -75,12 +75,12 @@ QUICK = Times(
 """37 runs of the quick study, two at once on two cores."""
 
 
-def _steps(campaign: StudyScheduler, errand: TrialRequest) -> list[tuple[int, str]]:
+def _steps(scheduler: StudyScheduler, request: TrialRequest) -> list[tuple[int, str]]:
     """Instances and key of the states that a run comes by."""
-    run = errand.trial.specification
-    if run.training is None or errand.trial.action == "test":
+    run = request.trial.specification
+    if run.training is None or request.trial.action == "test":
         return []
-    return list(zip(plan_checkpoints(run, errand.trial.cuts), campaign.list_checkpoint_keys(run), strict=True))
+    return list(zip(plan_checkpoints(run, request.trial.cuts), scheduler.list_checkpoint_keys(run), strict=True))
 
 
 class Phase:
@@ -100,7 +100,7 @@ class Simulation:
 
     def __init__(self, study: Study, folder: Path, times: Times, seed: int, workers: int | None) -> None:
         resolved = ResolvedInputs("fingerprint", "sha256:0", Path("/nowhere"), _HERE)
-        self.campaign = StudyScheduler(study, resolved, RunStore(folder), "plan-hash")
+        self.scheduler = StudyScheduler(study, resolved, RunStore(folder), "plan-hash")
         self._times, self._seed = times, seed
         self._free = workers if workers else sys.maxsize
         self._kept: set[str] = set()
@@ -113,39 +113,39 @@ class Simulation:
         moments: list[tuple[float, int, TrialRequest, Generator[float | str]]] = []
         waiting: dict[str, list[tuple[TrialRequest, Generator[float | str]]]] = defaultdict(list)
         while True:
-            while self._free and (errand := self.campaign.pop_request()) is not None:
+            while self._free and (request := self.scheduler.pop_request()) is not None:
                 self._free -= 1
-                heapq.heappush(moments, (now, next(numbers), errand, self._life(errand)))
+                heapq.heappush(moments, (now, next(numbers), request, self._life(request)))
             if not moments:
                 break
-            now, _, errand, life = heapq.heappop(moments)
+            now, _, request, life = heapq.heappop(moments)
             step = next(life, None)
             if isinstance(step, str):
-                waiting[step].append((errand, life))
+                waiting[step].append((request, life))
             elif step is not None:
-                self.phases[errand.trial.action].pieces.append(step)
-                heapq.heappush(moments, (now + step, next(numbers), errand, life))
+                self.phases[request.trial.action].pieces.append(step)
+                heapq.heappush(moments, (now + step, next(numbers), request, life))
             else:
-                self._end(errand)
-                self.phases[errand.trial.action].end = now
+                self._end(request)
+                self.phases[request.trial.action].end = now
             for key in [key for key in waiting if key not in self._busy]:
                 for freed, its_life in waiting.pop(key):
                     heapq.heappush(moments, (now, next(numbers), freed, its_life))
-        assert self.campaign.is_finished
+        assert self.scheduler.is_finished
         return now
 
-    def _life(self, errand: TrialRequest) -> Generator[float | str]:
+    def _life(self, request: TrialRequest) -> Generator[float | str]:
         """Seconds of each piece of a run's work, and keys of the stages that it waits for in between."""
-        run, times = errand.trial.specification, self._times
+        run, times = request.trial.specification, self._times
         if run.system == "sampler":
             yield _SAMPLER
             return
-        if errand.trial.action == "test":
+        if request.trial.action == "test":
             yield times.test * times.drawn(f"{self._seed}/test/{run.id}")
             return
         own = times.drawn(f"{self._seed}/{run.id}")
         yield times.start * own
-        steps, seen = _steps(self.campaign, errand), 0
+        steps, seen = _steps(self.scheduler, request), 0
         while True:
             seen = max((stop for stop, key in steps if key in self._kept), default=seen)
             ahead = next(((stop, key) for stop, key in steps if stop > seen), None)
@@ -161,14 +161,14 @@ class Simulation:
             self._kept.add(key)
         yield times.evaluation * own
 
-    def _end(self, errand: TrialRequest) -> None:
+    def _end(self, request: TrialRequest) -> None:
         self._free += 1
-        run = errand.trial.specification
+        run = request.trial.specification
         value = int(hashlib.sha256(f"{self._seed}/{run.id}".encode()).hexdigest()[:8], 16) / 2**32
-        summary = {"state": "finished", f"{errand.split}/{errand.trial.metric}": value}
-        entry = {"id": run.id, "state": "finished", "config": errand.labels, "summary": summary}
-        record.write_run_record(self.campaign.store.folder, errand.split, entry, None)
-        self.campaign.mark_ended(errand)
+        summary = {"state": "finished", f"{request.split}/{request.trial.metric}": value}
+        entry = {"id": run.id, "state": "finished", "config": request.labels, "summary": summary}
+        record.write_run_record(self.scheduler.store.folder, request.split, entry, None)
+        self.scheduler.mark_ended(request)
 
 
 def simulated(study: Study, times: Times, seed: int, workers: int | None) -> tuple[float, Simulation]:

@@ -1,11 +1,11 @@
-"""What Weights & Biases costs a study: the scribe over a finished study's records, beside the time the runs took.
+"""What Weights & Biases costs a study: the logger over a finished study's records, beside the time the runs took.
 
 python -m benchmarks.tracking [FOLDER] [REPEATS]
 
 FOLDER is a finished study, by default results/quick. Its records are copied, without what W&B has of them, and written
 again: offline, and online to a server on this machine (`tests/wandb_server`). Told is the wall time an evaluation from
-order to done, which bounds from above what the scribe and the client's service compute, and its share of the mean time
-of a run's training or test; a study pays less, since the scribe works beside trials that it does not keep waiting.
+order to done, which bounds from above what the logger and the client's service compute, and its share of the mean time
+of a run's training or test; a study pays less, since the logger works beside trials that it does not keep waiting.
 """
 
 import json
@@ -24,25 +24,25 @@ from tests.wandb_server import Server
 
 
 def written(folder: Path, mode: TrackingMode) -> tuple[float, int]:
-    """Seconds to write all evaluations of a study after the start of the scribe, and how many they are."""
-    ledger = RunStore(folder)
-    scribe = WandbLogger(Tracking(mode=mode, project="benchmark", folder=folder), print)
-    scribe.log_document("plan")
-    if not scribe.flush():
-        raise RuntimeError(scribe.failure_reason)
+    """Seconds to write all evaluations of a study after the start of the logger, and how many they are."""
+    run_store = RunStore(folder)
+    logger = WandbLogger(Tracking(mode=mode, project="benchmark", folder=folder), print)
+    logger.log_document("plan")
+    if not logger.flush():
+        raise RuntimeError(logger.failure_reason)
     wanted = [
         (run_id, split)
-        for run_id in ledger.list_run_ids()
+        for run_id in run_store.list_run_ids()
         for split in record.SPLITS
-        if ledger.is_finished(run_id, split)
+        if run_store.is_finished(run_id, split)
     ]
     started = time.monotonic()
     for run_id, split in wanted:
-        scribe.log_evaluation(run_id, split)
-    if not scribe.flush():
-        raise RuntimeError(scribe.failure_reason)
+        logger.log_evaluation(run_id, split)
+    if not logger.flush():
+        raise RuntimeError(logger.failure_reason)
     seconds = time.monotonic() - started
-    scribe.close()
+    logger.close()
     return seconds, len(wanted)
 
 
