@@ -123,10 +123,10 @@ def main(configurations: int) -> None:
         before = searchlog.read_search_log(study.folder)
         for _ in range(3):
             _timed("resume: records and scores checked", lambda: record.set_aside_damaged_records(study.folder, print))
-            _timed("run_store", lambda: RunStore(study.folder))
+            _timed("run store", lambda: RunStore(study.folder))
             _timed("--dry-run", lambda: _quietly(lambda: print_preview(study, False, False)))
             _timed(
-                "resume: run_store, and the scheduler from its log",
+                "resume: run store, and the scheduler from its log",
                 lambda: StudyScheduler(study, _RESOLVED, RunStore(study.folder), "0" * 16, previous_log=before),
             )
         _timed("resume without the log: all proposals asked again", lambda: _conduct(study, Path(name, "-")))
