@@ -95,8 +95,8 @@ def write_report(results: Results, folder: Path) -> Report:
         written = sorted(path.name for path in staging.iterdir())
         for name in written:
             os.replace(staging / name, folder / name)
-        possible = [f"{name}.{suffix}" for name in figures.list_figure_names(results.plan) for suffix in ("png", "svg")]
-        optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *possible}
+        drawn = [path.name for path in figures.find_figure_files(folder)]
+        optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *drawn}
         for name in optional - {*written}:  # left by an earlier report with more content
             (folder / name).unlink(missing_ok=True)
     finally:

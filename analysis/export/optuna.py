@@ -33,11 +33,12 @@ _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "u
 def write_optuna_file(results: Results, path: Path) -> None:
     """Write the searches of a study to a sqlite file, replacing it; `results.search` must not be None."""
     from optuna.storages import RDBStorage
+    from sqlalchemy import URL
 
     assert results.search is not None
     path.unlink(missing_ok=True)
     with silence_optuna():
-        storage = RDBStorage(f"sqlite:///{path}")
+        storage = RDBStorage(str(URL.create("sqlite", database=str(path))))
         try:
             for system in results.search.systems:
                 create_optuna_study(results, system, storage)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.plan import Plan
 from analysis.figures import effects, learning_curves, reliability, search, smoothing, strata
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
@@ -21,7 +20,10 @@ def draw_figures(analysis: ReportData, folder: Path) -> list[str]:
     """
     plots = {name: partial(plot, analysis) for name, plot in FIGURES.items()}
     for name, plot in SYSTEM_FIGURES.items():
-        plots |= {_name_file(name, system): partial(plot, analysis, system) for system in analysis.results.plan.systems}
+        plots |= {
+            name_system_figure(name, system): partial(plot, analysis, system)
+            for system in analysis.results.plan.systems
+        }
     return save_figures(plots, folder)
 
 
@@ -77,7 +79,8 @@ CAPTIONS = {
     "epsilon": "Strength of the smoothing on the development set, for every complete configuration. Ring: the chosen "
     "configuration. Dashed: the baseline.",
     "epsilon_switch": "Strength and switch point on the development set. Points: complete configurations; those at the "
-    "same place are one point, their mean. Colours in between are interpolated. Ring: the chosen configuration.",
+    "same place are one point, their mean. Colours elsewhere are interpolated, and extrapolated where no configuration "
+    "lies further out. Ring: the chosen configuration.",
     "hyperparameters": "Single hyperparameters on the development set: mean over seeds of each complete configuration, "
     "darker the later it was proposed. Ring: the chosen configuration. Dashed: the baseline.",
     "weak_labels": "Weak labels of the training negatives. If all were 0.5, smoothing by them would be uniform.",
@@ -90,13 +93,10 @@ CAPTIONS = {
 }
 
 
-def list_figure_names(plan: Plan) -> list[str]:
-    """Return the names of all files that this version or an earlier one may have drawn for a plan, without suffix."""
-    return [
-        *FIGURES,
-        *SYSTEM_FIGURES,
-        *(_name_file(name, system) for name in SYSTEM_FIGURES for system in plan.systems),
-    ]
+def find_figure_files(folder: Path) -> list[Path]:
+    """Return the files in a folder that `draw_figures` of this version or an earlier one may have written there."""
+    names = [*FIGURES, *SYSTEM_FIGURES, *(f"{name}-*" for name in SYSTEM_FIGURES)]
+    return [path for name in names for suffix in ("png", "svg") for path in folder.glob(f"{name}.{suffix}")]
 
 
 def get_caption(name: str) -> str:
@@ -105,6 +105,6 @@ def get_caption(name: str) -> str:
     return f"{system}. {CAPTIONS[kind]}" if system else CAPTIONS[kind]
 
 
-def _name_file(kind: str, system: str) -> str:
+def name_system_figure(kind: str, system: str) -> str:
     """Return the name of a system's figure; nothing in the name of the system is part of a path."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9_-]', '_', system)}"

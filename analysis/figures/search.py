@@ -41,7 +41,7 @@ def plot_parallel_coordinates(analysis: ReportData, system: str) -> Any:
     axis = run_pyplot(partial(draw, **_get_target(plan)), (2.4 + 1.2 * len(varied), 3.0))
     domains, (lines,) = to_distributions(search), axis.collections
     segments, scores = lines.get_segments(), lines.get_array()
-    order = np.argsort(scores, kind="stable")
+    order = np.argsort(-scores if plan.metric in LOWER_IS_BETTER else scores, kind="stable")
     lines.set(segments=[segments[place] for place in order], array=scores[order], cmap="viridis", linewidths=1.1)
     chosen = _find_chosen(plan, search)
     if chosen is not None:
@@ -75,6 +75,8 @@ def plot_slices(analysis: ReportData, system: str) -> Any:
     axes = dict(zip(sorted(varied), [drawn] if len(varied) == 1 else drawn, strict=True))
     for name, axis in axes.items():
         _set_value_ticks(axis.xaxis, name, varied[name], domains[name], 4)
+        for points in axis.collections:  # Optuna gives each panel colours of its own, and the bar those of the last
+            points.set_clim(0, len(search.proposals) - 1)
         axis.set(title="", xlabel=name.replace("_", " "))
         draw_baseline(axis, analysis)
         if chosen is not None and name in chosen.values:
@@ -94,7 +96,7 @@ def plot_pareto_front(analysis: ReportData, system: str) -> Any:
     if search is None or not search.get_complete(plan.search_objectives) or len(plan.search_objectives) < 2:
         return None
     shown = plan.search_objectives[:2]
-    names = [f"{plan.search_split} {name}" + (" (less is better)" if name in LOWER_IS_BETTER else "") for name in shown]
+    names = [_name_objective(plan, name) for name in shown]
     draw = partial(plot_pareto_front, create_optuna_study(analysis.results, system), target_names=names)
     axis = run_pyplot(partial(draw, targets=lambda trial: trial.values[:2]), (4.4, 3.6))
     for points in axis.collections:
@@ -147,7 +149,11 @@ def _find_chosen(plan: Plan, search: SystemSearchLog) -> Proposal | None:
 
 def _get_target(plan: Plan) -> dict[str, Any]:
     """Return the arguments with which Optuna plots the first objective, which is the plan's metric."""
-    return {"target": lambda trial: trial.values[0], "target_name": f"{plan.search_split} {plan.metric}"}
+    return {"target": lambda trial: trial.values[0], "target_name": _name_objective(plan, plan.metric)}
+
+
+def _name_objective(plan: Plan, name: str) -> str:
+    return f"{plan.search_split} {name}" + (" (less is better)" if name in LOWER_IS_BETTER else "")
 
 
 def _collect_varied(analysis: ReportData, search: SystemSearchLog | None) -> dict[str, list[ParamValue]]:

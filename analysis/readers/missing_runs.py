@@ -38,7 +38,11 @@ def count_missing_runs(results: Results) -> MissingRuns:
     """
     plan, logs = results.plan, results.search.systems if results.search else {}
     known_runs = [*results.runs, *results.unfinished]
-    runs = [run for run in known_runs if not run.is_difficulty_scorer]
+    runs = [
+        run
+        for run in known_runs
+        if {"configuration_id", "variant"} <= run.config.keys() and not run.is_difficulty_scorer
+    ]
     by_configuration: dict[str, dict[int | None, Run]] = {}
     by_system: dict[str, set[str]] = {}
     for run in runs:
@@ -47,7 +51,7 @@ def count_missing_runs(results: Results) -> MissingRuns:
         by_system.setdefault(run.config["variant"], set()).add(key)
     chosen = {run.config["configuration_id"] for run in runs if plan.test_split in run.files}
     chosen |= {log.winner for log in logs.values() if log.winner}
-    chosen |= {key for keys in by_system.values() if len(keys) == 1 for key in keys}
+    chosen |= {key for name, keys in by_system.items() if len(keys) == 1 and name not in logs for key in keys}
     pruned = count_seeds_of_pruned(results)
     proposals = [proposal for log in logs.values() for proposal in log.get_proposals("complete")]
     absent = sum(len(p.seeds) for p in proposals if p.configuration_id not in by_configuration)

@@ -127,8 +127,8 @@ def _make_mean_bold(cell: str) -> Raw:
 
 def _format_seed_cell(cell: str, is_bold: bool) -> str:
     value, _, mark = cell.partition(" ")
-    shown = Raw(rf"\textbf{{{value}}}") if is_bold else value
-    return _raise_marks(shown, mark) if mark else shown
+    shown = Raw(rf"\textbf{{{escape_latex(value)}}}") if is_bold else escape_latex(value)
+    return _raise_marks(shown, mark) if mark or is_bold else value
 
 
 def _raise_marks(shown: str, marks: str) -> Raw:

@@ -80,14 +80,18 @@ def rename_to_fields(place: str, data: Mapping[str, Any], known: Collection[str]
 def _rename_table(
     source: Source, data: Mapping[str, Any], renamed: dict[str, Any], known: Collection[str], prefix: str, written: str
 ) -> None:
+    has_free_keys = bool(prefix) and not any(field.startswith(prefix) for field in known)
     for name, value in data.items():
-        field, key = _FIELDS.get(prefix + name, ""), written + name
-        if field not in known:
-            field = prefix + name
+        field, own_name, key = prefix + name, name, written + name
+        if "." in name and not has_free_keys:
+            found = f"{name!r} in quotes"
+            source.errors.append(UserError(f"{source.place}: {key}", found, "a key without a dot in it"))
+            continue
+        if (renamed_field := _FIELDS.get(field, "")) in known:
+            field, own_name = renamed_field, renamed_field.rpartition(".")[2]
         if field in source.written_keys:
             source.errors.append(make_key_conflict(source.place, key, source.written_keys[field]))
         source.written_keys[field] = key
-        own_name = field.rpartition(".")[2]
         if isinstance(value, dict):
             renamed[own_name] = {}
             _rename_table(source, value, renamed[own_name], known, f"{field}.", f"{key}.")

@@ -94,13 +94,15 @@ def get_cluster_concurrency(study: Study) -> int:
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
     """Call a function once for each tuple of arguments, as Ray tasks with the resources of a trial.
 
+    A task that is killed is not repeated, since it would then not run beside the others.
+
     Returns:
         The results, in the order of the arguments.
 
     Raises:
         Exception: the exception that the function raised.
     """
-    task = ray.remote(function).options(**get_task_options(study))
+    task = ray.remote(function).options(max_retries=0, **get_task_options(study))
     try:
         answers: list[Answer] = ray.get([task.remote(*each) for each in arguments])
     except ray.exceptions.RayTaskError as error:

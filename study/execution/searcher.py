@@ -49,13 +49,13 @@ class _Attempt(NamedTuple):
 class StudySearcher(Searcher):
     """Passes the trials of a scheduler to Tune when they can start, and records their results when they end.
 
-    The driver alone writes to the folder of the study. It records a trial that ends there, then in W&B and the remote
-    copy, and only then counts it as ended. If the driver is killed before it has written the record, its next start
-    repeats the trial from the last checkpoint: of a finished training only the evaluation.
+    The driver alone writes to the folder of the study. It writes the record of a trial that ended, then hands it to W&B
+    and to the remote copy, and only then counts the trial as ended. If the driver is killed before it has written the
+    record, its next start repeats the trial from the last checkpoint: of a finished training only the evaluation.
 
     A trial that fails is attempted once more in another process, unless the failure would repeat. A trial that fails
-    because of the machine is attempted `MAX_ATTEMPTS` times in total. Then the study stops without a record of this
-    trial, and rerunning the same command resumes.
+    because of the machine is attempted `MAX_ATTEMPTS` times in total. Then the study stops, no fault of the machine is
+    recorded, and rerunning the same command resumes.
 
     Args:
         scheduler: decides which trials run.
@@ -198,7 +198,7 @@ class StudySearcher(Searcher):
         try:
             yield
         except Exception as error:
-            self._error = error
+            self._error = self._error or error
 
     def save(self, checkpoint_path: str) -> None:
         """Save nothing: a scheduler is rebuilt from the study file and the run records."""

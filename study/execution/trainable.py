@@ -1,6 +1,7 @@
 """Tune trainable of a study: executes a run and reports its record to the driver."""
 
 import json
+import pickle
 from typing import Any
 
 import pandas as pd
@@ -75,7 +76,8 @@ class StudyTrainable(RunTrainable):
                 raise
             cause = summarize_error(error, self.limits)
             record = make_failed_record(self.trial, self._labels, cause, self._provenance)
-            raise TrialError(error, record | {"traceback": format_redacted_traceback(error)}) from error
+            record["traceback"] = format_redacted_traceback(error)
+            raise TrialError(_make_transferable(error), record) from error
         if self._tracking.mode != "online" or self._run is None or "instances" not in result:
             return result
         rows, start = self._run.history, self._n_rows_sent
@@ -120,6 +122,15 @@ class StudyTrainable(RunTrainable):
         """Versions, hardware and commit of the run, and the id of its Ray job, by which Ray's logs are found."""
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
         return {"versions": get_versions(), "hardware": get_hardware(), "commit": self._commit, **job}
+
+
+def _make_transferable(error: Exception) -> Exception:
+    """Return the error, or one with the same text if another process could not read it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # an exception's own code may raise anything
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def make_failed_record(

@@ -27,7 +27,7 @@ from study.tracking import WandbLogger
 from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
-"""Size of Ray's object store. Data travels through files, so it can be small."""
+"""Size of Ray's object store, which only holds results until the driver has fetched them; other data are files."""
 
 
 def start_ray(study: Study, cluster: str | None) -> int:

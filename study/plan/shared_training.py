@@ -2,7 +2,8 @@
 
 The runs of one seed form a tree: two runs separate at the instance at which their settings begin to differ. Only runs
 with a switch point share instances: everything before it, with the runs of the same distribution, strength, training
-settings and curriculum. The module loads neither torch nor ray.
+settings and curriculum. If it is before the first batch, they share everything with the baseline. The module loads
+neither torch nor ray.
 """
 
 from collections.abc import Iterable

@@ -5,8 +5,11 @@ remote copy has the layout of the folder. It does not contain the files of W&B, 
 records. It does contain the notes about which runs the W&B server has.
 """
 
+import math
 import re
 import tempfile
+import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,6 +25,8 @@ from trainables.utils.errors import UserError
 from trainables.utils.files import write_atomically
 from trainables.utils.hashing import hash_json
 
+_RETRY_INTERVAL_S = 60.0
+"""Seconds after a failed upload in which no other is tried."""
 _MAX_TRANSFERS = 16
 """Maximum number of concurrent transfers; for small files, latency takes most of the time."""
 
@@ -98,21 +103,38 @@ class RemoteRecords:
             self._storage.get_file(path, folder / path)
         return sorted({run_id for run_id, _ in done})
 
+    def upload_all(self, folder: Path, mode: str) -> None:
+        """Upload what `upload_study` uploads, and then what `upload_missing` does.
+
+        Args:
+            folder: folder of the study.
+            mode: mode of the tracking; the notes about what W&B has are uploaded only if it is online.
+        """
+        self.upload_study(folder)
+        self.upload_missing(folder, mode)
+
     def upload_missing(self, folder: Path, mode: str) -> None:
-        """Upload the recorded evaluations that the copy lacks, and the notes about which ones W&B has.
+        """Upload the recorded evaluations of which the copy lacks a file, and the notes about which ones W&B has.
+
+        A run that is finished here and failed in the copy, which therefore has no scores, is one of them.
 
         Args:
             folder: folder of the study.
             mode: mode of the tracking; the notes are uploaded only if it is online.
         """
         remote_paths = set(self._storage.list_paths()) - self._damaged
-        local_paths = [path.relative_to(folder).as_posix() for path in folder.glob("runs/*/*.json")]
-        new_paths = [path for path in local_paths if path not in remote_paths]
-        missing = [evaluation for path in new_paths if (evaluation := _parse_record_path(path))]
+        local_paths = {path.relative_to(folder).as_posix() for path in folder.glob("runs/*/*") if path.is_file()}
+        recorded = [evaluation for path in sorted(local_paths) if (evaluation := _parse_record_path(path))]
+        new_paths = local_paths - remote_paths
+        missing = [
+            (run_id, split)
+            for run_id, split in recorded
+            if any(f"runs/{run_id}/{name}" in new_paths for name in run_record.list_record_files(split))
+        ]
         with ThreadPoolExecutor(_MAX_TRANSFERS) as transfers:
             list(transfers.map(lambda evaluation: self.upload_evaluation(folder, *evaluation), missing))
         markers = {run_record.get_marker_name(split) for split in run_record.SPLITS} if mode == "online" else set()
-        self._upload_files(folder, (path for path in new_paths if Path(path).name in markers))
+        self._upload_files(folder, sorted(path for path in new_paths if Path(path).name in markers))
 
     def upload_study(self, folder: Path) -> None:
         """Upload the plan, the search log, the query attributes, the sweep trials and the report.
@@ -185,7 +207,8 @@ class RemoteRecords:
 class RecordUploader:
     """Uploads evaluations as they are recorded.
 
-    A failed upload does not stop the study, because the folder has the record. It is tried again with the next one.
+    A failed upload does not stop the study, because the folder has the record. It is tried again after a while, with
+    the next evaluation, and at the end.
 
     Args:
         remote_records: the remote copy.
@@ -195,23 +218,39 @@ class RecordUploader:
 
     def __init__(self, remote_records: RemoteRecords, folder: Path, log: Callable[[str], None]) -> None:
         self._remote_records, self._folder, self._log = remote_records, folder, log
-        self._pending: list[tuple[str, Split]] = []
+        self._pending: deque[tuple[str, Split]] = deque()
+        self._retry_time = -math.inf
 
     def upload(self, run_id: str, split: Split) -> None:
-        """Upload a recorded evaluation, after those that could not be uploaded before."""
+        """Upload a recorded evaluation and those that could not be uploaded before, unless one has just failed."""
         self._pending.append((run_id, split))
-        self.upload_pending()
+        if time.monotonic() >= self._retry_time:  # each attempt may take as long as the file system waits
+            self._upload_pending()
 
-    def upload_pending(self) -> None:
-        """Upload the evaluations that could not be uploaded before."""
+    def upload_all(self, mode: str) -> None:
+        """Upload everything that the copy lacks.
+
+        Args:
+            mode: mode of the tracking; see `RemoteRecords.upload_all`.
+        """
+        try:
+            self._remote_records.upload_all(self._folder, mode)
+        except Exception as error:  # the file system's package may raise anything
+            self._log_failure("records", error)
+
+    def _upload_pending(self) -> None:
         try:
             while self._pending:
                 self._remote_records.upload_evaluation(self._folder, *self._pending[0])
-                self._pending.pop(0)
-        except Exception as error:  # the file system's package may raise anything
-            count = f"{len(self._pending)} evaluation{'s' * (len(self._pending) != 1)}"
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            self._log(f"{count} not yet uploaded to output.remote ({reason}); kept in {self._folder}")
+                self._pending.popleft()
+        except Exception as error:
+            self._pending.rotate(-1)  # one that is refused must not keep the others waiting
+            self._retry_time = time.monotonic() + _RETRY_INTERVAL_S
+            self._log_failure(f"{len(self._pending)} evaluation{'s' * (len(self._pending) != 1)}", error)
+
+    def _log_failure(self, what: str, error: Exception) -> None:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        self._log(f"{what} not yet uploaded to output.remote ({reason}); kept in {self._folder}")
 
 
 def _parse_record_path(path: str) -> tuple[str, Split] | None:

@@ -24,7 +24,7 @@ from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.wandb_sweeps.agent_run import open_agent_run
 from study.workflows.open_study import OpenStudy, open_study
-from study.workflows.run_study import flush_wandb, make_tracking, run_trials
+from study.workflows.run_study import flush_wandb, make_tracking, run_trials, upload_records
 from trainables.specs.base import RunSpec
 from trainables.storage import open_storage
 from trainables.storage.base import RESUME_FOLDER
@@ -159,7 +159,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     Raises:
         IncompleteError: a seed failed.
     """
-    study, remote_records = open_result.study, open_result.remote_records
+    study = open_result.study
     scheduler = SingleConfigurationScheduler(
         study, open_result.resolved, RunStore(study.folder), open_result.plan_hash, configuration
     )
@@ -176,9 +176,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
         )
         flush_wandb(wandb_logger)
-    if remote_records:
-        remote_records.upload_missing(study.folder, study.tracking.mode)
-        remote_records.upload_study(study.folder)
+    upload_records(open_result)
     if scheduler.result is None:
         raise IncompleteError("no result of this configuration", scheduler.failures)
     return scheduler.result

@@ -46,7 +46,7 @@ def run_study(study: Study, start_time: float) -> None:
     with closing(WandbLogger(make_tracking(opened.study), print_line)) as wandb_logger:
         _run_study_trials(opened, scheduler, clock, wandb_logger)
         _publish_results(opened, scheduler, wandb_logger)
-    _upload_records(opened)
+    upload_records(opened)
     clock.save()
     _raise_if_incomplete(scheduler)
     seconds, mode = time.monotonic() - start_time, opened.study.tracking.mode
@@ -73,7 +73,8 @@ def _run_study_trials(
 ) -> None:
     """Run the trials of the study. After each, save what a later start needs."""
     folder, remote_records = opened.study.folder, opened.remote_records
-    _upload_records(opened)
+    if remote_records:  # before any work, because a place that cannot be written to is a mistake
+        remote_records.upload_all(folder, opened.study.tracking.mode)
     n_proposed, frozen_ids = 0, read_frozen_ids(folder)
 
     def on_trial_end() -> None:
@@ -105,10 +106,11 @@ def _publish_results(opened: OpenStudy, scheduler: StudyScheduler, wandb_logger:
     flush_wandb(wandb_logger)
 
 
-def _upload_records(opened: OpenStudy) -> None:
+def upload_records(opened: OpenStudy) -> None:
+    """Upload what the remote copy lacks. A failure is printed, since the study's folder has everything."""
     if opened.remote_records:
-        opened.remote_records.upload_study(opened.study.folder)
-        opened.remote_records.upload_missing(opened.study.folder, opened.study.tracking.mode)
+        uploader = RecordUploader(opened.remote_records, opened.study.folder, print_line)
+        uploader.upload_all(opened.study.tracking.mode)
 
 
 def _raise_if_incomplete(scheduler: StudyScheduler) -> None:
@@ -200,8 +202,6 @@ def run_trials(
             print_line,
         )
         evictor.evict_unneeded()
-        if uploader:
-            uploader.upload_pending()
     finally:
         if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
             ray.shutdown()

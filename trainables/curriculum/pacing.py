@@ -78,8 +78,8 @@ def make_root(n: str) -> PacingFunction:
 class _PacingRegistry(Registry[PacingFunction]):
     """Registry that also finds the other names of the pacing functions."""
 
-    def __getitem__(self, name: str) -> PacingFunction:
-        return super().__getitem__(_get_canonical_name(name))
+    def _find_entry(self, name: object) -> tuple[Entry, tuple[str, ...]] | None:
+        return super()._find_entry(_get_canonical_name(name) if isinstance(name, str) else name)
 
 
 _PENHA = "Penha and Hauff (2020), section 3"

@@ -253,6 +253,6 @@ def get_measure(name: str) -> Measure:
     """
     try:
         return METRICS[name]
-    except (KeyError, ValueError):
+    except KeyError:
         expected = f"one of {METRICS.format_names()}, with k at most n"
         raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

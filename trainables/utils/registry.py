@@ -68,7 +68,10 @@ class Registry(Mapping[str, T]):
             raise KeyError(f"{name!r}; expected one of {self.format_names()}")
         entry, parameters = found
         target = entry.load_target()
-        value: T = target(*parameters) if parameters else target
+        try:
+            value: T = target(*parameters) if parameters else target
+        except ValueError as error:
+            raise KeyError(f"{name!r}: {error}") from error
         return value
 
     def __contains__(self, name: object) -> bool:
@@ -80,6 +83,11 @@ class Registry(Mapping[str, T]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Registry) and (self.entries, self.options) == (other.entries, other.options)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def format_names(self) -> str:
         """Return the names of all entries, separated by commas."""

@@ -166,7 +166,7 @@ def test_optuna_leaves_no_trace_in_matplotlib(analysis: ReportData, tmp_path: Pa
     pyplot.switch_backend("svg")
     before, style = dict(matplotlib.rcParams), dict(pyplot.style.library["ggplot"])
     names = figures.draw_figures(analysis, tmp_path)
-    assert set(names) <= set(figures.list_figure_names(analysis.results.plan))
+    assert {path.stem for path in figures.find_figure_files(tmp_path)} == set(names)
     assert dict(matplotlib.rcParams) == before
     assert dict(pyplot.style.library["ggplot"]) == style
     assert pyplot.get_fignums() == []

@@ -149,3 +149,26 @@ def test_every_name_is_one_of_a_field() -> None:
         assert name in kinds
         assert key.rpartition(".")[2] not in kinds
         assert get_study_file_key(f"{field}.X") == f"{key}.X"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('"search.seeds" = [7]\n', "search.seeds"),
+        ('"training.learning_rate" = 1e-4\n', "training.learning_rate"),
+        ('"output.remote" = "x"\n', "output.remote"),
+        ('[training]\n"x.learning_rate" = 7.0\n', "training.x.learning_rate"),
+        ('[search.n_configurations]\n"a.LS" = 9\n', "search.n_configurations.a.LS"),
+    ],
+)
+def test_a_dotted_name_in_quotes_is_no_key(tmp_path: Path, text: str, key: str) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f'name = "small"\n{text}')
+    assert f"{file}: {key}: " in message(str(file))
+    assert "in quotes; expected a key without a dot in it" in message(str(file))
+
+
+def test_a_name_that_the_user_chooses_may_have_a_dot(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(SMALL + '[resources.custom]\n"node.large" = 1.0\n')
+    assert load_study(str(file)).resources.custom == {"node.large": 1.0}

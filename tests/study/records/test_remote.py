@@ -187,6 +187,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
         whole(name, source)
 
     monkeypatch.setattr(remote._storage, "put_file", put)
+    monkeypatch.setattr("study.records.remote._RETRY_INTERVAL_S", 0.0)
     uploader = RecordUploader(remote, tmp_path / "one", said.append)
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
@@ -198,10 +199,53 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
     reachable = True
     recorded(tmp_path / "one", "ghi", "test", "failed")
     uploader.upload("ghi", "test")
-    uploader.upload_pending()
     assert len(said) == 2
     assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def", "ghi"]
     assert files(tmp_path / "other") == files(tmp_path / "one")
+
+
+def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, said = some_place("memory", tmp_path), list[str]()
+    remote = RemoteRecords(place)
+    whole = remote._storage.put_file
+
+    def put(name: str, source: Path) -> None:
+        if name.startswith("runs/bad/"):
+            raise OSError("refused")
+        whole(name, source)
+
+    monkeypatch.setattr(remote._storage, "put_file", put)
+    monkeypatch.setattr("study.records.remote._RETRY_INTERVAL_S", 0.0)
+    uploader = RecordUploader(remote, tmp_path / "one", said.append)
+    for run_id in ("bad", "abc", "def", "ghi"):  # of the last nothing is known before the next attempt
+        recorded(tmp_path / "one", run_id)
+        uploader.upload(run_id, "dev")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc", "def"]
+    uploader.upload_all("offline")
+    assert said[-1].startswith("records not yet uploaded to output.remote (OSError: refused)")
+
+
+def test_during_an_outage_not_every_evaluation_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote, said = RemoteRecords(some_place("memory", tmp_path)), list[str]()
+
+    def put(name: str, source: Path) -> None:
+        raise OSError("the network is gone")
+
+    monkeypatch.setattr(remote._storage, "put_file", put)
+    uploader = RecordUploader(remote, tmp_path / "one", said.append)
+    for run_id in ("abc", "def", "ghi"):
+        recorded(tmp_path / "one", run_id)
+        uploader.upload(run_id, "dev")
+    assert len(said) == 1
+
+
+def test_a_run_that_failed_in_the_copy_and_is_finished_here_replaces_it(place: str, tmp_path: Path) -> None:
+    recorded(tmp_path / "one", "abc", state="failed")
+    RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
+    recorded(tmp_path / "one", "abc")
+    RemoteRecords(place).upload_missing(tmp_path / "one", "offline")
+    assert RemoteRecords(place).download_missing(tmp_path / "other") == ["abc"]
+    assert record.is_run_finished(tmp_path / "other", "abc")
 
 
 def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> None:

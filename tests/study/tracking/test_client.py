@@ -63,7 +63,10 @@ def test_a_sync_that_finds_no_room_says_so_in_one_line(
     monkeypatch.setattr(WandbLogger, "flush", stopped)
     monkeypatch.setattr(WandbLogger, "_start_process", lambda self: None)
     assert sync([str(tracking.folder)]) == 1
-    assert capsys.readouterr().err.strip() == "study.sync: no space left on device; free some space and rerun the same command"
+    assert (
+        capsys.readouterr().err.strip()
+        == "study.sync: no space left on device; free some space and rerun the same command"
+    )
 
 
 def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
