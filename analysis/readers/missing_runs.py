@@ -55,7 +55,7 @@ def count_missing_runs(results: Results) -> MissingRuns:
     pruned = count_seeds_of_pruned(results)
     proposals = [proposal for log in logs.values() for proposal in log.get_proposals("complete")]
     absent = sum(len(p.seeds) for p in proposals if p.configuration_id not in by_configuration)
-    absent += plan.scorer_seed is not None and len(runs) == len(known_runs)
+    absent += plan.scorer_seed is not None and not any(run.is_difficulty_scorer for run in known_runs)
     unscored = 0
     for key, by_seed in by_configuration.items():
         unscored += sum(run.is_finished and _lacks_scores(plan, run, key in chosen) for run in by_seed.values())

@@ -70,6 +70,24 @@ def test_a_failed_run_is_a_result_and_its_further_seeds_are_not_expected(plain: 
     assert _lacking(replace(plain, runs=failed), _is("LS", 2)) == ""
 
 
+def test_of_a_search_that_goes_on_no_more_is_expected(confirmed: Results) -> None:
+    """Its first configuration is not chosen, and a run of somebody else's is none of the study's."""
+    assert confirmed.search is not None
+    log = confirmed.search.systems["T-LS"]
+    first = log.proposals[0]
+    running = log.model_copy(update={"winner": None, "proposals": [first]})
+    search = confirmed.search.model_copy(update={"systems": confirmed.search.systems | {"T-LS": running}})
+    runs = [
+        run
+        for run in confirmed.runs
+        if run.config["variant"] != "T-LS"
+        or (run.config["configuration_id"] == first.configuration_id and run.seed in confirmed.plan.seeds)
+    ]
+    assert count_missing_runs(replace(confirmed, runs=runs, search=search)).describe() == ""
+    foreign = replace(runs[0], id="other", config={"study": "synthetic"})
+    assert count_missing_runs(replace(confirmed, unfinished=[foreign])).describe() == "1 unfinished"
+
+
 def test_the_report_of_a_server_says_it_and_that_of_a_folder_does_not(plain: Results) -> None:
     behind = replace(plain, runs=[run for run in plain.runs if not _is("LS", 2)(run)])
     (line, *_) = collect_notes(build_report_data(replace(behind, server_address="wandb:team/rankers")))

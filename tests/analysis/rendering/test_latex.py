@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.results import read_records
-from analysis.rendering.latex import escape_latex, render_latex
+from analysis.rendering.latex import _format_seed_cell, escape_latex, render_latex
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import searched
@@ -82,3 +82,16 @@ def test_text_is_escaped_once() -> None:
     assert escape_latex("a_b & 5 % of \\x") == r"a\_b \& 5 \% of \textbackslash{}x"
     assert escape_latex("T-LS -0.01\n5e-06") == "T-LS $-$0.01 5e-06"
     assert escape_latex("ε ± <.0001 ▲") == r"$\epsilon$ $\pm$ $<$.0001 $\blacktriangle$"
+
+
+@pytest.mark.parametrize(
+    ("cell", "bold", "shown"),
+    [
+        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", False, r"$-$12.3000$^{\Downarrow}$"),
+        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", True, r"\textbf{$-$12.3000}$^{\Downarrow}$"),
+        ("-12.3000", True, r"\textbf{$-$12.3000}"),
+        ("-", False, "-"),
+    ],
+)
+def test_a_marked_number_keeps_its_sign(cell: str, bold: bool, shown: str) -> None:
+    assert _format_seed_cell(cell, bold) == shown

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,30 @@ def test_a_fault_of_the_machine_brings_no_record(
     monkeypatch.setattr("study.execution.trainable.encode_scores", fail)
     with pytest.raises(PermissionError):
         result(requests["BM25"], tmp_path / "study")
+
+
+class UnreadableError(Exception):
+    """One that can be written and not be read: what pickle keeps are its positional arguments."""
+
+    def __init__(self, *, cause: str) -> None:
+        super().__init__(cause)
+
+
+@pytest.mark.parametrize("kind", ["lock", "keyword"])
+def test_an_error_that_no_other_process_can_read_is_recorded_with_its_text(
+    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def fail(self: StudyTrainable) -> None:
+        if kind == "keyword":
+            raise UnreadableError(cause="a shape is wrong")
+        error = ValueError("a shape is wrong")
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
+
+    monkeypatch.setattr(StudyTrainable, "_work_with_repairs", fail)
+    with pytest.raises(TrialError) as failed:
+        trial(requests["BERT"], tmp_path / "study").step()
+    again = pickle.loads(pickle.dumps(failed.value))
+    assert again.record["summary"]["error"].endswith("a shape is wrong")
+    assert str(again.error).endswith("a shape is wrong")
+    assert "a shape is wrong" in again.record["traceback"][-1]

@@ -1,11 +1,15 @@
 """Registries find objects by all their names, import them late and name what they have."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 
 import pytest
 
+from trainables.curriculum import PACING
+from trainables.metrics import METRICS
+from trainables.smoothing import SCHEDULES
 from trainables.utils.registry import Entry, Registry
 
 
@@ -43,6 +47,23 @@ def test_any_other_name_is_refused_with_the_names(name: object) -> None:
         assert name not in POWERS
         with pytest.raises(KeyError, match="expected one of absolute, power_n, floor:ID"):
             POWERS[name]
+
+
+def test_equal_registries_are_equal_also_after_a_journey() -> None:
+    assert pickle.loads(pickle.dumps(PACING)) == PACING
+    assert PACING != SCHEDULES
+    assert POWERS != {**POWERS}
+
+
+def test_the_other_names_of_pacing_functions_are_names() -> None:
+    for name, canonical in (("root", "root_2"), ("geom_progression", "geometric_progression"), ("root_1", "linear")):
+        assert name in PACING
+        assert PACING[name](3, 10, 0.3) == PACING[canonical](3, 10, 0.3)
+
+
+def test_a_name_whose_parameters_make_no_sense_is_a_key_error() -> None:
+    with pytest.raises(KeyError, match="k at most n"):
+        METRICS["R5@10"]
 
 
 def test_a_module_is_imported_when_its_object_is_asked_for() -> None:
