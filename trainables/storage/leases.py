@@ -94,6 +94,11 @@ class Leases:
                 time.sleep(self._storage.poll_interval_s)
                 on_wait()
 
+    def discard_if_stale(self, name: str) -> None:
+        """Remove the lease of `name` if its holder was killed after it had made the result, which nobody waits for."""
+        with _ignore_errors():
+            self._delete_if_stale(f"{name}.claim")
+
     def _send_heartbeats(self, marker: str, owner: str, released: threading.Event) -> None:
         """Renew a lease until it is released.
 

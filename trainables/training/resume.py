@@ -120,6 +120,7 @@ class ResumableTraining:
             if checkpoint is not None:
                 self._restore(checkpoint)
                 self.reused_keys.append(self._keys[stop])
+                self._leases.discard_if_stale(self._keys[stop])
                 return True
         return False
 

@@ -1,6 +1,8 @@
 """Nothing is trained twice: runs share what they have in common, wait for each other, and take up what was kept."""
 
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -161,6 +163,24 @@ def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(wor
     assert found["weights_hash"] == expected.weights_hash
     assert found["history"] == expected.history
     assert found["instances_trained"] + found["instances_resumed"] == LONG
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_the_claim_of_a_process_that_was_killed_after_its_work_does_not_stay(
+    world: World, fresh: Fresh, alive: bool
+) -> None:
+    """Nobody waits for it any more, so nobody would take it over."""
+    trial = job(world, fresh(), LS)
+    first = finish(trial)
+    claim = trial.cache / "stages" / f"{checkpoint_key(trial.specification, TOTAL)}.claim"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as holder:
+        claim.write_text(f"{get_machine_id()} {holder.pid} {'0' * 32}")
+        if alive:
+            assert same(finish(trial), first)
+    assert claim.exists()
+    if not alive:
+        assert same(finish(trial), first)
+        assert not claim.exists()
 
 
 def test_what_other_studies_trained_is_shared_and_what_one_trained_before_a_kill_is_not(
