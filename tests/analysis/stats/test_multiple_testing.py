@@ -46,6 +46,7 @@ def benjamini_hochberg(p: list[Fraction]) -> list[Fraction]:
 
 @pytest.mark.parametrize(("name", "oracle"), [("bonferroni", bonferroni), ("holm", holm), ("bh", benjamini_hochberg)])
 @given(p=thousandths)
+@settings(max_examples=40)
 def test_corrections_are_what_their_papers_define(
     name: str, oracle: Callable[[list[Fraction]], list[Fraction]], p: list[int | None]
 ) -> None:

@@ -156,8 +156,8 @@ def test_a_summary_of_the_data_says_it(
     assert f" queries, {other.training.instances} instances per run\n" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_it_can_be_calibrated(world: World, prepared: RankingDataset, tmp_path: Path, fresh: Fresh) -> None:
+@pytest.mark.long
+def test_its_cost_can_be_measured(world: World, prepared: RankingDataset, tmp_path: Path, fresh: Fresh) -> None:
     made = tiny_study(world, tmp_path, fresh(), training={**TRAINING, "epochs": 2})
     assert all(each.training > 0 for each in measure_study_throughput(made, lambda line: None, seconds=0.1))
 
