@@ -32,6 +32,7 @@ from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
 from analysis.tables.by_metric import build_subset_scores
+from analysis.tables.frames import build_comparisons_frame, build_runs_frame, build_systems_frame
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
@@ -41,7 +42,7 @@ _STRATA, _SUBSETS = "strata.csv", "subsets.csv"
 
 @dataclass(frozen=True)
 class Report:
-    """The written report.
+    """The written report. A notebook shows it as its tables.
 
     Attributes:
         folder: folder of the report.
@@ -54,6 +55,37 @@ class Report:
     files: list[str]
     text: str
     analysis: ReportData
+
+    @property
+    def conclusion(self) -> str:
+        """The sentence with which the report answers what won."""
+        return self.analysis.conclusion
+
+    @property
+    def systems(self) -> pd.DataFrame:
+        """Main table, one row a system; see `analysis.tables.frames.build_systems_frame`."""
+        return build_systems_frame(self.analysis)
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """Every comparison, one row each, with the keys of comparisons.json as columns."""
+        return build_comparisons_frame(self.analysis)
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """Metric of the plan of every finished run; see `analysis.tables.frames.build_runs_frame`."""
+        return build_runs_frame(self.analysis)
+
+    @property
+    def figures(self) -> dict[str, Path]:
+        """PNG file of each figure, by name."""
+        return {Path(name).stem: self.folder / name for name in self.files if name.endswith(".png")}
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return pages.render_markdown(self.analysis)
 
 
 def write_report(results: Results, folder: Path) -> Report:
@@ -78,7 +110,7 @@ def write_report(results: Results, folder: Path) -> Report:
             "table.md": pages.render_markdown(analysis),
             "table.tex": latex.render_latex(analysis),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
-            "results.csv": _build_results_frame(analysis).to_csv(index=False, lineterminator="\n"),
+            "results.csv": build_runs_frame(analysis).to_csv(index=False, lineterminator="\n"),
             "report.html": pages.render_html(
                 analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}
             ),
@@ -135,35 +167,6 @@ def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
 
 def _format_error(error: Exception) -> str:
     return str(error) if isinstance(error, ServerError) else format_error(error)
-
-
-def _build_results_frame(analysis: ReportData) -> pd.DataFrame:
-    """Return a table of the plan's metric, one row a finished run and split.
-
-    Returns:
-        Columns system, configuration, seed, metric, split, value, role. The role is that of the run: search, confirm
-            or baseline; it is empty in records without one.
-    """
-    plan = analysis.results.plan
-    rows = []
-    for configuration in analysis.configurations:
-        for seed, run in sorted(configuration.runs.items(), key=lambda item: -1 if item[0] is None else item[0]):
-            for split in (plan.search_split, plan.test_split):
-                if run.is_finished and split in run.files:
-                    value = run.evaluate_queries(split, plan.metric).mean(skipna=False)
-                    rows.append(
-                        (
-                            configuration.system,
-                            configuration.id,
-                            seed,
-                            plan.metric,
-                            split,
-                            value,
-                            run.config.get("role"),
-                        )
-                    )
-    frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "split", "value", "role"])
-    return frame.astype({"seed": "Int64"})
 
 
 if __name__ == "__main__":

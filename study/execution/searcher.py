@@ -32,6 +32,8 @@ _MAX_NODE_LOSSES = 10
 Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
 example by using all of their memory."""
 
+TrialStartCallback = Callable[[TrialRequest], None]
+"""Called with a trial that starts, also when it starts again."""
 TrialEndCallback = Callable[[TrialRequest, dict[str, Any]], None]
 """Called with a trial that ended and its run record."""
 
@@ -61,6 +63,7 @@ class StudySearcher(Searcher):
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
         save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
+        on_trial_start: called for each trial that starts, also when it starts again.
         on_trial_end: called for each trial that ended for good.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
@@ -72,17 +75,14 @@ class StudySearcher(Searcher):
         scheduler: BaseScheduler,
         wandb_logger: WandbLogger,
         save_copy: Callable[[str, Split], None],
+        on_trial_start: TrialStartCallback,
         on_trial_end: TrialEndCallback,
         on_precompute: Callable[[int, int], None],
         is_node_lost: Callable[[Trial], bool] | None = None,
     ) -> None:
         super().__init__(metric="metric", mode="max")
-        self._scheduler, self._on_trial_end, self._on_precompute, self._is_node_lost = (
-            scheduler,
-            on_trial_end,
-            on_precompute,
-            is_node_lost,
-        )
+        self._scheduler, self._is_node_lost = scheduler, is_node_lost
+        self._on_trial_start, self._on_trial_end, self._on_precompute = on_trial_start, on_trial_end, on_precompute
         self._wandb_logger, self._tracking, self._save_copy = wandb_logger, wandb_logger.tracking, save_copy
         self._attempts: dict[str, _Attempt] = {}
         self._retries: deque[_Attempt] = deque()
@@ -108,6 +108,7 @@ class StudySearcher(Searcher):
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
         attempt = retry or _Attempt(request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)
+        self._on_trial_start(request)
         return {
             "trial": request.trial.model_dump_json(),
             "limits": limits.model_dump_json(),

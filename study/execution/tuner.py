@@ -18,7 +18,7 @@ from study.config.loader import Study
 from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
-from study.execution.searcher import StudySearcher, TrialCallback, TrialEndCallback
+from study.execution.searcher import StudySearcher, TrialCallback, TrialEndCallback, TrialStartCallback
 from study.execution.slots import get_local_concurrency
 from study.execution.trainable import StudyTrainable
 from study.records.run_record import Split
@@ -95,6 +95,7 @@ def run_tuner(
     cluster: str | None,
     concurrent: int,
     save_copy: Callable[[str, Split], None],
+    on_trial_start: TrialStartCallback,
     on_trial_end: TrialEndCallback,
     on_precompute: Callable[[int, int], None],
     log: Callable[[str], None],
@@ -107,6 +108,7 @@ def run_tuner(
         cluster: address of the cluster that this process is connected to, or None for this machine.
         concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
         save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
+        on_trial_start: called for each trial that starts, also when it starts again.
         on_trial_end: called for each trial that ended.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         log: called with a line when nodes are lost or have joined.
@@ -127,7 +129,13 @@ def run_tuner(
 
     monitor = NodeMonitor(nodes.get_trial_resources(study), log, resize) if cluster is not None else None
     searcher = StudySearcher(
-        scheduler, wandb_logger, save_copy, on_trial_end, on_precompute, monitor.is_node_lost if monitor else None
+        scheduler,
+        wandb_logger,
+        save_copy,
+        on_trial_start,
+        on_trial_end,
+        on_precompute,
+        monitor.is_node_lost if monitor else None,
     )
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}

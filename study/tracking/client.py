@@ -92,14 +92,18 @@ class WandbLogger:
         """Request the upload of a new or changed document: plan, searches, queries or findings."""
         self._submit({"do": "document", "run": document})
 
-    def flush(self) -> bool:
+    def flush(self, on_wait: Callable[[int], None] = lambda n_pending: None) -> bool:
         """Wait until everything is written, as long as W&B makes progress, and return whether it is.
+
+        Args:
+            on_wait: called repeatedly with the number of requests that are not written yet. By default nothing happens.
 
         Raises:
             OSError: the disk is full or read-only.
         """
         start_time = time.monotonic()
-        while self.pending:
+        while n_pending := len(self.pending):
+            on_wait(n_pending)
             with self._lock:
                 process = self._process
                 if process is None:
@@ -115,6 +119,7 @@ class WandbLogger:
                 self._timeout_reason = f"no answer for {_FLUSH_TIMEOUT_S:.0f} s"
                 self._kill_process(process)
             time.sleep(0.05)
+        on_wait(0)
         return True
 
     def close(self) -> None:

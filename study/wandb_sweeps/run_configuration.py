@@ -22,6 +22,7 @@ from study.tracking.agent_env import read_sweep_context, remove_sweep_variables
 from study.tracking.backfill import backfill_evaluations
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
+from study.utils.live_view import LiveView
 from study.wandb_sweeps.agent_run import open_agent_run
 from study.workflows.open_study import OpenStudy, open_study
 from study.workflows.run_study import flush_wandb, make_tracking, run_trials, upload_records
@@ -169,13 +170,13 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
             "failed seeds are not retried"
         )
     register_sweep_trial(study.folder, configuration)
-    with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger:
+    with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger, LiveView() as view:
         wandb_logger.log_document("plan")
-        run_trials(open_result, scheduler, wandb_logger)
+        run_trials(open_result, scheduler, wandb_logger, view)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
         )
-        flush_wandb(wandb_logger)
+        flush_wandb(wandb_logger, view)
     upload_records(open_result)
     if scheduler.result is None:
         raise IncompleteError("no result of this configuration", scheduler.failures)

@@ -28,10 +28,17 @@ _UNPREPARED = "unknown until --prepare"
 _SCORER = "scorer"
 
 
-def build_preview(
-    study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
-    """Return the preview of a study as plain data. Unknown values are None.
+class Preview(dict[str, Any]):
+    """Preview of a study: plain data, shown as the text of --dry-run."""
+
+    def __str__(self) -> str:
+        return "\n".join(_format_lines(self))
+
+    __repr__ = __str__
+
+
+def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None) -> Preview:
+    """Return the preview of a study. Unknown values are None.
 
     Args:
         study: the study as the command line describes it.
@@ -87,7 +94,7 @@ def build_preview(
         if is_length_known
         else None
     )
-    return {
+    values = {
         "study": study.name,
         "task": study.task.name,
         "model": study.model.name,
@@ -108,12 +115,13 @@ def build_preview(
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "detectable": _read_detectable_effect(study),
     }
+    return Preview(values)
 
 
 def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
     """Print the preview of a study as text, or as JSON for other programs."""
     preview = build_preview(study, estimate_cost, (lambda line: None) if as_json else print_line)
-    print_escaped(json.dumps(preview, indent=1) if as_json else "\n".join(_format_lines(preview)))
+    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
 
 def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:

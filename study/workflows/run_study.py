@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from study.config.loader import Study
 from study.execution.progress import ProgressReporter
@@ -22,19 +22,26 @@ from study.tracking.backfill import backfill_evaluations
 from study.tracking.payload import FINDINGS_FILE
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
+from study.utils.live_view import LiveView
 from study.workflows.cleanup import CheckpointEvictor
 from study.workflows.open_study import OpenStudy, open_study
 from study.workflows.query_attributes import write_query_attributes
 from trainables.utils import interruption
 from trainables.utils.files import write_json
 
+if TYPE_CHECKING:
+    from analysis.report import Report
 
-def run_study(study: Study, start_time: float) -> None:
+
+def run_study(study: Study, start_time: float) -> "Report":
     """Run everything in the study that is not finished, then analyse the records and write the report.
 
     Args:
         study: the study as the command line describes it.
         start_time: `time.monotonic()` at the start of the command.
+
+    Returns:
+        The report, after it has been written and printed.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
@@ -43,14 +50,15 @@ def run_study(study: Study, start_time: float) -> None:
     opened = open_study(study)
     clock = ElapsedTime(opened.study.folder, start_time, print_line)
     scheduler = _make_scheduler(opened, clock)
-    with closing(WandbLogger(make_tracking(opened.study), print_line)) as wandb_logger:
-        _run_study_trials(opened, scheduler, clock, wandb_logger)
-        _publish_results(opened, scheduler, wandb_logger)
+    with closing(WandbLogger(make_tracking(opened.study), print_line)) as wandb_logger, LiveView() as view:
+        _run_study_trials(opened, scheduler, clock, wandb_logger, view)
+        report = _publish_results(opened, scheduler, wandb_logger, view)
     upload_records(opened)
     clock.save()
     _raise_if_incomplete(scheduler)
     seconds, mode = time.monotonic() - start_time, opened.study.tracking.mode
     print_line(f"{seconds:.0f} s in total; W&B {mode}, project {opened.study.project}")
+    return report
 
 
 def _make_scheduler(opened: OpenStudy, clock: ElapsedTime) -> StudyScheduler:
@@ -69,7 +77,7 @@ def _make_scheduler(opened: OpenStudy, clock: ElapsedTime) -> StudyScheduler:
 
 
 def _run_study_trials(
-    opened: OpenStudy, scheduler: StudyScheduler, clock: ElapsedTime, wandb_logger: WandbLogger
+    opened: OpenStudy, scheduler: StudyScheduler, clock: ElapsedTime, wandb_logger: WandbLogger, view: LiveView
 ) -> None:
     """Run the trials of the study. After each, save what a later start needs."""
     folder, remote_records = opened.study.folder, opened.remote_records
@@ -88,22 +96,26 @@ def _run_study_trials(
             write_search_log(folder, scheduler.build_search_log())
 
     wandb_logger.log_document("plan")
-    run_trials(opened, scheduler, wandb_logger, on_trial_end)
+    run_trials(opened, scheduler, wandb_logger, view, on_trial_end)
     write_search_log(folder, scheduler.build_search_log())
     wandb_logger.log_document("search")
     _log_exhausted_budgets(scheduler)
 
 
-def _publish_results(opened: OpenStudy, scheduler: StudyScheduler, wandb_logger: WandbLogger) -> None:
-    """Write the query attributes and the report, and bring everything to W&B."""
+def _publish_results(
+    opened: OpenStudy, scheduler: StudyScheduler, wandb_logger: WandbLogger, view: LiveView
+) -> "Report":
+    """Write the query attributes and the report, and bring everything to W&B. Return the report."""
     write_query_attributes(opened.study, opened.resolved, scheduler.scorer.runs[0].id)
     wandb_logger.log_document("queries")
     backfill_evaluations(
         wandb_logger, scheduler.store, (run.id for item in scheduler.configurations for run in item.runs)
     )
-    _write_report(opened.study)
+    with view.show_activity("report"):
+        report = _write_report(opened.study)
     wandb_logger.log_document("report")
-    flush_wandb(wandb_logger)
+    flush_wandb(wandb_logger, view)
+    return report
 
 
 def upload_records(opened: OpenStudy) -> None:
@@ -157,6 +169,7 @@ def run_trials(
     opened: OpenStudy,
     scheduler: BaseScheduler,
     wandb_logger: WandbLogger,
+    view: LiveView,
     on_trial_end: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the remaining trials of a scheduler on Ray and print one line of progress for each.
@@ -165,6 +178,7 @@ def run_trials(
         opened: the study.
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
+        view: the live view.
         on_trial_end: called after each trial. By default nothing happens.
     """
     if scheduler.is_finished:
@@ -174,7 +188,7 @@ def run_trials(
     from study.execution.tuner import run_tuner, start_ray
 
     study, cluster = opened.study, opened.cluster
-    progress, evictor = ProgressReporter(scheduler, study.analysis.metric), CheckpointEvictor(scheduler, print_line)
+    progress, evictor = ProgressReporter(scheduler, view), CheckpointEvictor(scheduler, print_line)
     uploader = RecordUploader(opened.remote_records, study.folder, print_line) if opened.remote_records else None
 
     def save_copy(run_id: str, split: Split) -> None:
@@ -197,6 +211,7 @@ def run_trials(
             cluster,
             concurrent,
             save_copy,
+            progress.report_start,
             handle_trial_end,
             progress.report_precompute,
             print_line,
@@ -207,13 +222,18 @@ def run_trials(
             ray.shutdown()
 
 
-def flush_wandb(wandb_logger: WandbLogger) -> None:
+def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
     """Wait until W&B has everything. An unavailable server does not stop the study.
+
+    Args:
+        wandb_logger: writes the runs to W&B.
+        view: the live view.
 
     Raises:
         RuntimeError: W&B's offline files cannot be written.
     """
-    if wandb_logger.flush():
+    total = len(wandb_logger.pending)
+    if wandb_logger.flush(lambda left: view.set_progress("W&B", total - left, total)):
         return
     if not wandb_logger.is_online:
         raise RuntimeError(f"cannot write W&B's files: {wandb_logger.failure_reason}")
@@ -223,7 +243,7 @@ def flush_wandb(wandb_logger: WandbLogger) -> None:
     )
 
 
-def _write_report(study: Study) -> None:
+def _write_report(study: Study) -> "Report":
     from analysis.export.wandb_summary import build_wandb_summary
     from analysis.readers.results import read_records
     from analysis.report import write_report
@@ -233,3 +253,4 @@ def _write_report(study: Study) -> None:
     write_json(folder / FINDINGS_FILE, build_wandb_summary(report.analysis, study.resources.gpu or 1.0))
     print_line(report.text)
     print_line(f"report: {folder / 'report' / 'report.html'}")
+    return report

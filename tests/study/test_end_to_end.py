@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from study import api
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from tests.study.command import SMALL, comparisons, environment, records, run, table
@@ -90,6 +92,27 @@ def test_the_records_give_the_same_table_as_wandb(finished_study, tmp_path):
     )
     assert report.returncode == 0, report.stderr
     assert (study / "report" / "table.md").read_text("utf-8") == table(place)
+
+
+def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
+    place, _ = finished_study
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    before = records(place)
+    study = api.load("quick", [*SMALL, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"])
+    for report in (api.run(study), api.report(study.folder)):
+        assert records(place) == before
+        assert report._repr_markdown_() == table(place)
+        assert report.conclusion == str(report).splitlines()[-1]
+        found = json.loads(report.comparisons.to_json(orient="records", double_precision=15))
+        assert [row["system"] for row in found] == [row["system"] for row in comparisons(place / "study" / "report")]
+        written = pd.read_csv(place / "study" / "report" / "results.csv", dtype={"seed": "Int64"})
+        pd.testing.assert_frame_equal(report.runs, written, check_dtype=False)
+        means = written[written["split"] == "test"].groupby(["system", "configuration"])["value"].mean()
+        for row in report.systems.dropna(subset="test_mean").itertuples():
+            assert row.test_mean == pytest.approx(means[row.system, row.configuration])
+        assert {*report.figures} >= {"effects", "learning_curves"}
+        assert all(path.is_file() for path in report.figures.values())
 
 
 def test_another_study_in_the_same_folder_is_refused(finished_study):

@@ -15,8 +15,8 @@ from analysis.data.scores import Evaluator, list_splits
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.rendering.notes import collect_notes
 from analysis.rendering.pages import render_html, render_markdown, render_text
-from analysis.report import _build_results_frame
 from analysis.tables import confirmation
+from analysis.tables.frames import build_runs_frame
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.offline import environment, write_search
@@ -218,7 +218,7 @@ def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path
 
 
 def test_fresh_runs_are_told_apart_in_the_results(analysis: ReportData) -> None:
-    rows = list(csv.DictReader(_build_results_frame(analysis).to_csv(index=False).splitlines()))
+    rows = list(csv.DictReader(build_runs_frame(analysis).to_csv(index=False).splitlines()))
     for row in rows:
         assert (row["role"] == "confirm") == (row["seed"] in ("11", "12"))
     assert {row["role"] for row in rows} == {"search", "confirm", "baseline"}

@@ -38,11 +38,14 @@ class Tune:
         folder.mkdir(exist_ok=True)
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.copied: list[tuple[str, str]] = []
+        self.started: list[TrialRequest] = []
         caching = study.caching.model_copy(update={"folder": str(folder / "cache")})
         self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
-        self.searcher = StudySearcher(self.scheduler, logger, self._copy, self._report, self._parts)
+        self.searcher = StudySearcher(
+            self.scheduler, logger, self._copy, self.started.append, self._report, self._parts
+        )
         self.ends, self.count = TrialCallback(self.searcher), 0
 
     def _copy(self, run_id: str, split: record.Split) -> None:

@@ -1,0 +1,73 @@
+"""The tables of a report as pandas data frames."""
+
+from typing import Any
+
+import pandas as pd
+
+from analysis.data.configurations import Score
+from analysis.tables.main import ReportData
+
+
+def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
+    """Return the main table, one row a system, in the order of the report.
+
+    Returns:
+        Columns system, configuration (id of the chosen one), strength, switch, settings, mean and standard deviation
+        over seeds on both splits (dev_mean, dev_sd, test_mean, test_sd; NaN if incomplete), marks and note.
+    """
+    rows = [
+        {
+            "system": row.system,
+            "configuration": row.configuration,
+            "strength": row.strength,
+            "switch": row.switch,
+            "settings": row.settings,
+            **_name_score("dev", row.dev),
+            **_name_score("test", row.test),
+            "marks": row.marks,
+            "note": row.note,
+        }
+        for row in analysis.table.rows
+    ]
+    frame = pd.DataFrame(rows)
+    numbers = ["strength", "switch", "dev_mean", "dev_sd", "test_mean", "test_sd"]
+    return frame.astype(dict.fromkeys(numbers, "float64"))
+
+
+def build_comparisons_frame(analysis: ReportData) -> pd.DataFrame:
+    """Return every comparison of the report, one row each, with the keys of comparisons.json as columns."""
+    return pd.DataFrame([comparison.as_dict() for comparison in analysis.comparisons])
+
+
+def build_runs_frame(analysis: ReportData) -> pd.DataFrame:
+    """Return the plan's metric, one row a finished run and split.
+
+    Returns:
+        Columns system, configuration, seed, metric, split, value, role. The role is that of the run: search, confirm
+        or baseline; it is empty in records without one.
+    """
+    plan = analysis.results.plan
+    rows = []
+    for configuration in analysis.configurations:
+        for seed, run in sorted(configuration.runs.items(), key=lambda item: -1 if item[0] is None else item[0]):
+            for split in (plan.search_split, plan.test_split):
+                if run.is_finished and split in run.files:
+                    value = run.evaluate_queries(split, plan.metric).mean(skipna=False)
+                    rows.append(
+                        (
+                            configuration.system,
+                            configuration.id,
+                            seed,
+                            plan.metric,
+                            split,
+                            value,
+                            run.config.get("role"),
+                        )
+                    )
+    frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "split", "value", "role"])
+    return frame.astype({"seed": "Int64"})
+
+
+def _name_score(split: str, score: Score | None) -> dict[str, Any]:
+    mean, deviation = (None, None) if score is None else score
+    return {f"{split}_mean": mean, f"{split}_sd": deviation}

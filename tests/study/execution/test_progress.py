@@ -1,0 +1,94 @@
+"""Progress of a study: lines of the log, and the best scores so far."""
+
+from pathlib import Path
+
+import pytest
+
+from study.execution.progress import ProgressReporter
+from study.scheduling.trials import TrialRequest
+from study.utils.live_view import LiveView
+from tests.study.driving import STUDY, by_hand, drive, ended, quality, scheduler
+
+METRIC = STUDY.analysis.metric
+
+
+class Screen(LiveView):
+    """A live view that is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running, self.scores, self.bars = list[str](), dict[str, str](), list[tuple[str, int, int | None]]()
+
+    def start(self, name: str) -> None:
+        self.running.append(name)
+
+    def end(self, name: str) -> None:
+        self.running.remove(name)
+
+    def set_score(self, title: str, name: str, score: str) -> None:
+        assert title == f"best dev {METRIC}"
+        self.scores[name] = score
+
+    def set_progress(self, name: str, done: int, total: int | None, note: str = "") -> None:
+        self.bars.append((name, done, total))
+
+
+def reported(folder: Path, stop_after: int | None = None) -> tuple[ProgressReporter, Screen]:
+    """A study whose progress was reported from its start to its end, or until it was stopped."""
+    screen, made = Screen(), scheduler(folder)
+    progress, seen = ProgressReporter(made, screen), set[tuple[str, str]]()
+    before = list[TrialRequest]()
+
+    def watch(running: list[TrialRequest]) -> None:
+        nonlocal before
+        for request in [request for request in before if request not in running]:
+            progress.report_trial(request, ended(request, quality))
+        for request in running:
+            if (key := (request.trial.specification.id, request.split)) not in seen:
+                seen.add(key)
+                progress.report_start(request)
+        before = list(running)
+
+    drive(made, watch=watch, stop_after=stop_after)
+    return progress, screen
+
+
+def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path: Path) -> None:
+    _, screen = reported(tmp_path)
+    made = scheduler(tmp_path)
+    drive(made)
+    best = by_hand(made)
+    expected = {
+        name: f"{sum(quality(made.make_labels(item, run)) for run in item.runs) / len(item.runs):.4f}"
+        for name, item in best.items()
+        if name != "BM25"
+    }
+    assert {name: score for name, score in screen.scores.items() if name in expected} == expected
+
+
+@pytest.mark.parametrize("stop_after", [5, 12])
+def test_a_resumed_study_begins_with_what_it_had(tmp_path: Path, stop_after: int) -> None:
+    reported(tmp_path, stop_after)
+    again = Screen()
+    ProgressReporter(scheduler(tmp_path), again)
+    made = scheduler(tmp_path)
+    complete = {
+        item.name
+        for item in made.configurations
+        if item.runs[0].seed is not None and all(made.store.is_finished(run.id, "dev") for run in item.runs)
+    }
+    assert {*again.scores} == complete
+    ((name, done, total),) = again.bars
+    assert (name, total) == ("trials", made.n_trials)
+    assert done == sum(made.store.is_finished(run.id, "dev") for item in made.configurations for run in item.runs)
+
+
+def test_lines_count_the_trials_and_what_ended_runs_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    progress, screen = reported(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert [int(line.split("/")[0]) for line in lines] == [*range(1, len(lines) + 1)]
+    assert all("min left" in line for line in lines)
+    assert len(screen.running) <= 1
+    progress.report_precompute(1, 5)
+    assert screen.bars[-1] == ("frozen layers", 1, 5)
+    assert "frozen layers: 1 of 5" in capsys.readouterr().out

@@ -1,0 +1,55 @@
+"""The Python interface: the same objects as the commands have, no second implementation."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from study import api
+from study.config.loader import load_study
+from tests.study.command import light
+from trainables.utils.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("settings", "overrides"),
+    [
+        ({}, []),
+        ({"seeds": [3, 4], "training.learning_rate": 1e-4}, ["seeds=[3, 4]", "training.learning_rate=1e-4"]),
+        ({"search.hours": None, "task.path": Path("a folder")}, ["search.hours=none", "task.path=a folder"]),
+        (
+            {"task.sampler": {"name": "random", "weak_label": "bm25"}},
+            ["task.sampler={name='random', weak_label='bm25'}"],
+        ),
+        ({"output.folder": 'with "quotes" and\\'}, ["output.folder='with \"quotes\" and\\'"]),
+        (
+            {"search.trials": {"T-LS": 3}, "variants": ("BERT", "T-LS")},
+            ["search.trials.T-LS=3", 'variants=["BERT","T-LS"]'],
+        ),
+    ],
+)
+def test_settings_are_overrides(settings: dict[str, Any], overrides: list[str]) -> None:
+    expected = load_study("quick", overrides)
+    assert api.load("quick", settings) == expected
+    assert api.load("quick", overrides) == expected
+
+
+def test_a_mistake_names_its_key() -> None:
+    with pytest.raises(UserError, match=r"search\.epsilon.*did you mean|search\.epsilon"):
+        api.load("quick", {"search.epsilon": True})
+    with pytest.raises(UserError, match="did you mean quick"):
+        api.load("quik")
+
+
+def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
+    settings = {"output.folder": str(tmp_path / "study"), "cache.folder": str(tmp_path / "cache"), "seeds": [1, 2]}
+    preview = api.plan(api.load("quick", settings))
+    overrides = [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}", "seeds=[1, 2]"]
+    assert light(tmp_path, "quick", *overrides, "--dry-run").stdout == f"{preview}\n"
+    assert json.loads(light(tmp_path, "quick", *overrides, "--dry-run", "--json").stdout) == preview
+
+
+def test_a_folder_without_a_study_is_a_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing"):
+        api.report(tmp_path / "nothing")

@@ -1,0 +1,98 @@
+"""The live view: below the lines of the log on a terminal, and nothing anywhere else."""
+
+import io
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+from ray import cloudpickle
+
+from study.utils.live_view import LiveView
+
+SHOWN = """
+import time
+from study.utils.console import print_line
+from study.utils.live_view import LiveView
+
+with LiveView() as view:
+    view.start("LS seed 1")
+    view.set_score("best dev MAP", "LS", "0.5000")
+    for done in range(3):
+        view.set_progress("trials", done, 3, "about 2 min left")
+        print_line(f"line {done}")
+        time.sleep(0.4)
+    view.set_progress("trials", 3, 3)
+    with view.show_activity("report"):
+        time.sleep(0.4)
+    view.end("LS seed 1")
+    view.start("name with \\x1b[31m in it")
+    time.sleep(0.4)
+print_line("end")
+"""
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_a_terminal(program: str, width: int = 100) -> str:
+    """What a program writes to a terminal."""
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (40, width))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=its, stderr=its, env=os.environ | {"TERM": "xterm"}
+    )
+    os.close(its)
+    parts, end = [], time.monotonic() + 60
+    while time.monotonic() < end and select.select([ours], [], [], 30)[0]:
+        try:
+            parts.append(os.read(ours, 65536))
+        except OSError:
+            break
+    os.close(ours)
+    assert process.wait(30) == 0
+    return b"".join(parts).decode()
+
+
+def test_on_a_terminal_bars_stand_below_the_lines_and_are_gone_at_the_end() -> None:
+    output = on_a_terminal(SHOWN)
+    for shown in ("running", "LS seed 1", "best dev MAP", "LS 0.5000", "about 2 min left", "1/3", "report"):
+        assert shown in output
+    lines = [line.strip() for line in CONTROLS.sub("", output).replace("\r", "\n").split("\n")]
+    assert [line for line in lines if line.startswith(("line ", "end"))] == ["line 0", "line 1", "line 2", "end"]
+    after = output[output.rindex("end") :]
+    assert "trials" not in after
+    assert "running" not in after
+
+
+def test_names_cannot_control_the_terminal() -> None:
+    assert "\\x1b[31m" in on_a_terminal(SHOWN)
+
+
+def test_the_cursor_stays_visible() -> None:
+    output = on_a_terminal(SHOWN)
+    assert output.rindex("\x1b[?25h") > output.find("\x1b[?25l")
+
+
+def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(SHOWN, {})
+    assert capsys.readouterr().out.splitlines() == ["line 0", "line 1", "line 2", "end"]
+
+
+def test_it_can_be_copied_with_what_refers_to_it() -> None:
+    with LiveView(io.StringIO()) as view:
+        view.set_progress("trials", 1, 2)
+        assert isinstance(cloudpickle.loads(cloudpickle.dumps(view)), LiveView)
+
+
+def test_a_done_activity_disappears_and_an_unknown_one_may_end() -> None:
+    with LiveView(io.StringIO()) as view:
+        view.set_progress("trials", 1, 2)
+        assert [task.description for task in view._bars.tasks] == ["trials"]
+        view.set_progress("trials", 2, 2)
+        view.set_progress("nothing to do", 0, 0)
+        assert view._bars.tasks == []
+        view.end("never started")
