@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(s
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: study test test-long lint docs bench lock
+.PHONY: study test test-long lint docs dist bench lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -25,8 +25,15 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+# The pages that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
 docs: $(INSTALLED)
-	$(BIN)/python -m study.workflows.choices > docs/choices.md
+	$(BIN)/python -m study.workflows.choices > docs/reference/choices.md
+	$(BIN)/python -m docs.scripts.commands > docs/reference/commands.md
+	$(BIN)/python -m docs.scripts.configuration > docs/reference/configuration.md
+	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
+
+dist: $(INSTALLED)
+	$(BIN)/python -m build --outdir build/dist
 
 bench: $(INSTALLED)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock

@@ -1,5 +1,6 @@
 """Study type of rankers: label smoothing of a cross-encoder."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -137,10 +138,10 @@ def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[Con
 
 def _is_usable_metric(metric: str, candidates: int) -> bool:
     """Return whether the metric is for rankings and distinguishes rankings of so many candidates."""
-    n, _, k = metric[1:].partition("@")
     if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False
-    return not n.isdecimal() or (int(n) == candidates and int(k) < candidates)
+    recall = re.fullmatch(r"R(\d+)@(\d+)", metric)
+    return recall is None or (int(recall[1]) == candidates and int(recall[2]) < candidates)
 
 
 STUDY_TYPE = StudyType(

@@ -65,7 +65,9 @@ class EncoderAnalysisSettings(AnalysisSettings):
     metric: Annotated[RankMetric, expect(_EXPECTED_METRIC)] = DEFAULT_METRIC
     """STS: Spearman's correlation of cosine and gold similarity times 100, averaged over the sets."""
     margin: PositiveNumber | None = None
-    """Smallest difference that matters, in units of the metric, which is at most 100. Default: none."""
+    """Smallest difference that matters, in units of the metric, which is at most 100.
+
+    If None, there is no equivalence test."""
 
 
 class EncoderHyperparameters(BaseHyperparameters):

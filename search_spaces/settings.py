@@ -132,11 +132,11 @@ class SearchSettings(Settings):
 
     A system that is not named has the default of its variant."""
     hours: PositiveNumber | None = None
-    """Maximum hours of the study, all its starts included. Default: no limit.
+    """Maximum hours of the study, all its starts included. If None, there is no limit.
 
     No search round begins later. The result of the study then depends on the machine's speed."""
     gpu_hours: PositiveNumber | None = None
-    """Maximum GPU hours of all runs; no search round begins later. Default: no limit."""
+    """Maximum GPU hours of all runs; no search round begins later. If None, there is no limit."""
     parallel: Annotated[
         PositiveInt,
         expect(
@@ -148,7 +148,7 @@ class SearchSettings(Settings):
 
     It does not set the speed: the proposals depend on it."""
     sampler: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "tpe"
-    """Sampler that proposes configurations, a name in `search_spaces.samplers.SAMPLERS`."""
+    """Sampler that proposes configurations."""
     seed: Seed = 0
     """Seed of the sampler."""
     objectives: Annotated[
@@ -160,7 +160,7 @@ class SearchSettings(Settings):
     The winner is the configuration of the Pareto front that is best by the first metric. In addition to the metrics
     that are allowed for analysis.metric: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
-    """Racing ("race"), which starts seeds in rounds. Default: no pruning.
+    """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
     .005 to .044 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
@@ -264,6 +264,6 @@ class AnalysisSettings(Settings):
     correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
     """Correction for multiple comparisons."""
     margin: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Smallest difference that matters. Default: none, no equivalence test.
+    """Smallest difference that matters, in units of the metric. If None, there is no equivalence test.
 
     Two systems are called equivalent if their difference is surely smaller."""

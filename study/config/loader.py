@@ -62,7 +62,7 @@ def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
 
     Args:
         path: a study file, or the name of a shipped study. If None, the study `quick` is read. ${NAME} is replaced by
-            the environment variable NAME.
+            the environment variable NAME, here and in each text of the file.
         overrides: settings of the form "key.sub=value", which replace those of the file. The value is parsed as TOML;
             if that fails, it is text. The bare word none unsets the key. ${NAME} is replaced by the environment
             variable NAME.
@@ -132,7 +132,8 @@ def _read_study_file(source: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
     _reject_deep_nesting(source, data)
-    return data
+    expanded: dict[str, Any] = _expand_texts(data, source)
+    return expanded
 
 
 def _reject_deep_nesting(place: str, data: Mapping[str, Any]) -> None:
@@ -159,15 +160,28 @@ def _parse_finite_float(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
-def _expand_variables(text: str) -> str:
-    """Return `text` with every ${NAME} replaced by the environment variable NAME."""
+def _expand_variables(text: str, place: str = COMMAND_LINE) -> str:
+    """Return the text with each ${NAME} replaced by the environment variable NAME.
+
+    Raises:
+        UserError: if a variable is not set.
+    """
 
     def substitute(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
-            raise UserError(COMMAND_LINE, _format_value(text), f"the environment variable {match[1]} to be set")
+            raise UserError(place, _format_value(text), f"the environment variable {match[1]} to be set")
         return os.environ[match[1]]
 
     return re.sub(r"\$\{(\w+)\}", substitute, text)
+
+
+def _expand_texts(value: Any, source: str, key: str = "") -> Any:
+    """Return a value of a study file with the variables expanded in each text."""
+    if isinstance(value, str):
+        return _expand_variables(value, f"{source}: {key}")
+    if isinstance(value, dict):
+        return {name: _expand_texts(item, source, f"{key}.{name}" if key else name) for name, item in value.items()}
+    return [_expand_texts(item, source, key) for item in value] if isinstance(value, list) else value
 
 
 def _parse_overrides(overrides: Sequence[str]) -> list[dict[str, Any]]:

@@ -70,11 +70,11 @@ class ResourceSettings(Settings):
     """Resources that a study may use; of these, results depend only on the type of the device."""
 
     concurrent: PositiveInt | None = None
-    """Maximum number of concurrent trials. If None, it is cores // training.threads."""
+    """Maximum number of concurrent trials. If None, it is the number of cores divided by training.threads."""
     gpu: Proportion = 0.0
     """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each GPU. If 0, trials run on the CPU."""
     custom: dict[str, PositiveNumber] = Field(default={})
-    """Custom Ray resources that a trial takes, e.g. {"amx": 0.01} if nodes were started with that resource."""
+    """Custom Ray resources that a trial takes, e.g. {amx = 0.01} if nodes were started with that resource."""
     address: Text | None = None
     """Address of a running Ray cluster, e.g. auto.
 
@@ -94,7 +94,7 @@ class TrialSettings(Settings):
     If None, there is no limit.
     """
     memory: Annotated[str | None, AfterValidator(_check_size), expect('a size as text, e.g. "4GB", or none')] = None
-    """Maximum memory of the trial's process, without memory-mapped files. If None, there is no limit."""
+    """Maximum memory of the process of a trial, without memory-mapped files. If None, there is no limit."""
 
     @property
     def memory_bytes(self) -> int | None:
@@ -143,6 +143,19 @@ class CacheSettings(Settings):
         return None if self.budget is None else _parse_size(self.budget)
 
 
+class ExpectedSettings(Settings):
+    """Expected results of a study file, with which readers and tests compare; they change nothing."""
+
+    data: Text | None = None
+    """Data that the study needs. If None, it needs no download."""
+    minutes: PositiveNumber | None = None
+    """Minutes on two cores without a GPU. If None, they have not been measured."""
+    scores: dict[str, float] = Field(default={})
+    """Test score of each system, in the metric of the analysis, as measured."""
+    tolerance: Annotated[float, Field(ge=0)] = 0.0
+    """Largest difference from `scores` that another processor or another version of a library may cause."""
+
+
 class Study(Settings):
     """All settings of a study.
 
@@ -154,15 +167,17 @@ class Study(Settings):
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
+    """Name of the study, also of its folder in `results` and of its W&B project, unless other keys say otherwise."""
     trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)] = DEFAULT_STUDY_TYPE
-    """Name of the trainable: a key of `search_spaces.registry.STUDY_TYPES`."""
+    """Name of the trainable. It decides which of the following keys a study has."""
     seeds: Annotated[
         tuple[Seed, ...],
         AfterValidator(check_distinct),
         expect("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
     ] = (1, 2, 3, 4, 5)
+    """Seeds: every configuration is run once with each of them."""
     variants: tuple[str, ...]
-    """Variants of the trainable, including its baseline; by default all."""
+    """Variants of the trainable, including its baseline."""
     task: SerializeAsAny[BaseTaskSettings]
     model: SerializeAsAny[BaseModelSettings]
     training: SerializeAsAny[BaseTrainingSettings]
@@ -175,6 +190,7 @@ class Study(Settings):
     trial: TrialSettings = TrialSettings()
     output: OutputSettings = OutputSettings()
     caching: CacheSettings = Field(CacheSettings(), alias="cache")
+    expected: ExpectedSettings = ExpectedSettings()
 
     @property
     def study_type(self) -> StudyType:

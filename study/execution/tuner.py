@@ -24,6 +24,7 @@ from study.execution.trainable import StudyTrainable
 from study.records.run_record import Split
 from study.scheduling.scheduler import BaseScheduler
 from study.tracking import WandbLogger
+from trainables.utils.errors import MachineError
 from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
@@ -31,22 +32,31 @@ _OBJECT_STORE_BYTES = 200_000_000
 
 
 def start_ray(study: Study, cluster: str | None) -> int:
-    """Start Ray, unless this process is connected to a cluster, and return how many trials run at once."""
+    """Start Ray, unless this process is connected to a cluster, and return how many trials run at once.
+
+    Raises:
+        MachineError: Ray's processes did not start in time.
+    """
     if cluster is not None:
         return nodes.get_cluster_concurrency(study)
     concurrent = get_local_concurrency(study)
     # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with configure_ray_start():
-        ray.init(
-            address="local",
-            num_cpus=concurrent * study.training.threads,
-            resources={name: ceil(amount * concurrent) for name, amount in study.resources.custom.items()},
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            object_store_memory=_OBJECT_STORE_BYTES,
-        )
+        try:
+            ray.init(
+                address="local",
+                num_cpus=concurrent * study.training.threads,
+                resources={name: ceil(amount * concurrent) for name, amount in study.resources.custom.items()},
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=_OBJECT_STORE_BYTES,
+            )
+        except Exception as error:
+            if "timed out during startup" in str(error):  # Ray's limit is half a minute and cannot be set
+                raise MachineError("Ray did not start within its time limit; this machine is too busy") from error
+            raise
     return concurrent
 
 

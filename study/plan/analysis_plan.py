@@ -44,7 +44,9 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     sanity = [[study_type.baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
-    settings = public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "caching"})
+    settings = public.model_dump(
+        mode="json", exclude={"tracking", "resources", "trial", "output", "caching", "expected"}
+    )
     if study.analysis.margin is None:
         del settings["analysis"]["margin"]  # plans from before this setting existed stay valid
     if not study.curriculum.variants:

@@ -154,7 +154,8 @@ class WandbLogger:
         """Start the process and send it all pending requests."""
         with self._lock:
             environment = remove_sweep_variables(os.environ)
-            paths = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+            # The process starts in another folder, where relative paths would lead elsewhere.
+            paths = [_ROOT, *map(os.path.abspath, filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))]
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "study.tracking.worker_process"],
                 stdin=subprocess.PIPE,
@@ -162,7 +163,7 @@ class WandbLogger:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 cwd=self.tracking.folder,
-                env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
+                env=environment | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
                 start_new_session=True,
             )
             self._last_reply_time = time.monotonic()

@@ -1,6 +1,6 @@
-"""Lists what a study can choose by name: for `python -m study.run --list`, and as the page docs/choices.md.
+"""Lists what a study can choose by name: for `python -m study.run --list`, and as the page docs/reference/choices.md.
 
-    python -m study.workflows.choices > docs/choices.md
+    python -m study.workflows.choices > docs/reference/choices.md
 
 The names, lines, options and sources are those of the registries; defaults and meanings of the options are those of the
 settings classes. The module loads neither torch nor ray.
@@ -29,7 +29,7 @@ from trainables.utils.registry import Registry
 from trainables.utils.settings import Settings
 
 _WIDTH = 120
-"""Characters after which a line about options is wrapped."""
+"""Characters after which a line about options is wrapped, on the terminal and on the page."""
 
 
 class Option(NamedTuple):
@@ -141,7 +141,7 @@ def print_choices() -> None:
 
 
 def format_page() -> str:
-    """Return the page docs/choices.md."""
+    """Return the page docs/reference/choices.md."""
     return "\n".join(_iter_page_lines())
 
 
@@ -159,7 +159,8 @@ def _iter_page_lines() -> Iterator[str]:
             yield from ("", "| option | default | |", "| --- | --- | --- |")
             yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in options)
         if section.registry.options:
-            yield from ("", f"Options of all of them: {section.format_keys(section.registry.options, '`')}.")
+            text = f"Options of all of them: {section.format_keys(section.registry.options, '`')}."
+            yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
     for name in STUDY_TYPES:
         yield from ("", f"## Variants of {name}", "", "| variant | distribution | schedule |", "| --- | --- | --- |")
         for label, distribution, schedule in _list_variants(name):

@@ -35,11 +35,11 @@ class BaseTaskSettings(Settings):
     """Settings of the data."""
 
     name: str
-    """Registered task name."""
+    """Name of the task, which says how the data is read."""
     path: str | None = None
-    """Folder or file of the data; not part of the hash."""
+    """Folder or file of the data."""
     allowed_overlap: Annotated[Proportion | None, Field(exclude_if=is_unset)] = None
-    """Largest share of the dev or test split that another split, such as train, may contain; not part of the hash.
+    """Largest share of the dev or test split that another split, such as train, may contain.
 
     If None, the default of the task applies.
     """
@@ -88,15 +88,18 @@ class BaseTrainingSettings(Settings):
     instances: NonNegativeInt = 50_000
     """Number of training instances; 0 is the untrained model."""
     epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
-    """Length of training in passes over the training data, rounded to whole batches.
+    """Length of training in epochs, which are passes over the training data, rounded to whole batches.
 
-    Resolved to `instances` once, when a study starts. If None, `instances` applies.
+    It is converted to `instances` once, when a study starts. If None, `instances` applies.
     """
     batch_size: AtLeastTwo = 32
     """Instances per batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6
+    """Largest learning rate of AdamW: the value after the warm-up, before the decay."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Weight decay of AdamW."""
     adam_epsilon: Annotated[float, Field(gt=0)] = 1e-8
+    """Epsilon of AdamW, which is added to the denominator of its steps."""
     gradient_norm: Annotated[float, Field(gt=0)] = 0.5
     """Largest norm of the gradient; a larger gradient is clipped to it."""
     warmup: Proportion = 0.0
@@ -104,7 +107,7 @@ class BaseTrainingSettings(Settings):
     decay: Literal["constant", "linear"] = "constant"
     """Learning rate after the warm-up: constant, or falling linearly to 0."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Dropout of hidden states and attention weights, rounded to the nearest 1/65536."""
+    """Probability with which a hidden state or attention weight is set to 0, rounded to the nearest 1/65536."""
     evaluations: PositiveInt = 1
     """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
     checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
@@ -114,10 +117,14 @@ class BaseTrainingSettings(Settings):
     (Penha and Hauff 2020: MAP).
     """
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Precision of training; "auto" is resolved once, when a study starts."""
+    """Precision of training.
+
+    auto: bf16 if the processor or GPU has units for it, else fp32; it is resolved once, when a study starts.
+    """
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
+    """Precision in which the scores of the dev and test splits are computed."""
     threads: PositiveInt = 1
-    """Threads of a trial; the bits of a run depend on this number."""
+    """CPU threads of a trial."""
 
     def instances_per_query(self) -> int:
         """Return the number of instances per training query or sentence in an epoch."""

@@ -14,7 +14,7 @@ class SamplerSettings(Settings):
     """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
 
     name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
-    """Method, a name in `trainables.specs.samplers.SAMPLERS`."""
+    """Method by which the negatives of a query are chosen."""
     k1: Annotated[float, Field(gt=0)] = 1.5
     """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
     b: Proportion = 0.75
@@ -42,7 +42,7 @@ class RankerTaskSettings(BaseTaskSettings):
     """Settings of the collection and of its candidates."""
 
     name: str = "docstrings"
-    """Registered task name, or irds:ID for a dataset of ir_datasets."""
+    """Name of the task, or irds:ID for a dataset of ir_datasets."""
     libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
     """Installed libraries from which the task docstrings reads docstrings."""
     document_words: PositiveInt | None = None
@@ -56,7 +56,7 @@ class RankerTaskSettings(BaseTaskSettings):
     test_queries: PositiveInt | None = None
     """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
-    """Smallest grade with which a judged document is relevant."""
+    """Smallest grade of a qrel with which its document is relevant."""
     pool: Literal["judged", "all"] | None = None
     """Documents that may be sampled.
 

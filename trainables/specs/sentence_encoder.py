@@ -21,10 +21,11 @@ class EncoderTaskSettings(BaseTaskSettings):
     """Settings of the training sentences and of the evaluated sets of sentence pairs."""
 
     name: Literal["sentences"] = "sentences"
+    """Name of the task; there is one."""
     path: str | None = None
-    """File of training sentences, one per line; not part of the hash."""
+    """File of training sentences, one per line."""
     evaluation_path: str | None = None
-    """Folder with STS/ and SICK/ in the layout of the standard evaluation toolkit (SentEval); not part of the hash."""
+    """Folder with STS/ and SICK/ in the layout of the standard evaluation toolkit (SentEval)."""
     sets: Annotated[tuple[SetName, ...], Field(min_length=1), AfterValidator(_sort_sets)] = STS_SETS
     """Sets of the test split. The dev split is always that of STS-B."""
     sentences: PositiveInt | None = None
@@ -59,7 +60,7 @@ class EncoderTrainingSettings(BaseTrainingSettings):
     batch_size: AtLeastTwo = 64
     """Sentences per batch; the negatives of a sentence are the others in its batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-5
-    """Learning rate of the encoder and of the dense layer; use 1e-5 for large models."""
+    """Largest learning rate of AdamW, for the encoder and the dense layer; use 1e-5 for large models."""
     gradient_norm: Annotated[float, Field(gt=0)] = 1.0
     decay: Literal["constant", "linear"] = "linear"
     temperature: Annotated[float, Field(gt=0)] = 0.05

@@ -409,3 +409,18 @@ def test_loading_a_study_is_light() -> None:
     code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_variables_of_the_environment_are_those_of_the_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(SMALL + '[task]\npath = "${PLACE}/a"\nlibraries = ["${LIBRARY}"]\n', encoding="utf-8")
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    monkeypatch.delenv("LIBRARY", raising=False)
+    assert message(str(file)) == (
+        f"{file}: task.libraries: '${{LIBRARY}}'; expected the environment variable LIBRARY to be set"
+    )
+    monkeypatch.setenv("LIBRARY", "numpy")
+    study = load_study(str(file))
+    assert (study.task.path, study.task.libraries) == (f"{tmp_path}/a", ("numpy",))

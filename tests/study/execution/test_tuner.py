@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 from ray.tune.utils.object_cache import _ObjectCache
 
-from study.execution.tuner import _KeepActorsAliveScheduler
+from study.execution.tuner import _KeepActorsAliveScheduler, start_ray
 from tests.study.command import called
+from tests.study.driving import STUDY
+from trainables.utils.errors import MachineError
 
 
 def kept(scheduler: _KeepActorsAliveScheduler | None, ended: int) -> int:
@@ -26,6 +28,22 @@ def test_a_place_that_is_idle_keeps_its_process() -> None:
     assert kept(None, 5) == 1
     assert kept(_KeepActorsAliveScheduler(3), 2) == 2
     assert kept(_KeepActorsAliveScheduler(3), 3) == kept(_KeepActorsAliveScheduler(3), 5) == 3
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [("The current node timed out during startup. This could happen ...", MachineError), ("no such thing", ValueError)],
+)
+def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, message: str, expected: type[Exception]
+) -> None:
+    def refuse(**settings: object) -> None:
+        raise ValueError(message)
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or it would set one for good
+    monkeypatch.setattr("ray.init", refuse)
+    with pytest.raises(expected):
+        start_ray(STUDY, None)
 
 
 @pytest.mark.slow  # it starts Ray

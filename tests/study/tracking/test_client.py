@@ -37,6 +37,21 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
     logger.close()
 
 
+def test_relative_paths_of_python_lead_where_they_lead_here(
+    tracking: Tracking, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path_factory.mktemp("here")
+    (here / "code").mkdir()
+    (here / "code" / "sitecustomize.py").write_text(f"open({str(here / 'found')!r}, 'w').close()\n", encoding="utf-8")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONPATH", "code")
+    logger = WandbLogger(tracking, print)
+    logger.log_document("plan")
+    assert logger.flush()
+    logger.close()
+    assert (here / "found").exists()
+
+
 def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
     tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from trainables.specs.ranker import LabelSmoothing, SamplerSettings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry
 
-PAGE = Path(__file__).parents[3] / "docs" / "choices.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "choices.md"
 LONGEST = 100
 CHOOSE: dict[str, Callable[[str], Any]] = {
     "tasks": get_task,

@@ -1,0 +1,1 @@
+"""Scripts of the documentation: they write the generated pages and look at the built site."""

@@ -1,0 +1,210 @@
+"""The generated pages are up to date, have every key, and say of each what it does to the ids of runs."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from docs.scripts import commands, configuration
+from docs.scripts.run_ids import Answer, classify
+from search_spaces.registry import STUDY_TYPES, get_study_type
+from study.config.key_names import get_study_file_key
+from study.config.loader import _iter_known_keys, load_study
+from study.config.study_class import get_study_class
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
+from tests.docs.blocks import ROOT
+from tests.study.command import merged
+from tests.study.driving import RESOLVED, drive
+
+REFERENCE = ROOT / "docs" / "reference"
+PAGE = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
+BASE = ("seeds=[1, 2]", 'variants=["BERT", "LS", "T-LS"]', "training.precision=fp32")
+YES = {
+    "model.frozen_layers": "4",
+    "model.max_length": "32",
+    "model.num_layers": "6",
+    "model.pooling": "mean",
+    "task.document_words": "20",
+    "task.evaluation_sampler.b": "0.4",
+    "task.sampler.k1": "0.9",
+    "task.sampler.paper_code": "true",
+    "task.train_queries": "100",
+    "training.batch_size": "32",
+    "training.checkpoint": "R10@1",
+    "training.dropout": "0.2",
+    "training.evaluations": "4",
+    "training.instances": "2048",
+    "training.learning_rate": "1e-4",
+    "training.negatives": "3",
+    "training.precision": "bf16",
+    "training.threads": "2",
+    "training.tokens_per_micro_batch": "1024",
+}
+NO = {
+    "analysis.alpha": "0.01",
+    "analysis.correction": "holm",
+    "analysis.margin": "0.01",
+    "cache.checkpoint_interval": "0",
+    "cache.checkpoints": "elsewhere",
+    "cache.folder": "elsewhere",
+    "cache.max_size": "1GB",
+    "name": "other",
+    "output.folder": "elsewhere",
+    "output.remote": "elsewhere",
+    "resources.concurrent": "1",
+    "tracking.entity": "other",
+    "tracking.mode": "disabled",
+    "tracking.project": "other",
+    "trial.memory": "4GB",
+    "trial.minutes": "5",
+}
+RUNS = {
+    "confirm.seeds": "[101]",
+    "search.batch_size": "[16, 32]",
+    "search.epsilon": "[0.1, 0.3]",
+    "search.learning_rate": "[5e-4, 1e-3]",
+    "search.n_configurations": "{T-LS = 5}",
+    "search.n_configurations.LS": "3",
+    "search.n_configurations.T-LS": "2",
+    "search.negatives": "[1, 3]",
+    "search.sampler": "qmc",
+    "search.schedule": '["two_stage", "cosine"]',
+    "search.seed": "5",
+    "search.switch": "[0.25, 0.75]",
+    "seeds": "[1, 2, 3]",
+    "variants": '["BERT", "LS", "T-LS", "WSLS"]',
+}
+
+
+@cache
+def rows() -> dict[str, dict[str, list[str]]]:
+    """Of each trainable the cells of the page, by key."""
+    found: dict[str, dict[str, list[str]]] = {name: {} for name in STUDY_TYPES}
+    owners: Sequence[str] = ()
+    for line in PAGE.splitlines():
+        if line.startswith("#"):
+            owners = [name for name in STUDY_TYPES if f"`{name}`" in line] or list(STUDY_TYPES)
+        elif line.startswith("Only a study with"):
+            owners = [name for name in STUDY_TYPES if f'"{name}"' in line]
+        elif match := re.match(r"\| `([\w.-]+)`\{ #\1 \}", line):
+            for name in owners:
+                assert match[1] not in found[name]
+                found[name][match[1]] = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    return found
+
+
+def known_keys(trainable: str) -> set[str]:
+    """Every key that a study of the trainable reads, without tables."""
+    fields = list(_iter_known_keys(get_study_class(trainable)))
+    tables = {field.rpartition(".")[0] for field in fields} - {"search.trials"}
+    unused = "" if get_study_type(trainable).has_curricula else "curriculum."
+    leaves = (field for field in fields if field not in tables and not (unused and field.startswith(unused)))
+    return {get_study_file_key(field) for field in leaves}
+
+
+def answer(key: str) -> str:
+    """What the page says of a key of a cross-encoder."""
+    return rows()["cross-encoder"][key][-1]
+
+
+def runs(folder: Path, override: str = "") -> dict[tuple[object, ...], str]:
+    """System, hyperparameters and seed of every run that a study makes, and its id."""
+    study = load_study("quick", merged(*BASE, *([override] if override else [])))
+    scheduler = StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash")
+    started = {request.trial.specification.id for request in drive(scheduler)}
+    return {
+        (item.name, *item.params.values.items(), run.seed): run.id
+        for item in scheduler.configurations
+        for run in item.runs
+        if run.id in started
+    }
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[object, ...], str]:
+    return runs(tmp_path_factory.mktemp("before"))
+
+
+@pytest.mark.slow
+def test_the_page_of_keys_is_up_to_date() -> None:
+    assert configuration.format_page() + "\n" == PAGE
+
+
+def test_the_page_of_commands_is_up_to_date() -> None:
+    assert commands.format_page().rstrip() + "\n" == (REFERENCE / "commands.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_commands_has_every_option() -> None:
+    page = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    for module in commands.COMMANDS:
+        text = page.partition(f"## {module}\n")[2].partition("\n## ")[0]
+        for action in commands.read_parser(module)._actions:
+            assert all(name in text for name in action.option_strings if action.dest != "help")
+        assert commands.read_statuses(module) == {0: "done", 1: "any other failure", 2: "bad input"}
+
+
+@pytest.mark.parametrize("trainable", STUDY_TYPES)
+def test_the_page_has_every_key_and_no_other(trainable: str) -> None:
+    assert rows()[trainable].keys() == known_keys(trainable)
+
+
+@pytest.mark.parametrize("trainable", STUDY_TYPES)
+def test_every_row_is_complete(trainable: str) -> None:
+    for key, (name, values, default, meaning, run_id) in rows()[trainable].items():
+        assert name.startswith(f"`{key}`")
+        assert values
+        assert default
+        assert len(meaning) > len("Seed.")
+        assert run_id in [*Answer]
+
+
+def test_a_second_name_is_shown() -> None:
+    assert rows()["cross-encoder"]["search.round_size"][0].endswith("<br>also `search.parallel`")
+    assert "also" not in rows()["cross-encoder"]["search.sampler"][0]
+
+
+@pytest.mark.parametrize("key", YES)
+def test_the_id_of_a_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+    assert answer(key) == "yes"
+    after = runs(tmp_path, f"{key}={YES[key]}")
+    assert after.keys() == before.keys()
+    assert [label for label in after if after[label] == before[label] and label[0] not in ("BM25", "untrained")] == []
+
+
+@pytest.mark.parametrize("key", NO)
+def test_no_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+    assert answer(key) == "no"
+    assert runs(tmp_path, f"{key}={NO[key]}") == before
+
+
+@pytest.mark.parametrize("key", RUNS)
+def test_the_key_decides_which_runs_there_are(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+    assert answer(key) == "which runs"
+    after = runs(tmp_path, f"{key}={RUNS[key]}")
+    assert {*after.values()} != {*before.values()}
+    assert {*after.values()} & {*before.values()} - {before["BM25", None]}
+    assert [label for label in after.keys() & before.keys() if after[label] != before[label]] == []
+
+
+@pytest.mark.parametrize("part", ["fingerprint", "model_digest"])
+def test_content_that_files_have_decides_ids_and_their_place_does_not(part: str, tmp_path: Path) -> None:
+    def first_id(resolved: ResolvedInputs, model: str) -> str:
+        study = load_study("quick", [*BASE, f"model.name={model}"])
+        return ConfigurationFactory(study, resolved, "").make_reference_systems()[0].id
+
+    known = first_id(RESOLVED, "bert-base-uncased")
+    assert answer("model.name") == answer("task.path") == "content"
+    assert first_id(RESOLVED, "roberta-base") == known
+    assert first_id(RESOLVED._replace(**{part: "other"}), "bert-base-uncased") != known
+
+
+def test_a_key_that_moves_one_id_is_part_of_it() -> None:
+    runs = {("LS", 1): "a", ("LS", 2): "b"}
+    assert classify(runs, runs) == Answer.NO
+    assert classify(runs, {("LS", 1): "a", ("LS", 3): "c"}) == Answer.RUNS
+    assert classify(runs, {("LS", 1): "a", ("LS", 2): "c"}) == Answer.YES
+    assert classify(runs, {("CL", 1): "d"}) == Answer.YES

@@ -1,0 +1,255 @@
+"""Every example runs as its first lines say, and what it prints is what it claims."""
+
+import ast
+import csv
+import json
+import math
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from itertools import permutations
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.study.command import comparisons, environment
+from trainables.data.negatives.base import Query
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.utils.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PROGRAMS = sorted(EXAMPLES.rglob("*.py"))
+NOTEBOOK = EXAMPLES / "notebook.ipynb"
+LONGEST = 60
+PACKAGES = ("analysis", "search_spaces", "study", "trainables")
+
+
+def cells() -> list[str]:
+    """The code of the notebook."""
+    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in stored if cell["cell_type"] == "code"]
+
+
+def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
+    """Runs an example in a folder, where `examples` is a copy of ours, and returns what it printed."""
+    paths = os.pathsep.join([*path, str(ROOT)])
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=place,
+        env=environment(PYTHONPATH=paths, HF_HUB_OFFLINE="1", MPLBACKEND="agg"),
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def contents(name: str) -> dict[str, Any]:
+    """What an example defines."""
+    return runpy.run_path(str(EXAMPLES / name))
+
+
+def numbers(line: str) -> list[float]:
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*", line)]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("user")
+    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(EXAMPLES)))
+def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring
+    if path.parent == EXAMPLES:
+        assert f"Run it: python examples/{path.name}" in docstring
+
+
+@pytest.mark.parametrize("path", [*PROGRAMS, NOTEBOOK], ids=lambda path: str(path.relative_to(EXAMPLES)))
+def test_examples_import_public_names_alone(path: Path) -> None:
+    text = "\n".join(cells()) if path == NOTEBOOK else path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES:
+            names = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+            assert not [name for name in names if name.startswith("_")]
+
+
+def test_the_readme_names_every_example() -> None:
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]+?)/?`", text))
+    assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} <= named
+
+
+def test_the_strength_of_the_own_schedule_is_its_formula(place: Path) -> None:
+    (row,) = [line for line in run(place, "examples/own_schedule.py").splitlines() if line.startswith("quadratic")]
+    assert numbers(row) == pytest.approx([0.4 * (1 - p) ** 2 for p in (0, 0.25, 0.5, 0.75, 1)], abs=5e-4)
+    quadratic = contents("own_schedule.py")["quadratic"]
+    strengths = [quadratic(0.3, seen, 1000) for seen in range(1001)]
+    assert strengths == pytest.approx(0.3 * np.linspace(1, 0, 1001) ** 2)
+    assert (np.diff(strengths) < 0).all()
+    assert (strengths[0], strengths[-1]) == (0.3, 0)
+
+
+def test_the_own_pacing_is_its_formula(place: Path) -> None:
+    (row,) = [line for line in run(place, "examples/own_pacing.py").splitlines() if line.startswith("square")]
+    assert numbers(row) == pytest.approx([0.2 + 0.8 * (t / 100) ** 2 for t in (0, 25, 50, 75, 100)], abs=5e-4)
+    square = contents("own_pacing.py")["square"]
+    shares = [square(step, 200, 0.25) for step in range(301)]
+    assert shares[:201] == pytest.approx(np.interp(np.linspace(0, 1, 201) ** 2, [0, 1], [0.25, 1]))
+    assert set(shares[200:]) == {1.0}
+    with pytest.raises(ValueError, match="expected step"):
+        square(1, 0)
+
+
+def test_the_own_metric_is_its_definition_also_with_ties(place: Path) -> None:
+    assert "RBP      0.1600 0.1800 mean 0.1700" in run(place, "examples/own_metric.py")
+    metric, draw = contents("own_metric.py")["rank_biased_precision"], np.random.default_rng(1)
+    for _ in range(20):
+        scores, relevant = draw.integers(0, 3, 5), draw.integers(0, 2, 5)
+        orders = [sorted(order, key=lambda place: -scores[place]) for order in permutations(range(5))]
+        expected = fmean(sum(0.2 * 0.8**rank * relevant[place] for rank, place in enumerate(order)) for order in orders)
+        assert metric(scores[None], relevant[None])[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_own_sampler_counts_words(place: Path, tmp_path: Path) -> None:
+    shown = run(place, "examples/own_negative_sampler.py").splitlines()
+    assert [line.split()[0] for line in shown] == [f"{value:.3f}" for value in (3 / 6, 3 / 8, 1 / 8, 1 / 9)]
+    sampler, texts = contents("own_negative_sampler.py")["JaccardSampler"], ["a b", "b c d", "e", "A B b"]
+    (tmp_path / "00000").mkdir()
+    sampler.build(tmp_path / "00000", texts, SamplerSettings())
+    nothing = np.array([], np.int64)
+    queries = [Query("q1", "b a", nothing, nothing), Query("q2", "c x", nothing, nothing)]
+    found = [scored.raw.tolist() for scored in sampler(tmp_path, SamplerSettings(), 4).score_pool(queries)]
+    assert found == [[1, 1 / 4, 0, 1], [0, 1 / 4, 0, 0]]
+
+
+def test_the_own_task_reads_its_file_and_names_a_wrong_line(place: Path, tmp_path: Path) -> None:
+    shown = run(place, "examples/own_task.py").splitlines()
+    assert shown[0] == "12 queries, 12 documents"
+    assert shown[2] == "dev: How do I open box 1? -> Lift lid 1, then pull."
+    task, settings = contents("own_task.py")["TASK"], RankerTaskSettings(name="faq", path=str(tmp_path))
+    rows = ["split\tanswer\tquestion", *(f"{name}\tYes {name}.\tIs it {name}?" for name in ("train", "dev", "test"))]
+    (tmp_path / "faq.tsv").write_text("\n".join(rows), encoding="utf-8")
+    dataset, version = task.read_dataset(settings), task.get_source_version(settings)
+    assert dataset.queries == {"q2": "Is it train?", "q3": "Is it dev?", "q4": "Is it test?"}
+    assert [pair[:3] for pair in dataset.qrels] == [("train", "q2", "a2"), ("dev", "q3", "a3"), ("test", "q4", "a4")]
+    (tmp_path / "faq.tsv").write_text("\n".join([*rows, "valid\tNo.\tWhy?"]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"faq\.tsv, line 5: split 'valid'; expected one of train, dev, test"):
+        task.read_dataset(settings)
+    assert task.get_source_version(settings) != version
+
+
+@pytest.mark.slow
+def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(place: Path) -> None:
+    rows = [numbers(line) for line in run(place, "examples/label_smoothing_loop.py").splitlines()[1:]]
+    hard, smooth = rows[:4], rows[4:]
+    assert [row[1:3] for row in smooth] == [[50, 0.4], [100, 0.4], [150, 0], [200, 0]]
+    assert all(row[2] == 0 for row in hard)
+    assert smooth[1][3] < hard[1][3] - 0.05
+    assert smooth[3][3] == pytest.approx(hard[3][3], abs=0.05)
+    assert all(row[4] > 0.8 for row in rows)
+
+
+@pytest.mark.slow
+def test_noise_adds_to_the_denominator_alone(place: Path) -> None:
+    rows = [numbers(line) for line in run(place, "examples/noise_loop.py").splitlines()[1:]]
+    assert [row[:2] for row in rows] == [[multiple, step] for multiple in (0, 3) for step in (20, 40, 60)]
+    assert all(row[2] == row[3] for row in rows[:3])
+    assert all(row[2] > row[3] for row in rows[3:])
+
+
+@pytest.mark.slow
+def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
+    *rows, last = run(place, "examples/curriculum_loop.py").splitlines()[1:]
+    for step, share, available, hardest, _ in map(numbers, rows):
+        expected = min(1.0, math.sqrt(step * (1 - 0.33**2) / 160 + 0.33**2))
+        assert (share, available) == (pytest.approx(expected, abs=5e-4), round(expected * 900))
+        assert hardest < available
+    assert numbers(last)[0] > 0.9
+
+
+def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(EXAMPLES / "scores.csv")
+    means = frame.groupby("system")["value"].mean()
+    shown = run(place, "examples/compare_scores.py")
+    found = re.findall(r"^(\S+) against baseline: .*\n  difference (\S+),", shown, re.MULTILINE)
+    expected = (means - means["baseline"]).drop("baseline").to_dict()
+    assert {system: float(difference) for system, difference in found} == pytest.approx(expected, abs=6e-5)
+    draw = np.random.default_rng(1)
+    rows = [
+        {"system": system, "seed": seed, "query": query, "value": gain + 0.1 * draw.normal()}
+        for system, gain in {"baseline": 0.5, "good": 0.7, "same": 0.5}.items()
+        for seed in range(5)
+        for query in range(40)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "own.csv", index=False)
+    shown = run(place, "examples/compare_scores.py", str(tmp_path / "own.csv"))
+    assert "good against baseline: better" in shown
+    assert "same against baseline: undecided" in shown
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path) -> Path:
+    """The folder of a study of the own trainable, run as its first lines say."""
+    folder = str(place / "examples" / "own_trainable")
+    run(place, "-m", "study.run", "examples/own_trainable/points.toml", path=(folder,))
+    return place / "results" / "points"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_study_of_the_own_trainable_trains_and_compares(trained: Path) -> None:
+    found = {(row["system"], row["baseline"]) for row in comparisons(trained / "report")}
+    assert found == {("SOFT", "HARD"), ("T-SOFT", "HARD"), ("T-SOFT", "SOFT"), ("HARD", "untrained")}
+    with (trained / "report" / "results.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "dev"]
+    values = {
+        name: fmean(float(row["value"]) for row in rows if row["system"] == name) for name in ("HARD", "untrained")
+    }
+    assert values["HARD"] > values["untrained"]
+    entries = [json.loads(path.read_text(encoding="utf-8")) for path in trained.glob("runs/*/record.json")]
+    assert {entry["state"] for entry in entries} == {"finished"}
+    assert any(entry["summary"]["instances_reused"] for entry in entries)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, trained: Path) -> None:
+    shown = run(place, "examples/load_results.py", str(trained))
+    with (trained / "report" / "results.csv").open(encoding="utf-8") as file:
+        expected = {
+            (r["system"], int(r["seed"])): float(r["value"]) for r in csv.DictReader(file) if r["split"] == "test"
+        }
+    tables = shown.split("Margin of the best relevant candidate")
+    rows = [line.split() for line in tables[1].splitlines()[2:]]
+    assert {(row[1], int(row[2])): float(row[4]) for row in rows} == pytest.approx(expected, abs=5e-5)
+    assert "MRR by seed" in tables[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_notebook_runs_from_top_to_bottom_and_is_stored_without_outputs(tmp_path: Path) -> None:
+    stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert not [cell for cell in stored if cell.get("outputs") or cell.get("execution_count")]
+    check = "import json; print(json.dumps([list(result.systems.system), len(result.runs), again.conclusion]))"
+    (tmp_path / "notebook.py").write_text("\n\n".join([*cells(), check]), encoding="utf-8")
+    systems, runs, conclusion = json.loads(run(tmp_path, "notebook.py").splitlines()[-1])
+    assert {"BERT", "LS", "BM25", "untrained"} <= set(systems)
+    assert runs == 14
+    assert (tmp_path / "results" / "notebook" / "report" / "report.html").is_file()
+    assert "BERT" in conclusion
