@@ -12,7 +12,7 @@ study: $(INSTALLED)
 test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q --doctest-modules analysis search_spaces study trainables
-	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
 # W&B server that dies, sweeps, studies of curricula.

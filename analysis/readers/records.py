@@ -8,6 +8,7 @@ from analysis.data.run import Run
 from analysis.data.scores import list_splits
 from analysis.readers.wandb_offline import PROVENANCE
 from trainables.utils.errors import UserError
+from trainables.utils.files import read_json
 
 
 def read_recorded_runs(folder: Path) -> list[Run]:
@@ -58,9 +59,15 @@ def _require_scores(path: Path, record_name: str) -> Path:
 
 
 def _read_wandb_url(folder: Path) -> str | None:
-    """Return the address of the run that the study recorded when it logged the run."""
-    path = folder / "mirrored-dev.json"
-    url = read_object(path).get("url") if path.is_file() else None
+    """Return the address of the run that the study recorded when it logged the run.
+
+    It is a link and no result, so a missing or damaged file costs the link alone; the study writes the file again.
+    """
+    try:
+        stored = read_json(folder / "mirrored-dev.json")
+    except (FileNotFoundError, ValueError):
+        return None
+    url = stored.get("url") if isinstance(stored, dict) else None
     return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None
 
 

@@ -1,8 +1,8 @@
 """Corrections of p-values and intervals for the number of comparisons.
 
-Bonferroni, Holm (1979), and Benjamini and Hochberg (1995) come from statsmodels. Max-T (Westfall and Young 1993,
-single step) is implemented here because it needs the raw differences. It accounts for the correlation between
-comparisons and is therefore less conservative than Bonferroni when all comparisons share a baseline.
+Bonferroni, Holm (1979), and Benjamini and Hochberg (1995) need only the p-values. Max-T (Westfall and Young 1993,
+single step) needs the raw differences. It accounts for the correlation between comparisons and is therefore less
+conservative than Bonferroni when all comparisons share a baseline.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ import numpy as np
 from trainables.utils.arrays import Floats
 from trainables.utils.random import make_generator
 
-FROM_P = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
-"""Name of a correction that needs only the p-values -> its name in statsmodels."""
+FROM_P = ("bonferroni", "holm", "bh")
+"""Corrections that need only the p-values."""
 CORRECTIONS = (*FROM_P, "maxt")
 PERMUTATIONS = 10_000
 _BLOCK = 2**24
@@ -42,10 +42,18 @@ def adjust_p_values(p: Sequence[float | None], correction: str) -> list[float | 
         raise ValueError(f"unknown correction {correction!r}; expected one of {', '.join(FROM_P)}")
     if not p:
         return []
-    from statsmodels.stats.multitest import multipletests
-
-    raised = multipletests([1.0 if value is None else value for value in p], method=FROM_P[correction])[1]
-    return [None if value is None else float(new) for value, new in zip(p, raised, strict=True)]
+    values = np.array([1.0 if value is None else value for value in p])
+    order, rank = np.argsort(values), np.arange(1, len(p) + 1)
+    raised = values[order]
+    if correction == "bonferroni":
+        raised = raised * len(p)
+    elif correction == "holm":
+        raised = np.maximum.accumulate(raised * rank[::-1])
+    else:
+        raised = np.minimum.accumulate((raised / (rank / len(p)))[::-1])[::-1]
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(raised, 1)
+    return [None if value is None else float(new) for value, new in zip(p, adjusted, strict=True)]
 
 
 @dataclass(frozen=True)

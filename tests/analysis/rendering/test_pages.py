@@ -25,6 +25,8 @@ from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import estimate_variance_components
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
+from tests.damages import DAMAGES
+from trainables.utils.files import write_json
 
 EVIL = "<script>alert(1)</script>&\"'|</style>"
 _VOID = {"meta", "img", "br"}
@@ -214,13 +216,17 @@ def test_failed_and_killed_runs_are_listed(tmp_path: Path) -> None:
     assert (states[made[1].id], states[made[2].id]) == ("failed: out of memory", "unfinished")
 
 
-def test_a_run_links_to_where_the_records_say_it_is_and_nowhere_else(tmp_path: Path) -> None:
+def test_a_run_links_to_where_intact_files_say_it_is_and_nowhere_else(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path, plan_of(made, seeds=[1]), made)
     urls = {made[1].id: "https://wandb.ai/someone/study/runs/a?b=1&c", made[2].id: "javascript:alert(1)", made[3].id: 3}
     for key, url in urls.items():
         (tmp_path / "runs" / key / "mirrored-dev.json").write_text(json.dumps({"mode": "online", "url": url}))
     (tmp_path / "runs" / made[4].id / "mirrored-dev.json").write_text(json.dumps({"mode": "offline"}))
+    for number, damaged in ((0, '{"url": "https://'), (5, "[1]")):
+        (tmp_path / "runs" / made[number].id / "mirrored-dev.json").write_text(damaged)
+    write_json(tmp_path / "runs" / made[6].id / "mirrored-dev.json", {"url": "https://a.test"}, with_checksum=True)
+    DAMAGES["flipped"](tmp_path / "runs" / made[6].id / "mirrored-dev.json")
     source = render_html(build_report_data(read_records(tmp_path)), {})
     links = [attributes["href"] for tag, attributes in _Page(source).elements if tag == "a"]
     assert links == [urls[made[1].id]]

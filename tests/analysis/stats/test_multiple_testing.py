@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import estimate_over_both
@@ -55,6 +56,13 @@ def test_corrections_are_what_their_papers_define(
     expected = [None if value is None else pytest.approx(float(new)) for value, new in zip(p, raised, strict=True)]
     assert adjust_p_values([None if value is None else value / 1000 for value in p], name) == expected
     assert set(FROM_P) == {"bonferroni", "holm", "bh"}
+
+
+@given(p=p_values)
+@settings(max_examples=8)
+def test_corrections_are_those_of_statsmodels_to_the_last_bit(p: list[float]) -> None:
+    for name, other in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
+        assert adjust_p_values(p, name) == multipletests(p, method=other)[1].tolist()
 
 
 def test_bonferroni_and_holm_by_hand() -> None:
