@@ -8,11 +8,11 @@ INSTALLED := .venv/.installed
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
 
-# The examples in docstrings, then the tests. Those of a file run in one process, in their order.
+# The tests, the documentation, and the examples in docstrings. Those of a file run in one process, in their order.
 test: lint
 	$(BIN)/pip check
-	$(BIN)/python -m pytest -q --doctest-modules analysis search_spaces study trainables
-	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules \
+		--ignore=tests/toy/site tests analysis search_spaces study trainables
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
 # W&B server that dies, sweeps, studies of curricula.

@@ -1,50 +1,6 @@
-"""The page of files names every file that a study leaves behind, and every column and key of its results."""
+"""Paths on the page of files; tests/study/test_end_to_end.py compares the page with a finished study."""
 
-import json
-import re
-from pathlib import Path
-
-import pandas as pd
-import pytest
-
-from tests.docs.blocks import ROOT
-
-PAGE = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
-STUDY, CACHE = ("Study folder", "Report", "Weights & Biases"), ("Cache",)
-"""Sections with paths below the folder of a study and below the cache."""
-
-
-def section(title: str) -> str:
-    """The text below a heading, up to the next one of its level or above."""
-    level = re.search(rf"^(#+) {re.escape(title)}$", PAGE, re.MULTILINE)
-    assert level, title
-    return re.split(rf"^#{{1,{len(level[1])}}} ", PAGE[level.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def first_cells(text: str) -> list[str]:
-    """Code in the first cells of the tables."""
-    return [name for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]
-
-
-def as_pattern(path: str) -> re.Pattern[str]:
-    """What matches the files that a path of the page stands for."""
-    parts = (
-        ".+" if part == "..." else "[^/]+" if part.startswith("<") else re.escape(part)
-        for part in re.split(r"(<[^>]+>|\.\.\.$)", path)
-    )
-    return re.compile("".join(parts))
-
-
-def unnamed(folder: Path, sections: tuple[str, ...]) -> list[str]:
-    """The files below a folder that the sections do not name."""
-    patterns = [as_pattern(path) for title in sections for path in first_cells(section(title))]
-    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() or path.is_symlink()]
-    assert files
-    return [name for name in files if not any(pattern.fullmatch(name) for pattern in patterns)]
-
-
-def is_named(name: str, names: list[str]) -> bool:
-    return any(as_pattern(known).fullmatch(name) for known in names)
+from tests.docs.files_page import as_pattern
 
 
 def test_a_pattern_matches_one_folder() -> None:
@@ -52,53 +8,3 @@ def test_a_pattern_matches_one_folder() -> None:
     assert not as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/0b/record.json")
     assert as_pattern("wandb/.data/...").fullmatch("wandb/.data/a/b.log")
     assert not as_pattern("clock.json").fullmatch("clock-json")
-
-
-@pytest.mark.slow
-def test_every_file_of_a_study_is_named(finished_study: tuple[Path, str]) -> None:
-    place, _ = finished_study
-    assert unnamed(place / "study", STUDY) == []
-    assert unnamed(place / "cache", CACHE) == []
-
-
-@pytest.mark.slow
-def test_every_column_and_key_is_named(finished_study: tuple[Path, str]) -> None:
-    study = finished_study[0] / "study"
-    for name, title in (
-        ("runs/*/scores.parquet", "scores.parquet"),
-        ("runs/*/test_scores.parquet", "scores.parquet"),
-        ("queries.parquet", "queries.parquet"),
-    ):
-        known = first_cells(section(title))
-        for path in study.glob(name):
-            assert [column for column in pd.read_parquet(path) if not is_named(column, known)] == []
-    record = first_cells(section("record.json"))
-    for path in (*study.glob("runs/*/record.json"), *study.glob("runs/*/test.json")):
-        content = json.loads(path.read_text())
-        summary = [key.replace("test/", "dev/", 1) for key in content["summary"] if key != "test/seconds"]
-        for key in (*content, *content["config"], *summary):
-            assert is_named(key, record), key
-    for path in study.glob("runs/*/history.json"):
-        rows = json.loads(path.read_text())
-        assert {key for row in rows for key in row if not is_named(key, first_cells(section("history.json")))} == set()
-    plan = json.loads((study / "plan.json").read_text())
-    assert all(f"`{key}`" in section("plan.json") for key in plan)
-    named = first_cells(section("plan.json"))
-    assert [key for key in (*plan["plan"], *plan["plan"]["data"]) if key not in named] == []
-
-
-@pytest.mark.slow
-def test_every_key_of_searches_and_of_the_report_is_named(finished_study: tuple[Path, str]) -> None:
-    study = finished_study[0] / "study"
-    search = first_cells(section("search.json"))
-    for system in json.loads((study / "search.json").read_text())["systems"].values():
-        assert [key for key in (*system, *system["proposals"][0]) if key not in search] == []
-    comparisons = json.loads((study / "report" / "comparisons.json").read_text())
-    assert [key for key in comparisons[0] if key not in first_cells(section("comparisons.json"))] == []
-    for name in ("results.csv", "strata.csv"):
-        columns = pd.read_csv(study / "report" / name, nrows=1).columns
-        assert [column for column in columns if f"`{column}`" not in section("CSV files")] == []
-    findings = json.loads((study / "report" / "findings.json").read_text())
-    quantities = re.compile(r"(comparison/.*)/(low|high|p|p_corrected|verdict)$")
-    known = first_cells(section("findings.json"))
-    assert [key for key in findings if not is_named(quantities.sub(r"\1/difference", key), known)] == []

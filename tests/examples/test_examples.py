@@ -241,7 +241,7 @@ def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, traine
     assert "MRR by seed" in tables[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_notebook_runs_from_top_to_bottom_and_is_stored_without_outputs(tmp_path: Path) -> None:
     stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]

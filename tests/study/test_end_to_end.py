@@ -14,6 +14,7 @@ import pytest
 from study import api
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
+from tests.docs import files_page
 from tests.study.command import SMALL, comparisons, environment, records, run, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -92,6 +93,13 @@ def test_the_records_give_the_same_table_as_wandb(finished_study, tmp_path):
     )
     assert report.returncode == 0, report.stderr
     assert (study / "report" / "table.md").read_text("utf-8") == table(place)
+
+
+def test_the_page_of_files_names_every_file_column_and_key(finished_study):
+    place, _ = finished_study
+    files_page.check_files(place)
+    files_page.check_records(place / "study")
+    files_page.check_searches_and_report(place / "study")
 
 
 def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
