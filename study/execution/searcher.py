@@ -186,7 +186,7 @@ class StudySearcher(Searcher):
         ):
             raise failure.error
         raise MachineError(
-            f"{format_run_name(attempt.request.labels)}: {failure.cause}, {MAX_ATTEMPTS} times"
+            f"{format_run_name(attempt.request.labels)}, {MAX_ATTEMPTS} attempts: {failure.cause}"
         ) from failure.error
 
     def _is_caused_by_scorer(self, failure: TrialFailure) -> bool:

@@ -65,7 +65,7 @@ class IncompleteError(Exception):
         super().__init__(f"{what}{reason}")
         is_permanent = causes and all(cause.startswith(FloatingPointError.__name__) for cause in causes)
         self.remedy = (
-            "the same settings would fail again; change them, e.g. training.learning_rate"
+            "the same settings would fail again; change them, e.g. training.learning_rate, and output.folder"
             if is_permanent
             else "rerun the same command to retry failed runs (runs of the search only while there are no test scores)"
         )

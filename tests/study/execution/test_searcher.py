@@ -392,7 +392,7 @@ def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path) -> None:
         _, again, _ = tune.begin()
         assert again.specification == job.specification
     tune.fail(str(tune.count), "its node has died")
-    with pytest.raises(MachineError, match="the trial's node died, 3 times"):
+    with pytest.raises(MachineError, match="3 attempts: the trial's node died"):
         tune.begin()
     assert tune.told == []
 

@@ -93,8 +93,8 @@ def test_a_story_that_cannot_be_written_hides_nothing(
     ("error", "told", "promise"),
     [
         (
-            MachineError("BERT seed 1: the trial's node died, 3 times"),
-            "BERT seed 1: the trial's node died, 3 times",
+            MachineError("BERT seed 1, 3 attempts: the trial's node died"),
+            "BERT seed 1, 3 attempts: the trial's node died",
             "; rerun the same command to resume",
         ),
         (
@@ -106,7 +106,7 @@ def test_a_story_that_cannot_be_written_hides_nothing(
         (
             IncompleteError("no complete test result of BERT", ["FloatingPointError: the loss"]),
             "no complete test result of BERT (FloatingPointError: the loss)",
-            "; the same settings would fail again; change them, e.g. training.learning_rate",
+            "; the same settings would fail again; change them, e.g. training.learning_rate, and output.folder",
         ),
         (
             IncompleteError("no complete test result of BERT", ["ValueError: x", "KeyError: y"]),
