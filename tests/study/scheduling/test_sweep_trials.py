@@ -20,6 +20,7 @@ from study.scheduling import sweep_trials as swept
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration, ConfigurationFactory, TrialRequest
 from study.tracking import WandbLogger
+from study.utils.live_view import LiveView
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import run_study as session
 from study.workflows.open_study import OpenStudy
@@ -284,7 +285,9 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(opened: OpenStudy, made: StudyScheduler, logger: WandbLogger, after: Callable[[], None]) -> None:
+    def carry_out(
+        opened: OpenStudy, made: StudyScheduler, logger: WandbLogger, view: LiveView, after: Callable[[], None]
+    ) -> None:
         def watch(running: list[TrialRequest]) -> None:
             after()
             if any(request.trial.action == "test" for request in running):

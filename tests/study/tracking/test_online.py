@@ -10,6 +10,7 @@ import pytest
 
 from study.tracking import Tracking, WandbLogger
 from study.tracking.sync_state import is_evaluation_synced
+from study.utils.live_view import LiveView
 from study.workflows.run_study import flush_wandb
 from tests.study.mirrors import CURVE, LABELS, SPLITS, log_evaluations, recorded, whole
 from tests.wandb_server import Server
@@ -160,7 +161,7 @@ def test_a_key_that_is_wrong_stops_no_study(
     refused = log_evaluations(tracking, ("abc", "dev"))
     assert told in refused.failure_reason
     assert "{" not in refused.failure_reason
-    flush_wandb(refused)
+    flush_wandb(refused, LiveView())
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if told in line] == [f"cannot write to W&B at the moment ({refused.failure_reason})"]
     assert said[-1].startswith("1 evaluation not yet uploaded to W&B; to upload, run python -m study.sync ")
