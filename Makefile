@@ -52,6 +52,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.checking
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.correlation
+	$(BIN)/python -m benchmarks.equal_rankers
 	$(BIN)/python -m benchmarks.gpu
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
