@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -197,7 +197,7 @@ Runs = dict[tuple[object, ...], str]
 
 def find_answers(trainable: str) -> dict[str, Answer]:
     """Return the answer for every key that a study of a trainable has, by the name of the key."""
-    with tempfile.TemporaryDirectory() as name, _simulate():
+    with tempfile.TemporaryDirectory() as name, chdir(name), _simulate():  # some values are relative folders
         folder = Path(name)
         _write_inputs(folder)
         tiny = _TinyStudy(trainable, folder)
