@@ -136,7 +136,7 @@ def find_faults(page: "Page", address: str, name: str, screenshot: Path | None =
 
 def _check_site(options: argparse.Namespace) -> int:
     pages = list_pages(options.site)
-    with serve_folder(options.site) as address, _open_browser() as browser:
+    with serve_folder(options.site) as address, open_browser() as browser:
         faults = [
             f"{name} ({screen}): {fault}"
             for screen in SCREENS
@@ -164,7 +164,7 @@ def _check_pages(
 
 
 @contextmanager
-def _open_browser() -> Iterator["Browser"]:
+def open_browser() -> Iterator["Browser"]:
     """Open a browser with an empty profile.
 
     Raises:

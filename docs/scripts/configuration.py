@@ -7,8 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BeforeValidator, WrapValidator
@@ -16,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from docs.scripts.run_ids import Answer, find_answers
-from docs.scripts.study_keys import StudyKey, list_study_keys
+from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.workflows.choices import SECTIONS as CHOICES
 from trainables.utils.cli import print_escaped
@@ -32,8 +31,8 @@ A study file is [TOML](https://toml.io). A heading such as `[task.sampler]` is a
 [the first section](#top) come before all tables. Only `name` has no default.
 
 On the command line, `KEY=VALUE` replaces a value: `training.epochs=3`, `seeds='[1, 2]'`, `task.path=none`. The word
-`none` unsets a key there. In a study file, leave the key out: TOML has no word for it. `${NAME}` in a value on the
-command line is replaced by the environment variable `NAME`.
+`none` unsets a key there. In a study file, leave the key out: TOML has no word for it. `${NAME}` in a value is replaced
+by the environment variable `NAME`, in the file as on the command line.
 
 A key that has a second name shows it below the first. Both mean the same in a study file and on the command line; see
 the [glossary](../glossary.md#keys-and-options-with-two-names).
@@ -96,11 +95,11 @@ def describe_type(key: StudyKey) -> str:
     """
     if key.field == "trainable":
         return _format_names(STUDY_TYPES)
-    kinds = [kind for kind in get_args(key.annotation) if kind is not NoneType] if _is_union(key.annotation) else []
-    text = _describe(kinds[0] if kinds else key.annotation, key.metadata)
+    (kind,) = list_value_types(key.annotation)
+    text = _describe(kind, key.metadata)
     chosen = [section for section in CHOICES if key.name in section.keys]
     links = [f"[{section.title}](choices.md#{section.title.replace(' ', '-')})" for section in chosen]
-    if kinds and not re.search(r"\bnone\b", text):
+    if kind is not key.annotation and not re.search(r"\bnone\b", text):
         text += ", or none"
     return f"{text}; see {' and '.join(links)}" if links else text
 
@@ -229,14 +228,8 @@ def _escape(text: str) -> str:
 
 
 def _mark_keys(text: str) -> str:
-    """Write the keys that a text names as code with a link to their row."""
-    return re.sub(
-        r"(?<![`\w.])(?:task|model|training|search|analysis|resources|tracking)(?:\.[a-z_]+)+", r"`\g<0>`", text
-    )
-
-
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, UnionType)
+    """Return a text with the keys that it names written as code."""
+    return re.sub(rf"(?<![`\w.])(?:{'|'.join(_TABLES)})(?:\.[a-z_]+)+", r"`\g<0>`", text)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 from unittest.mock import patch
 
 import numpy as np
 
-from docs.scripts.study_keys import N_CONFIGURATIONS, StudyKey, list_study_keys
+from docs.scripts.study_keys import N_CONFIGURATIONS, StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.loader import Study, load_study
 from study.execution.resolve import resolve_study
@@ -364,8 +363,7 @@ def _get_value(study: Study, key: StudyKey) -> Any:
 
 def _iter_values(annotation: Any, value: Any) -> Iterator[str]:
     """Yield other values of a key as texts, from its type and its value in the tiny study."""
-    types = [kind for kind in get_args(annotation) if kind is not NoneType] if _is_union(annotation) else [annotation]
-    kind = types[0]
+    kind = list_value_types(annotation)[0]
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
@@ -382,10 +380,6 @@ def _iter_values(annotation: Any, value: Any) -> Iterator[str]:
         yield "{other = 1}"
     elif isinstance(value, tuple) and len(value) > 1:
         yield json.dumps(value[:-1])
-
-
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, UnionType)
 
 
 @contextmanager

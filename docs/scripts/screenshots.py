@@ -5,16 +5,19 @@
 The pictures in `docs/images` are of the quick study. It needs the extra `browser` and a Chromium on the path.
 """
 
-import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from playwright.sync_api import Page, sync_playwright
+from docs.scripts.browser import open_browser
+from trainables.utils.cli import Parser, report_errors
+from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, ViewportSize
 
 IMAGES = Path(__file__).parents[1] / "images"
-_SIZE = {"width": 1280, "height": 860}
+_SIZE: "ViewportSize" = {"width": 1280, "height": 860}
 _BADGE = """
 ([element, number]) => {
     const box = element.getBoundingClientRect();
@@ -29,16 +32,6 @@ _BADGE = """
     document.body.append(badge);
 }
 """
-CHROMIUM_OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-"""Options without which Chromium tries to reach hosts of its own."""
 
 
 class Picture(NamedTuple):
@@ -81,21 +74,27 @@ PICTURES = (
 )
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Write the pictures."""
-    report = Path(arguments[0]).absolute()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=[*CHROMIUM_OPTIONS])
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
+    parser = Parser(prog="python -m docs.scripts.screenshots", description="Take the pictures of a report.")
+    parser.add_argument("report", type=Path, help="page of a report, e.g. results/quick/report/report.html")
+    options = parser.parse_args(argv)
+    return report_errors("docs.scripts.screenshots", lambda: _take_pictures(options.report.absolute()))
+
+
+def _take_pictures(report: Path) -> None:
+    if not report.is_file():
+        raise UserError(str(report), "no such file", "the page of a report, e.g. results/quick/report/report.html")
+    with open_browser() as browser:
         page = browser.new_page(viewport=_SIZE, bypass_csp=True, color_scheme="light")
         page.goto(report.as_uri())
         page.screenshot(path=IMAGES / "report.png")
         for picture in PICTURES:
             _take(page, picture)
             page.reload()
-        browser.close()
 
 
-def _take(page: Page, picture: Picture) -> None:
+def _take(page: "Page", picture: Picture) -> None:
     part = page.locator(picture.part).first
     part.scroll_into_view_if_needed()
     for number, selector in enumerate(picture.marks, start=1):
@@ -114,4 +113,4 @@ def _take(page: Page, picture: Picture) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    raise SystemExit(main())

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -83,6 +84,17 @@ def _iter_variant_keys(field: FieldInfo, trainable: str, owner: type[Settings]) 
         if variant == study_type.baseline:
             meaning = f"The number for {variant}. It has nothing to search unless a training setting is searched."
         yield StudyKey(f"{N_CONFIGURATIONS}.{variant}", annotation.__args__[1], (), default, meaning, owner)
+
+
+def list_value_types(annotation: Any) -> list[Any]:
+    """Return the types that a value may have, without None.
+
+    Example:
+        >>> list_value_types(int | None), list_value_types(str)
+        ([<class 'int'>], [<class 'str'>])
+    """
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return [kind for kind in get_args(annotation) if kind is not NoneType] if is_union else [annotation]
 
 
 def _clean(text: str) -> str:
