@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from study.config.loader import load_study
 from study.config.schema import Study
+from study.utils.console import print_line
 from study.workflows.dry_run import Preview, build_preview
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def plan(study: Study, estimate_cost: bool = False) -> Preview:
     Raises:
         UserError: the study does not fit this machine, its model or its prepared data.
     """
-    return build_preview(study, estimate_cost, print)
+    return build_preview(study, estimate_cost, print_line)
 
 
 def run(study: Study) -> "Report":

@@ -36,7 +36,7 @@ class LiveView:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
+        self._console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._bars = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),

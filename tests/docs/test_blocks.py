@@ -1,17 +1,19 @@
 """Code blocks of README and documentation: each is run, or checked as far as that goes without a server or hours."""
 
-import importlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from study import api
 from study.config.loader import list_shipped_studies, load_study
 from study.run import main
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, read_blocks
@@ -22,7 +24,7 @@ MARKS = {
     "python": {"run", "by hand"},
     "toml": {"study", "keys", "by hand"},
 }
-OWN = re.compile(r"(study|analysis|trainables|search_spaces)(\.\w+)+")
+OWN = re.compile(r"(study|analysis|benchmarks|docs)(\.\w+)+")
 
 
 def marked(*marks: str) -> list[Any]:
@@ -46,9 +48,9 @@ def test_every_block_says_how_it_is_checked(block: Block) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
-def test_a_page_can_be_followed_line_by_line(page: Path, place: Path) -> None:
-    blocks = [block for block in BLOCKS if block.page == page and block.mark == "run"]
+@pytest.mark.parametrize("name", sorted({str(block.page.relative_to(ROOT)) for block in BLOCKS if block.mark == "run"}))
+def test_a_page_can_be_followed_line_by_line(name: str, place: Path) -> None:
+    blocks = [block for block in BLOCKS if block.page == ROOT / name and block.mark == "run"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
     for block in blocks:
@@ -68,15 +70,21 @@ def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("block", marked("options"))
 def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in block.commands():
-        found = next((number for number, word in enumerate(words) if word == "-m" and OWN.match(words[number + 1])), -1)
-        if found < 0:
+    own = [
+        (words[number + 1], words[number + 2 :])
+        for words in block.commands()
+        for number, word in enumerate(words[:-1])
+        if word == "-m" and OWN.fullmatch(words[number + 1])
+    ]
+    assert own, "nothing of this block is checked: it is by hand"
+    for module, arguments in own:
+        if module.startswith("benchmarks."):
+            assert importlib.util.find_spec(module)
             continue
-        module, arguments = words[found + 1], words[found + 2 :]
         with pytest.raises(SystemExit):
             importlib.import_module(module).main(["--help"])
-        text = capsys.readouterr().out
-        assert [word for word in arguments if word.startswith("--") and word.partition("=")[0] not in text] == []
+        known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+        assert {word.partition("=")[0] for word in arguments if word.startswith("--")} <= known
         names = [name for name, _ in list_shipped_studies() if name in arguments[:1]]
         keys = [word for word in arguments if re.match(r"[a-z_]+(\.[\w-]+)*=", word)]
         if keys and "--sweep" not in arguments:
@@ -91,26 +99,13 @@ def test_a_study_file_is_whole(block: Block, place: Path) -> None:
 
 @pytest.mark.parametrize("block", marked("keys"))
 def test_keys_fit_into_a_study(block: Block, place: Path) -> None:
-    whole = tomllib.loads((ROOT / "study" / "studies" / f"{block.detail or 'quick'}.toml").read_text("utf-8"))
-    load_study(block.detail or "quick", list(_overrides(tomllib.loads(block.text), whole)))
+    api.load(block.detail or "quick", dict(_leaves(tomllib.loads(block.text))))
 
 
-def _overrides(data: dict[str, Any], whole: dict[str, Any], place: str = "") -> list[str]:
-    """The leaves of a part of a study file, as overrides."""
-    found = []
+def _leaves(data: dict[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a part of a study file."""
     for name, value in data.items():
-        if isinstance(value, dict) and isinstance(whole.get(name, {}), dict) and name not in ("custom", "end"):
-            found += _overrides(value, whole.get(name, {}), f"{place}{name}.")
+        if isinstance(value, dict) and name != "custom":
+            yield from _leaves(value, f"{place}{name}.")
         else:
-            found.append(f"{place}{name}={_as_toml(value)}")
-    return found
-
-
-def _as_toml(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_as_toml(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_as_toml, value)) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else str(value)
+            yield f"{place}{name}", value

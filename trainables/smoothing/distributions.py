@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.smoothing import SCHEDULES as SCHEDULES
 from trainables.utils.arrays import Floats
 
 
