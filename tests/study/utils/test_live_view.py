@@ -72,8 +72,8 @@ def test_a_line_that_is_wider_than_the_terminal_stays_one_line() -> None:
     """The terminal wraps it where it is shown; a table that is copied from there is whole."""
     wide = "a column   " * 12
     program = SHOWN.replace("line {done}", f"{wide}{{done}}")
-    output = CONTROLS.sub("", on_a_terminal(program, width=60)).replace("\r", "\n")
-    assert [line for line in output.split("\n") if line.startswith("a column")] == [f"{wide}{done}" for done in range(3)]
+    lines = CONTROLS.sub("", on_a_terminal(program, width=60)).replace("\r", "\n").split("\n")
+    assert [line for line in lines if line.startswith("a column")] == [f"{wide}{done}" for done in range(3)]
 
 
 def test_names_cannot_control_the_terminal() -> None:

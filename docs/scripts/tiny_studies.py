@@ -1,0 +1,186 @@
+"""Tiny studies of each trainable, the files that they name, and other values for their keys, for `run_ids`."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+STUDIES = {
+    "cross-encoder": """
+name = "keys"
+seeds = [1, 2]
+[task]
+name = "dialogues"
+path = "{folder}/inputs/data"
+[model]
+name = "{folder}/inputs/model"
+max_length = 32
+[training]
+instances = 64
+batch_size = 8
+negatives = 3
+evaluations = 2
+precision = "fp32"
+sampling = "uniform"
+[curriculum]
+variants = ["BERT"]
+score = ["BERT_loss", "sigma_SM"]
+pacing = ["root_2", "linear"]
+delta = [0.33, 0.5]
+duration = [0.5, 0.9]
+vectors = "{folder}/inputs/vectors.vec"
+[search]
+sampler = "qmc"
+schedule = ["two_stage", "linear", "exponential", "beta"]
+epsilon = [0.1, 0.2]
+switch = [0.25, 0.5]
+end = [0.5, 0.8]
+rate = [1.0, 5.0]
+a = [1.0, 2.0]
+b = [1.0, 2.0]
+learning_rate = [5e-6, 1e-5]
+[search.n_configurations]
+LS = 1
+T-LS = 6
+WSLS = 1
+T-WSLS = 1
+[confirm]
+seeds = [101, 102]
+[analysis]
+metric = "MAP"
+[cache]
+folder = "{folder}/cache"
+""",
+    "sentence-encoder": """
+name = "keys"
+trainable = "sentence-encoder"
+seeds = [1, 2]
+[task]
+path = "{folder}/inputs/data/sentences.txt"
+evaluation_path = "{folder}/inputs/data"
+sets = ["STS-B", "SICK-R"]
+[model]
+name = "{folder}/inputs/model"
+[training]
+instances = 64
+batch_size = 8
+evaluations = 2
+precision = "fp32"
+[search]
+sampler = "qmc"
+schedule = ["two_stage", "linear", "exponential", "beta"]
+weight = [0.5, 1.0]
+multiple = [1.0, 3.0]
+mean = [0.5, 1.0]
+deviation = [1.0, 2.0]
+switch = [0.25, 0.5]
+end = [0.5, 0.8]
+rate = [1.0, 5.0]
+a = [1.0, 2.0]
+b = [1.0, 2.0]
+learning_rate = [1e-5, 3e-5]
+[search.n_configurations]
+GS-InfoNCE = 2
+T-GS-InfoNCE = 6
+[confirm]
+seeds = [101, 102]
+[cache]
+folder = "{folder}/cache"
+""",
+}
+"""A study of each trainable in which every key has something to change."""
+VALUES: dict[str, tuple[str, ...]] = {
+    "analysis.metric": ("R10@1", "STS/STS-B"),
+    "cache.checkpoints": ("{folder}/checkpoints",),
+    "cache.max_size": ("1GB",),
+    "curriculum.seed": ("9",),
+    "curriculum.variants": ('["BERT", "LS"]',),
+    "output.folder": ("{folder}/results",),
+    "output.remote": ("{folder}/copy",),
+    "search.batch_size": ("[8, 16]",),
+    "search.learning_rate": ("[5e-6]", "[3e-5]"),
+    "search.n_configurations.BERT": ("1",),
+    "search.n_configurations.SimCSE": ("1",),
+    "search.negatives": ("[1, 3]",),
+    "search.objectives": ('["MAP", "ECE"]', '["STS"]'),
+    "search.sampler": ("tpe",),
+    "search.temperature": ("[0.05, 0.1]",),
+    "task.evaluation_sampler.name": ("random",),
+    "task.name": ("beir",),
+    "task.sample": ("12",),
+    "task.sampler.name": ("random",),
+    "training.batch_size": ("16",),
+    "training.checkpoint": ("MAP", "STS"),
+    "training.epochs": ("5",),
+    "training.instances": ("128",),
+    "training.negatives": ("1",),
+    "trial.memory": ("4GB",),
+}
+"""Other values of a key, where none follows from its type. A value that a trainable refuses is left out there."""
+CONTEXT: dict[str, tuple[str, ...]] = {
+    **{f"curriculum.{name}": ("search.n_configurations.CL=16",) for name in ("score", "pacing", "vectors")},
+    "search.gpu_hours": ("resources.gpu=1",),
+    "search.objectives": ("search.sampler=tpe",),
+    "search.pruning": ("seeds=[1, 2, 3, 4]",),
+    "search.round_size": ("search.sampler=tpe",),
+    "task.evaluation_sampler.encoder": (
+        "task.evaluation_sampler.name=dense",
+        "task.evaluation_sampler.encoder={folder}/inputs/model",
+    ),
+    "task.relevant_from": ("task.name=beir",),
+    "task.sampler.encoder": ("task.sampler.name=dense", "task.sampler.encoder={folder}/inputs/model"),
+    "task.sampler.name": ("task.sampler.weak_label=bm25",),
+    "training.batching": ("curriculum.variants=[]",),
+    "training.learning_rate": ("search.learning_rate=[]",),
+    "training.sampling": ("curriculum.variants=[]",),
+}
+"""Settings of the tiny study without which a key would change nothing, or would not be allowed to change."""
+_N_QUERIES = {"train": 8, "dev": 4, "test": 4}
+
+
+def write_inputs(folder: Path) -> None:
+    """Write the inputs of the tiny studies three times, into `inputs`, `moved` and, with another content, `changed`."""
+    for place, word in (("inputs", "word"), ("moved", "word"), ("changed", "other")):
+        _write_model(folder / place / "model", word)
+        _write_text(folder / place / "vectors.vec", f"2 2\n{word} 0.5 1.0\nthe 1.0 0.5\n")
+        _write_ranking_task(folder / place / "data", word)
+        _write_sentence_task(folder / place / "data", word)
+
+
+def _write_model(folder: Path, word: str) -> None:
+    config = {"model_type": "bert", "num_hidden_layers": 6, "max_position_embeddings": 512}
+    _write_text(folder / "config.json", json.dumps(config))
+    _write_text(folder / "tokenizer.json", json.dumps({"word": word}))
+    (folder / "model.safetensors").write_bytes(len(b"{}").to_bytes(8, "little") + b"{}")
+
+
+def _write_ranking_task(folder: Path, word: str) -> None:
+    """Write the same queries as the task dialogues and as the task beir."""
+    corpus, queries = list[str](), list[str]()
+    for split, count in _N_QUERIES.items():
+        lines, qrels = list[str](), ["query-id\tcorpus-id\tscore"]
+        for number in range(count):
+            name = f"{split}{number}"
+            lines.append(f"1\t{word} {name}\tanswer {name}")
+            queries.append(json.dumps({"_id": name, "text": f"{word} {name}"}))
+            corpus.append(json.dumps({"_id": name, "text": f"answer {name}"}))
+            qrels.append(f"{name}\t{name}\t2")
+        _write_text(folder / f"{split}.tsv", "\n".join(lines))
+        _write_text(folder / "qrels" / f"{split}.tsv", "\n".join(qrels))
+    _write_text(folder / "corpus.jsonl", "\n".join(corpus))
+    _write_text(folder / "queries.jsonl", "\n".join(queries))
+
+
+def _write_sentence_task(folder: Path, word: str) -> None:
+    sentences = [f"{word} {number}" for number in range(sum(_N_QUERIES.values()))]
+    pairs = [f"{first}\t{second}" for first, second in pairwise(sentences)]
+    _write_text(folder / "sentences.txt", "\n".join(sentences))
+    for split in ("dev", "test"):
+        lines = (f"genre\tfile\tyear\t{number}\t2.5\t{pair}" for number, pair in enumerate(pairs))
+        _write_text(folder / "STS" / "STSBenchmark" / f"sts-{split}.csv", "\n".join(lines))
+    header = "sentence_A\tsentence_B\trelatedness_score"
+    _write_text(folder / "SICK" / "SICK_test_annotated.txt", "\n".join([header, *(f"{pair}\t2.5" for pair in pairs)]))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
