@@ -10,7 +10,7 @@ SCORES is a CSV or Parquet file with columns system and value, and optionally se
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("analysis.compare")
+    interruption.start_command("analysis.compare")
 
 import argparse
 import math
@@ -120,7 +120,6 @@ def format_result(result: ComparisonResult) -> str:
         f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({simultaneous}); "
         f"MDE at {POWER:.0%} power"
     )
-    questions = [_QUESTIONS[target] for target in dict.fromkeys(c.target for c in comparisons) if target]
     scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
     test_lines = [
         f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
@@ -128,11 +127,39 @@ def format_result(result: ComparisonResult) -> str:
         for name, value in c.free.items()
     ]
     missing_lines = [f"not compared: {fault}" for fault in result.missing]
+    copy_lines = [
+        f"{c.system} over {c.baseline}: the scores of all seeds are copies, which count as one seed"
+        for c in comparisons
+        if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
+    ]
     components = [describe_deviations(result.variance)] if result.variance else []
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
-        [format_terminal_table(title, *table, width=200), *questions, *components, *test_lines, *missing_lines]
+        [
+            format_terminal_table(title, *table, width=200),
+            *_describe_questions(comparisons),
+            *copy_lines,
+            *components,
+            *test_lines,
+            *missing_lines,
+        ]
     )
+
+
+def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
+    """Say what the p-values ask; if they ask about different populations, for which comparisons."""
+    by_target: dict[str, list[str]] = {}
+    for c in comparisons:
+        if c.target:
+            by_target.setdefault(c.target, []).append(f"{c.system} over {c.baseline}")
+    if len(by_target) == 1:
+        return [_QUESTIONS[target] for target in by_target]
+    return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()]
+
+
+def _has_several_seeds(scores: ScoreTable, name: str) -> bool:
+    values = scores.get_complete_scores(name)
+    return values is not None and len(values) > 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ a project on a server says how many runs the server lacks; `python -m study.sync
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("analysis.report")
+    interruption.start_command("analysis.report")
 
 import argparse
 import json

@@ -12,7 +12,7 @@ most .5.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("analysis.sample_size")
+    interruption.start_command("analysis.sample_size")
 
 import argparse
 import math

@@ -9,7 +9,7 @@ hyperparameters, the metric against epsilon, cost and failures. Saving it again 
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("study.dashboard")
+    interruption.start_command("study.dashboard")
 
 import json
 import os

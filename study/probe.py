@@ -10,7 +10,7 @@ also show Gaussian noise vectors as additional negatives.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("study.probe")
+    interruption.start_command("study.probe")
 
 import argparse
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def _build_parser() -> argparse.ArgumentParser:
         "study's model before training. For studies of sentence encoders.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
-    parser.add_argument("--sizes", nargs="+", type=int, default=list(_BATCH_SIZES), metavar="N", help="batch sizes")
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", help="batch sizes; by default powers of 2")
     parser.add_argument("--output", default="probe", metavar="FOLDER", help="folder for the files (default: probe)")
     return parser
 
 
-def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
+def _run_probe(study: Study, sizes: Sequence[int] | None, folder: Path) -> None:
     backend = study.study_type.trainable.training_backend
     if not hasattr(backend, "embed_sentences"):
         raise UserError("trainable", study.trainable, "one that embeds sentences")
@@ -77,6 +77,7 @@ def _run_probe(study: Study, sizes: Sequence[int], folder: Path) -> None:
     n_sentences = min(_MAX_SENTENCES, int(prepared.read_metadata()["splits"]["train"]["queries"]))
     factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
     untrained = factory.make_reference_systems()[0]
+    sizes = sizes or [size for size in _BATCH_SIZES if size <= n_sentences]
     if invalid := [size for size in sizes if not N_NEIGHBOURS < size <= n_sentences]:
         raise UserError(
             "--sizes", invalid[0], f"sizes from {N_NEIGHBOURS + 1} to {n_sentences}, the number of sentences"

@@ -8,7 +8,7 @@ Each command imports only what it needs: --help, --list and --dry-run load neith
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("study.run")  # before imports that take time
+    interruption.start_command("study.run")  # before imports that take time
 
 import argparse
 import os

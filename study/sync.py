@@ -9,7 +9,7 @@ unavailable, or tracking was disabled. The command sends only what the server do
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.handle_signals("study.sync")
+    interruption.start_command("study.sync")
 
 import os
 from collections.abc import Sequence

@@ -8,6 +8,7 @@ from analysis.data.plan import Plan
 from analysis.data.run import Run
 from analysis.data.same_queries import check_same_queries
 from analysis.data.search_log import SearchLog
+from trainables.utils.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
 
     Args:
         results: a study.
-        split: train, dev or test.
+        split: dev or test, or what the plan calls them.
         metric: name of the metric.
 
     Returns:
@@ -63,7 +64,7 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
             configuration, seed and query. The value is NaN where a score is NaN.
 
     Raises:
-        UserError: if runs do not rank the same queries.
+        UserError: if no run can have scores on the split, or if runs do not rank the same queries.
 
     Example:
         >>> family = {"name": "variants", "comparisons": [("LS", "BERT")]}
@@ -73,6 +74,9 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
         ['system', 'configuration', 'epsilon', 'switch', 'seed', 'query_id', 'value']
     """
     frames, strength = [], results.plan.strength
+    splits = (results.plan.search_split, results.plan.test_split)
+    if split not in splits:
+        raise UserError("split", split, " or ".join(splits))
     for run in results.runs:
         if run.is_finished and split in run.files and not run.is_difficulty_scorer:
             values = run.evaluate_queries(split, metric)

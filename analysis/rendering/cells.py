@@ -81,8 +81,26 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
         "/".join(map(str, c.record)) if c.record else "-",
         f"{c.record.superiority:.3f}" if c.record else "-",
         f"{c.detectable:.4f}" if c.detectable is not None else "-",
-        c.verdict,
+        format_verdict(c),
     ]
+
+
+_SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
+"""What a verdict is limited to, by the target of its test."""
+
+
+def format_verdict(c: Comparison) -> str:
+    """Return the verdict with what it is limited to, if its test does not generalise to new queries and new seeds.
+
+    Example:
+        >>> import numpy as np
+        >>> from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
+        >>> family = ComparisonFamily("f", "toy", "MAP", [("LS", "BERT", np.array([[0.2, 0.1, 0.3, 0.2]]))])
+        >>> format_verdict(compare_family(family, ComparisonSettings())[0])
+        'better (these runs)'
+    """
+    decided = c.verdict not in ("undecided", "not compared")
+    return c.verdict + (_SCOPES.get(c.target or "", "") if decided else "")
 
 
 def format_legend(table: MainTable) -> str:

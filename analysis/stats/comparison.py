@@ -88,7 +88,8 @@ class Comparison:
         alike: corrected p-value of the equivalence test. None if there is no margin.
         detectable: minimum detectable effect: the difference that the headline test finds with 80 % power at the
             corrected level.
-        verdict: better, worse, equivalent or undecided.
+        verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
+            incomplete.
     """
 
     family: str
@@ -195,7 +196,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 alike=p_equivalence[index],
                 detectable=minimum_detectable_effect(head, single_level) if head else None,
                 verdict=decide_verdict(
-                    gain * head.mean if head else None,
+                    None if d is None else gain * (head.mean if head else float(d.mean())),
                     adjusted_p[settings.correction],
                     p_equivalence[index],
                     settings.alpha,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from analysis.stats.estimate import Estimate
 
-Verdict = Literal["better", "worse", "equivalent", "undecided"]
+Verdict = Literal["better", "worse", "equivalent", "undecided", "not compared"]
 
 
 def tost(estimate: Estimate, margin: float) -> float:
@@ -40,6 +40,8 @@ def decide_verdict(difference: float | None, p: float | None, p_equivalence: flo
         >>> decide_verdict(0.02, p=0.01, p_equivalence=None, alpha=0.05)
         'better'
     """
-    if difference is not None and p is not None and p < alpha and difference:
+    if difference is None:
+        return "not compared"
+    if p is not None and p < alpha and difference:
         return "better" if difference > 0 else "worse"
     return "equivalent" if p_equivalence is not None and p_equivalence < alpha else "undecided"

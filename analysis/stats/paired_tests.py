@@ -29,6 +29,9 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
         system: (seeds, queries) or (1, queries) metric of the system.
         baseline: (seeds, queries) or (1, queries) metric of the baseline.
 
+    Returns:
+        The differences. If they are the same for every seed and not all zero, one row: copies tell nothing about seeds.
+
     Raises:
         ValueError: if the numbers of queries differ, or the numbers of seeds differ and none is one.
 
@@ -40,7 +43,8 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     if first.shape[1] != second.shape[1] or (first.shape[0] != second.shape[0] and 1 not in (len(first), len(second))):
         raise ValueError(f"system {first.shape} and baseline {second.shape} are not paired")
     rounded: Floats = np.round(first - second, _DECIMALS)
-    return rounded
+    are_copies = rounded.shape[1] > 1 and rounded.any() and not np.ptp(rounded, axis=0).any()
+    return rounded[:1] if are_copies else rounded
 
 
 def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:

@@ -35,8 +35,21 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
 
 
 def build_comparisons_frame(analysis: ReportData) -> pd.DataFrame:
-    """Return every comparison of the report, one row each, with the keys of comparisons.json as columns."""
-    return pd.DataFrame([comparison.as_dict() for comparison in analysis.comparisons])
+    """Return every comparison of the report, one row each.
+
+    Returns:
+        Columns with the keys of comparisons.json, and of the headline test: p, p_corrected (by the correction of the
+        family), low and high (the interval). They are NaN if the systems were not compared.
+    """
+    corrections = {family.name: family.correction for family in analysis.results.plan.families}
+    rows = []
+    for c in analysis.comparisons:
+        test = c.targets[c.target] if c.target else None
+        low, high = c.interval or (None, None)
+        headline = {"p": test.p if test else None, "p_corrected": c.adjusted[corrections[c.family]]}
+        rows.append(c.as_dict() | headline | {"low": low, "high": high})
+    frame = pd.DataFrame(rows)
+    return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame
 
 
 def build_runs_frame(analysis: ReportData) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE
+from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.schema import Study
 from study.config.study_class import get_study_class
@@ -90,6 +90,7 @@ mean training.learning_rate?
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
     study_file, *given = [rename_to_fields(place, settings, known) for place, settings in parsed]
+    _check_trainable(model, known, [study_file, *given])
     data, places, written_keys = study_file.data, dict[str, str](), study_file.written_keys
     mistakes = [*study_file.errors, *_find_unknown_keys(known, study_file, data), *_find_conflicting_overrides(given)]
     for override in given:
@@ -269,6 +270,22 @@ def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> typ
         raise UserError(f"{place}: trainable", _format_value(name), str(error)) from None
 
 
+def _check_trainable(model: type[Study], known: Sequence[str], sources: Sequence[Source]) -> None:
+    """Check that the keys of a study are not those of a trainable that it forgot to name.
+
+    Raises:
+        UserError: if no trainable is named, and all unknown keys are known to the same other trainable.
+    """
+    if any("trainable" in source.data for source in sources):
+        return
+    unknown = {key: source for source in sources for key, _ in _iter_leaves(source.data) if key not in known}
+    for name in STUDY_TYPES:
+        other = get_study_class(name)
+        if unknown and other is not model and unknown.keys() <= {*_iter_known_keys(other)}:
+            source, keys = next(iter(unknown.values())), ", ".join(get_study_file_key(key) for key in unknown)
+            raise UserError(f"{source.place}: trainable", "none", f'trainable = "{name}", which has the keys {keys}')
+
+
 def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
     """Yield the dotted name of every field of a study, with `cache` for `caching`."""
     for field_name, field in model.model_fields.items():
@@ -364,7 +381,7 @@ def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:
     elif error["type"] == "tuple_type":
         expected = 'a list in brackets, e.g. ["one", "two"]'
     else:
-        expected = error["msg"].removeprefix("Input should be ")
+        expected = error["msg"].removeprefix("Input should be ").replace("valid integer", "whole number")
     return key, _format_value(error["input"]), expected
 
 
@@ -386,7 +403,8 @@ def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         if spec and spec.submodule_search_locations:
             folder = Path(spec.submodule_search_locations[0], inner)
         else:
-            yield "model.name", repr(name), f"package:MODULE/FOLDER of an installed package; {package!r} is not one"
+            expected = f"package:MODULE/FOLDER of an installed package; is the environment with {package!r} active?"
+            yield "model.name", repr(name), expected
     elif name.startswith((".", "/", "~")) or (os.sep in name and os.path.exists(name)):
         folder = Path(os.path.expanduser(name)).absolute()
     elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):

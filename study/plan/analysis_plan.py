@@ -170,6 +170,38 @@ def register_plan(study: Study, model_digest: str, folder: Path, data: dict[str,
     return RegisteredPlan(plan, hash_json(plan), changes)
 
 
+def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) -> None:
+    """Check that a start of the study would not be refused because of what its folder contains. Writes nothing.
+
+    What is resolved only when a study starts counts as unchanged: an automatic precision and the file of word vectors.
+
+    Args:
+        study: the study, with a task without paths.
+        model_digest: digest of the files of the model. If None, the model is not known here and counts as unchanged.
+        data: description of the data, from `DataBackend.describe_data`.
+
+    Raises:
+        UserError: if the folder contains results of another study, or test scores from other settings or other data.
+    """
+    folder = study.folder
+    check_folder(study, folder)
+    if not (folder / PLAN_FILE).is_file():
+        return
+    earlier = read_plan(folder / PLAN_FILE)
+    settings, curriculum, training = earlier["settings"], study.curriculum, study.training
+    if training.precision == "auto":
+        training = training.model_copy(update={"precision": settings["training"]["precision"]})
+    if curriculum.vectors:
+        curriculum = curriculum.model_copy(update={"vectors": settings.get("curriculum", {}).get("vectors")})
+    study = study.model_copy(update={"training": training, "curriculum": curriculum})
+    plan = build_plan(study, model_digest or settings["model"]["name"], data)
+    _reject_late_changes(plan, earlier, folder, list_changed_settings(earlier, plan))
+    before, now = (earlier["data"] or {}).get("fingerprint"), data["fingerprint"]
+    if has_test_scores(folder) and before not in (None, now):
+        expected = "another output.folder, or the same inputs and environment as before"
+        raise UserError(str(folder), f"test scores from other data ({before}, now {now})", expected)
+
+
 def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: Path, changes: list[str]) -> None:
     """Raise UserError if results exist that the change would invalidate.
 

@@ -13,12 +13,14 @@ from study.config.systems import UNTRAINED, list_trained_scores
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, get_local_concurrency
+from study.plan.analysis_plan import check_changes, check_folder
 from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.run_record import Split
 from study.records.run_store import RunStore
 from study.utils.console import print_line
-from trainables.models.pretrained import check_model_settings, find_local_model
+from trainables.metrics import LOWER_IS_BETTER, get_measure
+from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.plugin import Throughput
 from trainables.utils.cli import print_escaped
 from trainables.utils.text_overlap import describe_overlap
@@ -48,12 +50,14 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
             (bounds),
-        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours) and detectable.
+        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric and
+            detectable.
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
-            for its evaluations; or the study does not fit its prepared data. With `estimate_cost`, also if the task or
-            the model is not what the study says.
+            for its evaluations; the study does not fit its prepared data; or a start would be refused, because the
+            folder has results of other settings or other data. With `estimate_cost`, also if the task or the model is
+            not what the study says.
     """
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
@@ -74,6 +78,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     if prepared:
         study = resolve_length(study, prepared)
         data.check_data(study, prepared)
+        digest = hash_model_files(path) if path is not None else None
+        check_changes(study.model_copy(update={"task": prepared.settings}), digest, data.describe_data(prepared))
+    else:
+        check_folder(study, study.folder)
     is_length_known = study.training.epochs is None
     rows = _build_rows(study, study.training.instances if is_length_known else None)
     queries = (
@@ -113,6 +121,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "overlaps": data.describe_data(prepared).get("overlaps", []) if prepared else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
+        "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
     }
     return Preview(values)
@@ -249,9 +258,11 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     unpriced = "unknown until a run is recorded, or --estimate-cost" if instances else _UNPREPARED
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
     effect = preview["detectable"]
-    effect_text = (
-        f"{effect:.4f} with 80 % power, from the report" if effect else "unknown until a first result shows the noise"
-    )
+    effect_text = "unknown until a first result shows the noise"
+    if effect:
+        is_possible = preview["metric"] in LOWER_IS_BETTER or effect < get_measure(preview["metric"]).max_value
+        size = f"{effect:.4f}" if is_possible else "above the largest possible gain"
+        effect_text = f"{size} with 80 % power, from the report"
     return [*lines, f"minimum detectable effect: {effect_text}"]
 
 

@@ -1,7 +1,7 @@
 """Common start of a study and of `--sweep`: checks the folder, resolves names, updates the plan."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from study.config.loader import Study
 from study.execution.resolve import resolve_study
@@ -81,7 +81,19 @@ def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
             recorded = (specification["data"], specification["model"]["name"], specification["environment"])
             current = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
             if recorded != current:
-                found = "test scores from other data, another model, other libraries or another processor"
+                found = f"test scores from {' and '.join(_describe_differences(recorded, current))}"
                 raise UserError(
                     str(folder), found, "another output.folder, or the same inputs and environment as before"
                 )
+
+
+def _describe_differences(recorded: tuple[Any, ...], current: tuple[Any, ...]) -> list[str]:
+    """Describe what differs between two triples of data, model and environment."""
+    (data, model, environment), (data_now, model_now, environment_now) = recorded, current
+    names = [name for name in environment_now if environment.get(name) != environment_now[name]]
+    changes = [f"{name} {environment.get(name)}, now {environment_now[name]}" for name in names]
+    return [
+        *([f"other data ({data}, now {data_now})"] if data != data_now else []),
+        *(["another model"] if model != model_now else []),
+        *([f"another environment ({'; '.join(changes)})"] if environment != environment_now else []),
+    ]

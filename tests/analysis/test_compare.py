@@ -126,13 +126,48 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
     assert "it says nothing about new seeds" in format_result(compared)
 
 
+def test_seeds_that_are_copies_of_each_other_count_as_one() -> None:
+    """Copies say nothing about new seeds. Against a system whose seeds differ they are paired with them."""
+    frame = made()
+    copied = frame.copy()
+    for name in ("BERT", "LS"):
+        first = frame[(frame["system"] == name) & (frame["seed"] == 0)]["value"].to_numpy()
+        for seed in range(4):
+            copied.loc[(frame["system"] == name) & (frame["seed"] == seed), "value"] = first
+    compared = compare(copied, ["BERT"])
+    copies, other = compared.comparisons
+    single = frame[(frame["seed"] == 0) & frame["system"].isin(["BERT", "LS"])]
+    (expected,) = compare(single, ["BERT"]).comparisons
+    assert (copies.target, copies.targets["seeds"], copies.targets["queries"]) == (
+        "queries",
+        None,
+        expected.targets["queries"],
+    )
+    assert other.target == "both"
+    lines = format_result(compared).splitlines()
+    assert "LS over BERT: the scores of all seeds are copies, which count as one seed" in lines
+    assert any(line.startswith("LS over BERT: p asks whether these runs differ") for line in lines)
+    assert any(
+        line.startswith("T-LS over BERT: p asks whether the systems differ on new queries and") for line in lines
+    )
+    assert "copies" not in format_result(compare(frame, ["BERT"]))
+
+
+def test_a_verdict_of_one_seed_says_that_it_is_about_these_runs() -> None:
+    frame = made(queries=200)
+    once = format_result(compare(frame[frame["seed"] == 0], ["BERT"]))
+    assert "better (these runs)" in once
+    assert "undecided (" not in once
+    assert "better (" not in format_result(compare(frame, ["BERT"]))
+
+
 def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
     frame = made()
     lacking = frame[~((frame["system"] == "LS") & (frame["seed"] == 2))]
     compared = compare(lacking, ["BERT"])
     by_name = {c.system: c for c in compared.comparisons}
     assert by_name["LS"].difference is None
-    assert by_name["LS"].verdict == "undecided"
+    assert by_name["LS"].verdict == "not compared"
     assert by_name["T-LS"].comparisons == 2
     raw = by_name["T-LS"].targets["both"].p  # type: ignore[union-attr]
     assert by_name["T-LS"].adjusted["bonferroni"] == pytest.approx(2 * raw)

@@ -231,7 +231,7 @@ def test_an_incomplete_variant_is_named_and_never_averaged(tmp_path: Path, fault
     assert analysis.table.notes == [f"T-WSLS is incomplete: {note}"]
     gaps = [c for c in analysis.comparisons if c.system == "T-WSLS"]
     assert [(c.difference, c.targets["queries"], c.verdict, c.comparisons) for c in gaps] == [
-        (None, None, "undecided", 5)
+        (None, None, "not compared", 5)
     ] * 2
     assert "Not compared, because incomplete: T-WSLS." in analysis.conclusion
     assert f"- T-WSLS is incomplete: {note}" in render_markdown(analysis)

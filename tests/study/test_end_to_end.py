@@ -11,11 +11,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.results import per_query, read_records
 from study import api
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from tests.docs import files_page
 from tests.study.command import SMALL, comparisons, environment, records, run, table
+from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -114,6 +116,10 @@ def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
         assert report.conclusion == str(report).splitlines()[-1]
         found = json.loads(report.comparisons.to_json(orient="records", double_precision=15))
         assert [row["system"] for row in found] == [row["system"] for row in comparisons(place / "study" / "report")]
+        for frame_row, row in zip(report.comparisons.itertuples(), found, strict=True):
+            assert frame_row.p == pytest.approx(row["targets"][row["target"]]["p"])
+            assert frame_row.p_corrected == pytest.approx(row["adjusted"]["bonferroni"])
+            assert (frame_row.low, frame_row.high) == pytest.approx(tuple(row["interval"]))
         written = pd.read_csv(place / "study" / "report" / "results.csv", dtype={"seed": "Int64"})
         pd.testing.assert_frame_equal(report.runs, written, check_dtype=False)
         means = written[written["split"] == "test"].groupby(["system", "configuration"])["value"].mean()
@@ -121,6 +127,30 @@ def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
             assert row.test_mean == pytest.approx(means[row.system, row.configuration])
         assert {*report.figures} >= {"effects", "learning_curves"}
         assert all(path.is_file() for path in report.figures.values())
+
+
+def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study):
+    place, _ = finished_study
+    again = run(place, "--dry-run")
+    assert again.returncode == 0, again.stderr
+    for change in ("training.learning_rate=1e-3", "seeds=[1, 2, 3]", "name=other", "task.test_queries=41"):
+        refused = run(place, change, "--dry-run")
+        if change.startswith("task"):  # other data, which are not prepared yet
+            assert refused.returncode == 0, refused.stderr
+            assert run(place, change, "--prepare").returncode == 0
+            refused = run(place, change, "--dry-run")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        start = run(place, change)
+        assert start.returncode == 2
+        assert "test scores from " in refused.stderr or "results of the study 'small'" in refused.stderr
+        if not change.startswith("task"):
+            assert refused.stderr == start.stderr
+
+
+def test_scores_of_a_split_that_has_none_are_refused(finished_study):
+    results = read_records(finished_study[0] / "study")
+    with pytest.raises(UserError, match="split: train; expected dev or test"):
+        per_query(results, "train", "R10@1")
 
 
 def test_another_study_in_the_same_folder_is_refused(finished_study):

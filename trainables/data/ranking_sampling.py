@@ -83,7 +83,9 @@ class CandidateSampler:
         items = pool.prepare_queries(split, query_ids, size, self._settings.relevant_from)
         key = "sampler" if split == "train" else "evaluation_sampler"
         if settings.name == "given" and not any(len(item.query.candidates) for item in items):
-            raise UserError(f"task.{key}.name", "'given'", f"another sampler: the task names no candidates in {split}")
+            skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())
+            found = f"'given', but the task names no candidates in {split}{skipped}"
+            raise UserError(f"task.{key}.name", found, "another sampler, or a task with candidates")
         bm25_settings = settings.model_copy(update={"name": "bm25"})
         needs_bm25 = split != "train" or settings.weak_label == "bm25"
         try:

@@ -5,6 +5,7 @@ an exception that unwinds the command. The command ends at once, with every proc
 signal arrives or if it has not unwound after a few seconds. It prints one line and exits with status 1.
 """
 
+import importlib.util
 import os
 import select
 import signal
@@ -17,6 +18,8 @@ from types import FrameType
 from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PACKAGE = "pydantic"
+"""A package that every command needs and that comes with no Python."""
 _GRACE = 8.0
 """Seconds to unwind. Containers are killed 10 seconds after SIGTERM, Slurm jobs after 30."""
 
@@ -36,15 +39,19 @@ class _State:
 _state = _State()
 
 
-def handle_signals(command: str) -> None:
-    """Install the signal handlers of a command.
+def start_command(command: str) -> None:
+    """Install the signal handlers of a command, once it is sure that its packages are installed.
 
     Before `run_command`, a signal ends the process with the message that nothing was started. Signals that are ignored
-    (as under nohup) stay ignored.
+    (as under nohup) stay ignored. Without the packages, the process ends with status 2.
 
     Args:
         command: name of the command, for the message.
     """
+    if importlib.util.find_spec(_PACKAGE) is None:
+        expected = "the environment of the project: source .venv/bin/activate, or pip install -e ."
+        sys.stderr.write(f"{command}: {sys.executable} has no package {_PACKAGE}; expected {expected}\n")
+        sys.exit(2)
     _state.command, _state.stderr_fd = command, os.dup(2)  # a copy, since stderr is redirected while Ray starts
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:

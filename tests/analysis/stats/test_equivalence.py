@@ -51,7 +51,7 @@ def test_a_margin_is_above_zero(margin: float) -> None:
         (0.1, 0.05, None, "undecided"),
         (0.001, 0.6, 0.01, "equivalent"),
         (0.001, 0.6, 0.2, "undecided"),
-        (None, None, None, "undecided"),
+        (None, None, None, "not compared"),
     ],
 )
 def test_verdicts(difference: float | None, p: float | None, alike: float | None, expected: str) -> None:

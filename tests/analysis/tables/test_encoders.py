@@ -155,7 +155,7 @@ def test_a_nan_makes_a_system_incomplete(runs: list[Made], tmp_path: Path) -> No
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     assert "T-GS-InfoNCE is incomplete: seed 2 has NaN scores" in report.text
     gaps = [c for c in report.analysis.comparisons if c.system == "T-GS-InfoNCE"]
-    assert all(c.difference is None and c.verdict == "undecided" for c in gaps)
+    assert all(c.difference is None and c.verdict == "not compared" for c in gaps)
     assert pd.read_csv(tmp_path / "report" / "subsets.csv")["value"].isna().sum() == 3
 
 

@@ -157,9 +157,9 @@ MISTAKES = [
     ("name=My Study", "name: 'My Study'", "lower-case letters, digits and hyphens"),
     ("name.sub=1", "name: {'sub': 1}", "lower-case letters"),
     ("training=3", "training: 3", "a table"),
-    ('training.batch_size="32"', "training.batch_size: '32'", "a valid integer"),
-    ("training.batch_size=true", "training.batch_size: True", "a valid integer"),
-    ("training.batch_size=32.0", "training.batch_size: 32.0", "a valid integer"),
+    ('training.batch_size="32"', "training.batch_size: '32'", "a whole number"),
+    ("training.batch_size=true", "training.batch_size: True", "a whole number"),
+    ("training.batch_size=32.0", "training.batch_size: 32.0", "a whole number"),
     ("training.learning_rate=inf", "training.learning_rate: 'inf'", "a valid number"),
     ("training.learning_rate=-1", "training.learning_rate: -1", "greater than 0"),
     ("training.decay=cosine", "training.decay: 'cosine'", "'constant' or 'linear'"),
@@ -177,7 +177,11 @@ MISTAKES = [
     ("model.num_layers=5", "model.frozen_layers: 5", "fewer than model.num_layers = 5"),
     ("model.name=./nowhere", "model.name: './nowhere'", "nowhere does not exist"),
     ("model.name=~/nowhere-at-all", "model.name: '~/nowhere-at-all'", "does not exist"),
-    ("model.name=package:nowhere/model", "model.name: 'package:nowhere/model'", "installed package; 'nowhere'"),
+    (
+        "model.name=package:nowhere/model",
+        "model.name: 'package:nowhere/model'",
+        "is the environment with 'nowhere' active?",
+    ),
     ("model.name=package:a.b/model", "model.name: 'package:a.b/model'", "package:MODULE/FOLDER"),
     ("model.name=package:study/nowhere", "model.name: 'package:study/nowhere'", "nowhere does not exist"),
     ("model.name=package:study/studies", "model.name: 'package:study/studies'", "studies has no config.json"),
@@ -309,6 +313,19 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
         load_study(path, overrides)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
+
+
+def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('name = "mine"\n[task]\npath = "a.txt"\nevaluation_path = "pairs"\nsets = ["STS-B"]\n')
+    with pytest.raises(UserError) as caught:
+        load_study(str(file), ["training.temperature=0.1"])
+    assert str(caught.value) == (
+        f'{file}: trainable: none; expected trainable = "sentence-encoder", which has the keys task.evaluation_path, '
+        "task.sets, training.temperature"
+    )
+    assert mistakes(str(file), "training.temprature=0.1")[-1] == "command line: training.temprature: 0.1"
+    assert len(mistakes(str(file), "trainable=cross-encoder")) == 2
 
 
 def test_every_mistake_is_told_where_it_stands(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ CODE = """
 import time
 from trainables.utils import interruption
 
-interruption.handle_signals("a.command")
+interruption.start_command("a.command")
 
 def main():
     from study.execution import tuner

@@ -9,7 +9,8 @@ import pytest
 from analysis.data.plan import Plan
 from study.config.loader import Study, list_shipped_studies, load_study
 from study.config.study_class import get_study_class
-from study.plan.analysis_plan import build_plan, register_plan
+from study.plan.analysis_plan import build_plan, check_changes, register_plan
+from study.records.plan_file import read_plan
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -189,6 +190,31 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
     plan = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path).document
     assert plan["exploratory"] == [["WSLS", "BERT"]]
+
+
+DATA = {"fingerprint": "a", "splits": {split: {"queries": 2} for split in ("dev", "test")}}
+
+
+def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path: Path) -> None:
+    """An automatic precision and word vectors are resolved only by a start, which finds whether they changed."""
+    place = {"output": {"folder": str(tmp_path)}, "variants": ["BERT", "LS"]}
+    check_changes(study(**place), MODEL, DATA)
+    resolved = study(**place, training={"instances": 64, "batch_size": 32, "negatives": 1, "precision": "fp32"})
+    before = register_plan(resolved, MODEL, tmp_path, DATA).document
+    check_changes(study(**place, seeds=[1, 2]), MODEL, DATA | {"fingerprint": "b"})
+    write_test_scores(tmp_path)
+    for model in (MODEL, None):
+        check_changes(study(**place), model, DATA)
+    check_changes(study(**place | {"variants": ["BERT", "LS", "WSLS"]}), MODEL, DATA)
+    with pytest.raises(UserError, match=r"test scores from before these settings changed: seeds \[1, 2, 3, 4, 5\] -> "):
+        check_changes(study(**place, seeds=[1, 2]), MODEL, DATA)
+    with pytest.raises(UserError, match="test scores from before these settings changed: model"):
+        check_changes(study(**place), "sha256:1", DATA)
+    with pytest.raises(UserError, match=r"test scores from other data \(a, now b\); expected another output\.folder"):
+        check_changes(study(**place), MODEL, DATA | {"fingerprint": "b"})
+    with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
+        check_changes(study(**place, name="other"), MODEL, DATA)
+    assert read_plan(tmp_path / "plan.json") == before
 
 
 def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.slots import get_local_concurrency
+from study.plan.analysis_plan import register_plan
 from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.workflows.dry_run import build_preview
 from study.workflows.throughput import measure_study_throughput
@@ -99,8 +100,14 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
             ("sanity", "BERT", 0.07),
         ]
     ]
+    register_plan(planned(tmp_path)[0], "sha256:0", tmp_path)
     write_json(tmp_path / "report" / "comparisons.json", rows)
     assert planned(tmp_path)[1]["detectable"] == 0.03
+    assert str(planned(tmp_path)[1]).endswith("minimum detectable effect: 0.0300 with 80 % power, from the report")
+    write_json(tmp_path / "report" / "comparisons.json", [rows[0] | {"detectable": 5.3}])
+    assert str(planned(tmp_path)[1]).endswith(
+        "minimum detectable effect: above the largest possible gain with 80 % power, from the report"
+    )
 
 
 @pytest.mark.parametrize("option", ["--json", "--estimate-cost"])

@@ -129,10 +129,10 @@ def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -
 
 
 def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"task\.sampler\.name: 'given'; expected another sampler: the task names no candidates"
-    ):
-        prepared(tmp_path / "work", collection(), sampler={"name": "given"})
+    made = collection()._replace(skipped={"list of negatives, mine": 3})
+    found = r"'given', but the task names no candidates in train; skipped: 3 x list of negatives, mine; expected ano"
+    with pytest.raises(UserError, match=r"task\.sampler\.name: " + found):
+        prepared(tmp_path / "work", made, sampler={"name": "given"})
     assert not (tmp_path / "work").exists()
 
 

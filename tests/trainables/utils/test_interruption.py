@@ -28,7 +28,7 @@ SCRIPT = """
 import subprocess, sys, threading, time
 from trainables.utils import interruption
 
-interruption.handle_signals("a.command")
+interruption.start_command("a.command")
 
 def main():
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], start_new_session=True)
@@ -208,3 +208,14 @@ def test_a_command_that_is_left_alone_ends_with_its_status(tmp_path: Path, proce
     processes.append(process)
     assert process.ended() == (7, "")
     assert gone(child)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_its_packages_a_command_says_so_in_one_line(command: str) -> None:
+    """-S leaves out the installed packages."""
+    result = subprocess.run([sys.executable, "-S", "-m", command, "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"{command}: {sys.executable} has no package pydantic; expected the environment of the project: "
+        "source .venv/bin/activate, or pip install -e .\n"
+    )

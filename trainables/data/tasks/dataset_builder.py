@@ -124,8 +124,11 @@ class DatasetBuilder:
         relevant = {pair[:3] for pair in qrels if pair.grade >= settings.relevant_from}
         for split in SPLITS:
             if not any(pair[0] == split for pair in relevant):
-                expected = f"one of grade {settings.relevant_from} or more in each of {', '.join(SPLITS)}"
-                raise UserError(settings.path or settings.name, f"no relevant document in the {split} split", expected)
+                count = sum(qrel.split == split for qrel in qrels)
+                grades = f" of grade task.relevant_from = {settings.relevant_from} or more" if count else ""
+                found = f"no relevant document in the {split} split, which has {count} qrels"
+                expected = f"one{grades} in each of {', '.join(SPLITS)}"
+                raise UserError(settings.path or settings.name, found, expected)
         candidates = []
         for pair, (score, location) in self._candidates.items():
             self._check_ids(location, *pair[1:])

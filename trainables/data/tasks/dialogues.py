@@ -29,10 +29,11 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     is built from the SHA-256 of the text, and a query's id also from its split.
 
     Raises:
-        UserError: If a file is missing or not in this format, if a context or a response is empty, or if two lines of
-            one context have different domains.
+        UserError: If a file is missing or not in this format, if a file has domains but not the header, if a context or
+            a response is empty, or if two lines of one context have different domains.
     """
     builder = DatasetBuilder()
+    domains, first_fields = set[str](), dict[Path, set[str]]()  # of files with and without the header
     for split, path in zip(SPLITS, _find_files(settings), strict=True):
         judged = set()
         negatives = []
@@ -42,6 +43,10 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
             if location.line == 1 and label == HEADER[0]:
                 columns = _check_header(location, (label, *fields))
                 continue
+            if not fields:
+                header = f", or the header {', '.join(HEADER)}" if location.line == 1 else ""
+                expected = f"{', '.join(columns)}, separated by tabs{header}"
+                raise UserError(str(location), f"no tab in {readers.quote_text(line)}", expected)
             if label not in ("0", "1"):
                 raise UserError(str(location), f"label {readers.quote_text(label)}", "0 or 1")
             if len(fields) < len(columns) - 1:
@@ -49,6 +54,9 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
                 raise UserError(str(location), f"fields: {1 + len(fields)}", expected)
             *fields, response = (field.strip() for field in fields)
             domain = fields.pop(0) if columns == HEADER else ""
+            domains |= {domain} - {""}
+            if columns != HEADER:
+                first_fields.setdefault(path, set()).add(fields[0])
             utterances = [field for field in fields if field]
             if not utterances or not response:
                 raise UserError(str(location), f"empty {'response' if utterances else 'context'}", "text")
@@ -70,6 +78,10 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
                 builder.add_candidate(location, split, query, document, math.nan)
             else:
                 builder.skipped["candidate of a context without relevant response"] += 1
+    for path, firsts in first_fields.items():
+        if firsts <= domains:
+            found = f"no header, but each line begins with a domain of another file, such as {min(firsts)!r}"
+            raise UserError(str(readers.FileLocation(path, 1)), found, f"the header {', '.join(HEADER)}")
     return builder.build(settings)
 
 

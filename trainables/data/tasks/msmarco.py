@@ -26,8 +26,8 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         UserError: If a file is missing or not in this format, or if an id is unknown or has two texts.
     """
     passages, *queries, train, dev = _find_files(settings)
-    judged = {"train": list(readers.read_rows(train, ("topic", "0", "passage", "grade"), None))}
-    rows = list(readers.read_rows(dev, ("topic", "0", "passage", "grade"), None))
+    judged = {"train": list(readers.read_rows(train, ("query", "0", "passage", "grade"), None))}
+    rows = list(readers.read_rows(dev, ("query", "0", "passage", "grade"), None))
     judged["dev"], judged["test"] = split_in_half(rows, lambda row: row[1][0])
     judged_ids = {row[1][2] for rows in judged.values() for row in rows}
     builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)

@@ -77,7 +77,7 @@ def require_path(value: str | None, key: str, expected: str) -> Path:
         raise UserError(key, "none", expected)
     path = Path(os.path.expanduser(value))
     if not os.path.exists(path):  # also False for a text that cannot be a path
-        raise UserError(key, f"{path} does not exist", expected)
+        raise UserError(key, f"{path.absolute()} does not exist", expected)
     return path
 
 
@@ -163,7 +163,7 @@ def read_rows(
     Raises:
         UserError: If a line has another number of fields, or as `read_lines` does.
     """
-    expected = f"{len(names)}, {'tab' if separator else 'space'}-separated: {', '.join(names)}"
+    expected = f"{len(names)}, separated by {'a tab' if separator else 'blanks or tabs'}: {', '.join(names)}"
     for location, text in read_lines(path):
         fields = text.split(separator)
         if len(fields) != len(names):
@@ -198,7 +198,10 @@ def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterato
         if header is None:
             header = fields or []
             if missing := [name for name in columns if name not in header]:
-                raise UserError(str(location), f"no column {', '.join(missing)}", f"a header with {', '.join(columns)}")
+                found = f"{quote_text(delimiter.join(header))} has no column" if header else "an empty file, no column"
+                separator = {",": "commas", "\t": "tabs"}[delimiter]
+                expected = f"a header with {', '.join(columns)}, separated by {separator}"
+                raise UserError(str(location), f"{found} {', '.join(missing)}", expected)
             indices = [header.index(name) for name in columns]
         elif fields is None:
             return
@@ -243,5 +246,8 @@ def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: t
         raise UserError(str(location), f"no {name}", f"{expected} under that name")
     member = value[name]
     if not isinstance(member, kind):
-        raise UserError(str(location), f"{name} is {quote_text(json.dumps(member))}", expected)
+        is_number = isinstance(member, int | float)
+        found = json.dumps(member) if is_number else quote_text(json.dumps(member))
+        quoted = " in quotation marks" if is_number and kind is str else ""
+        raise UserError(str(location), f"{name} is {found}", expected + quoted)
     return member

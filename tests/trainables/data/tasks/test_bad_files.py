@@ -1,6 +1,7 @@
 """What is wrong in a file of a task is one line that names file, line and expectation."""
 
 import gzip
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -15,11 +16,18 @@ ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 
 QQP = "quora_duplicate_questions.tsv"
 JUDGED = "hard-negatives.jsonl"
-FIELDS = "topic, 0, passage, grade"
+FIELDS = "query, 0, passage, grade"
 HEADER = "label, domain, utterances, response"
 CASES = [
     # qqp: header, the quoted pair, query 0 with a line end in its duplicate, query 1, ...
-    ("qqp", QQP, "is_duplicate", "duplicate", 1, "no column is_duplicate; expected a header with id, qid1, qid2"),
+    (
+        "qqp",
+        QQP,
+        "is_duplicate",
+        "duplicate",
+        1,
+        "'id\\tqid1\\tqid2\\tquestion1\\tquestion2\\tduplicate' has no column is_dup",
+    ),
     ("qqp", QQP, "\t3\t4\t", "\t3\t", 5, "fields: 5; expected 6, as in the header"),
     ("qqp", QQP, "\t3\t4\t", "\tthree\t4\t", 5, "invalid id 'three'; expected a whole number"),
     ("qqp", QQP, "\t3\t4\t", "\t3\t4.0\t", 5, "invalid id '4.0'; expected a whole number"),
@@ -35,8 +43,8 @@ CASES = [
     ("qqp", QQP, "guide 1.\t1", "guide 1.\t2", 5, "is_duplicate is '2'; expected 0 or 1"),
     ("qqp", QQP, "\t3\t4\t", '\t3\t4\t"How" ', 5, "'\\t' expected after '\"'; expected CSV fields"),
     ("qqp", QQP, "\t79\t80\t", '\t79\t80\t"', 46, "unexpected end of data; expected CSV fields"),
-    ("msmarco", "collection.tsv", "3\tTo", "3 To", 4, "fields: 1; expected 2, tab-separated: id, text"),
-    ("msmarco", "collection.tsv", "3\tTo", "3\tTo\tto", 4, "fields: 3; expected 2, tab-separated: id, text"),
+    ("msmarco", "collection.tsv", "3\tTo", "3 To", 4, "fields: 1; expected 2, separated by a tab: id, text"),
+    ("msmarco", "collection.tsv", "3\tTo", "3\tTo\tto", 4, "fields: 3; expected 2, separated by a tab: id, text"),
     ("msmarco", "collection.tsv", "3\tTo", "To go\tTo", 4, "invalid id 'To go'; expected the id of a"),
     ("msmarco", "collection.tsv", "39\tTo", "To go\tTo", 40, "invalid id 'To go'; expected the id of a"),
     ("msmarco", "collection.tsv", "3\tTo", "\tTo", 4, "invalid id ''; expected the id of a document"),
@@ -48,7 +56,14 @@ CASES = [
     ("msmarco", "queries.train.tsv", query(3), "", 4, "empty text of query 3; expected text"),
     ("msmarco", "qrels.train.tsv", "13\t0\t13\t1", "13\t0\t99\t1", 3, "unknown document '99'; expected the id of a"),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "99\t0\t18\t1", 6, "unknown query '99'; expected the id of a query"),
-    ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t18\t1", 6, f"fields: 3; expected 4, space-separated: {FIELDS}"),
+    (
+        "msmarco",
+        "qrels.dev.tsv",
+        "18\t0\t18\t1",
+        "18\t18\t1",
+        6,
+        f"fields: 3; expected 4, separated by blanks or tabs: {FIELDS}",
+    ),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\tx", 6, "grade 'x'; expected a whole number"),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t-3", 6, "grade -3; expected -2 to 127"),
     ("msmarco", "qrels.dev.tsv", "18\t0\t18\t1", "18\t0\t18\t128", 6, "grade 128; expected -2 to 127"),
@@ -79,6 +94,7 @@ CASES = [
         "fields: 3; expected tab-separated label, domain, utterances and response",
     ),
     ("dialogues", "dev.tsv", "\n0\t", "\nno\t", 2, "label 'no'; expected 0 or 1"),
+    ("dialogues", "dev.tsv", "\n0\t", "\n\n0\t", 2, "no tab in ''; expected label, utterances, response, separated by"),
     (
         "dialogues",
         "dev.tsv",
@@ -92,7 +108,7 @@ CASES = [
     ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": [2, 3', 2, "not JSON (Expecting ',' delimiter"),
     ("hard-negatives", JUDGED, '\n{"qid": 1,', '\n[]\n{"qid": 1,', 2, "'[]'; expected one JSON object per line"),
     ("hard-negatives", JUDGED, '"pos": [1],', "", 2, "no pos; expected a list under that name"),
-    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": 1', 2, "pos is '1'; expected a list"),
+    ("hard-negatives", JUDGED, '"pos": [1]', '"pos": 1', 2, "pos is 1; expected a list"),
     ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [1.5]', 2, "pid is '1.5'; expected an id, number or text"),
     ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [{"id": 1}]', 2, "pid is 'None'; expected an id, number or text"),
     ("hard-negatives", JUDGED, '"pos": [1]', '"pos": [99]', 2, "unknown document '99'; expected the id of a document"),
@@ -100,7 +116,7 @@ CASES = [
     ("hard-negatives", JUDGED, '"qid": 1,', '"qid": true,', 2, "qid is 'True'; expected an id, number or text"),
     ("hard-negatives", JUDGED, '"qid": 1,', '"qid": 99,', 2, "unknown query '99'; expected the id of a query"),
     ("hard-negatives", JUDGED, '"bm25": [2, 3', '"bm25": [2, 99', 2, "unknown document '99'; expected the id of a"),
-    ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": 2', 2, "bm25 is '2'; expected a list"),
+    ("hard-negatives", JUDGED, '"bm25": [2, 3, 81]', '"bm25": 2', 2, "bm25 is 2; expected a list"),
     ("hard-negatives", JUDGED, '-score": 9.5', '-score": "9.5"', 1, "bm25-score is '9.5'; expected a number"),
     ("hard-negatives", JUDGED, '-score": 9.5', '-score": Infinity', 1, "bm25-score is 'inf'; expected a number"),
     ("hard-negatives", JUDGED, '-score": 9.5', '-score": 1e999', 1, "bm25-score is 'inf'; expected a number"),
@@ -121,12 +137,12 @@ CASES = [
         4,
         f"document 2 again, with the text {document(3)!r}; expected ",
     ),
-    ("hard-negatives", "passages.tsv", "3\tTo", "To", 4, "fields: 1; expected 2, tab-separated: id, text"),
+    ("hard-negatives", "passages.tsv", "3\tTo", "To", 4, "fields: 1; expected 2, separated by a tab: id, text"),
     ("beir", "corpus.jsonl", '"_id": "d3"', '"id": "d3"', 4, "no _id; expected text under that name"),
-    ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": 3', 4, "_id is '3'; expected text"),
+    ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": 3', 4, "_id is 3; expected text in quotation marks"),
     ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": "d 3"', 4, "invalid id 'd 3'; expected the id of a"),
     ("beir", "corpus.jsonl", '"_id": "d3"', '"_id": "d2"', 4, "document d2 again, with the text "),
-    ("beir", "corpus.jsonl", '"title": "Guide 3"', '"title": 3', 4, "title is '3'; expected text"),
+    ("beir", "corpus.jsonl", '"title": "Guide 3"', '"title": 3', 4, "title is 3; expected text in quotation marks"),
     ("beir", "corpus.jsonl", 'takes 3 steps, see guide 3."}', "takes", 4, "not JSON (Unterminated string"),
     ("beir", "queries.jsonl", query(3), " ", 4, "empty text of query q3; expected text"),
     ("beir", "queries.jsonl", '"text": "How do I factor', '"txt": "How do I factor', 4, "no text; expected text under"),
@@ -136,7 +152,7 @@ CASES = [
         "corpus-id",
         "doc-id",
         1,
-        "no column corpus-id; expected a header with query-id, corpus-id",
+        "'query-id\\tdoc-id\\tscore' has no column corpus-id; expected a header with query-id, corpus-id, score",
     ),
     ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18 d18 1", 4, "fields: 1; expected 3, as in the header"),
     ("beir", "qrels/dev.tsv", "q18\td18\t1", "q18\td99\t1", 4, "unknown document 'd99'; expected the id of a document"),
@@ -217,10 +233,11 @@ def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> Non
     settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 2})
     with pytest.raises(UserError) as error:
         get_task(settings.name).read_dataset(settings)
-    assert str(error.value) == (
-        f"{settings.path or settings.name}: no relevant document in the train split; "
-        "expected one of grade 2 or more in each of train, dev, test"
+    message = (
+        rf"{settings.path or settings.name}: no relevant document in the train split, which has \d+ qrels; "
+        "expected one of grade task.relevant_from = 2 or more in each of train, dev, test"
     )
+    assert re.fullmatch(message, str(error.value))
 
 
 @pytest.mark.parametrize(
@@ -239,8 +256,40 @@ def test_a_split_without_a_relevant_document_is_named(
     settings = WRITERS[name](tmp_path)
     path = tmp_path / file
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8", newline="")
-    with pytest.raises(UserError, match=rf"^{tmp_path}: no relevant document in the {split} split; expected one of gr"):
+    with pytest.raises(UserError, match=rf"^{tmp_path}: no relevant document in the {split} split, which has \d+ qre"):
         get_task(name).read_dataset(settings)
+
+
+def test_a_split_without_any_label_is_told_apart_from_one_without_a_relevant_one(tmp_path: Path) -> None:
+    settings = WRITERS["beir"](tmp_path)
+    (tmp_path / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    with pytest.raises(UserError, match=r"in the dev split, which has 0 qrels; expected one in each of train, dev, t"):
+        get_task("beir").read_dataset(settings)
+
+
+def test_a_file_of_dialogues_without_tabs_is_told_its_fields_and_the_header(tmp_path: Path) -> None:
+    settings = WRITERS["dialogues"](tmp_path)
+    path = tmp_path / "dev.tsv"
+    path.write_text(path.read_text(encoding="utf-8").replace("\t", ";"), encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        get_task("dialogues").read_dataset(settings)
+    expected = f"expected label, utterances, response, separated by tabs, or the header {HEADER}"
+    assert re.fullmatch(rf"{path}, line 1: no tab in '.*'; {expected}", str(error.value))
+
+
+def test_a_file_with_domains_without_the_header_is_refused(tmp_path: Path) -> None:
+    """The domain of a line would be its first utterance there. A file without domains needs no header."""
+    settings = WRITERS["dialogues"](tmp_path)
+    for split in ("train", "test"):
+        path, domain = tmp_path / f"{split}.tsv", HEADER.replace(", ", "\t")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join([domain, *(line.replace("\t", "\tx\t", 1) for line in lines)]), encoding="utf-8")
+    assert {*get_task("dialogues").read_dataset(settings).domains.values()} == {"x"}
+    path = tmp_path / "dev.tsv"
+    path.write_text(re.sub(r"(?m)^([01])\t", r"\1\tx\t", path.read_text(encoding="utf-8")), encoding="utf-8")
+    found = "no header, but each line begins with a domain of another file, such as 'x'"
+    with pytest.raises(UserError, match=rf"^{path}, line 1: {found}; expected the header {HEADER}$"):
+        get_task("dialogues").read_dataset(settings)
 
 
 def test_a_text_that_stands_there_twice_is_no_error(tmp_path: Path) -> None:

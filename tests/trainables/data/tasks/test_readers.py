@@ -135,11 +135,11 @@ def test_rows_have_the_stated_number_of_fields(path: Path) -> None:
     path.write_text('a\t"b\n\tc d\n')
     assert [fields for _, fields in read_rows(path, ("id", "text"))] == [["a", '"b'], ["", "c d"]]
     path.write_text("a\tb\na\tb\tc\n")
-    message = f"{path}, line 2: fields: 3; expected 2, tab-separated: id, text"
+    message = f"{path}, line 2: fields: 3; expected 2, separated by a tab: id, text"
     assert refused(lambda: read_rows(path, ("id", "text"))) == message
     path.write_text("  a \t b\n\n")
     assert next(read_rows(path, ("id", "text"), None))[1] == ["a", "b"]
-    message = f"{path}, line 2: fields: 0; expected 2, space-separated: id, text"
+    message = f"{path}, line 2: fields: 0; expected 2, separated by blanks or tabs: id, text"
     assert refused(lambda: read_rows(path, ("id", "text"), None)) == message
 
 
@@ -159,8 +159,9 @@ def test_tables_are_those_that_were_written(path: Path, written: list[list[str]]
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: no column id, text; expected a header with id, text"),
-        ("id,txt\n", "line 1: no column text; expected a header with id, text"),
+        ("", "line 1: an empty file, no column id, text; expected a header with id, text, separated by commas"),
+        ("id,txt\n", "line 1: 'id,txt' has no column text; expected a header with id, text, separated by commas"),
+        ("id;text\n", "line 1: 'id;text' has no column id, text; expected a header with id, text, separated by commas"),
         ("id,text\n1,a,b\n", "line 2: fields: 3; expected 2, as in the header"),
         ('id,text\n1,"a\nb"\n2\n', "line 4: fields: 1; expected 2, as in the header"),
         ("id,text\n\n1,a\n", "line 2: fields: 0; expected 2, as in the header"),
