@@ -227,18 +227,43 @@ def test_a_study_of_the_own_trainable_trains_and_compares(trained: Path) -> None
     assert any(entry["summary"]["instances_reused"] for entry in entries)
 
 
+def read_test_values(folder: Path) -> dict[tuple[str, int], float]:
+    """The metric of the test set by system and seed, from the report."""
+    with (folder / "report" / "results.csv").open(encoding="utf-8") as file:
+        return {(r["system"], int(r["seed"])): float(r["value"]) for r in csv.DictReader(file) if r["split"] == "test"}
+
+
+def read_means(shown: str, metric: str) -> dict[tuple[str, int], float]:
+    """The same from the first table of load_results.py: a row for each system, a column for each seed."""
+    title, header, _, *lines = shown.split("\n\n", maxsplit=1)[1].strip().splitlines()
+    assert title == f"{metric} by seed"
+    seeds, rows = [int(seed) for seed in header.split()[1:]], [line.split() for line in lines]
+    return {(row[0], seed): float(value) for row in rows for seed, value in zip(seeds, row[1:], strict=True)}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, trained: Path) -> None:
-    shown = run(place, "examples/load_results.py", str(trained))
-    with (trained / "report" / "results.csv").open(encoding="utf-8") as file:
-        expected = {
-            (r["system"], int(r["seed"])): float(r["value"]) for r in csv.DictReader(file) if r["split"] == "test"
-        }
-    tables = shown.split("Margin of the best relevant candidate")
-    rows = [line.split() for line in tables[1].splitlines()[2:]]
-    assert {(row[1], int(row[2])): float(row[4]) for row in rows} == pytest.approx(expected, abs=5e-5)
-    assert "MRR by seed" in tables[0]
+    metric, own = run(place, "examples/load_results.py", str(trained)).split("Own evaluation of every run\n")
+    expected = read_test_values(trained)
+    rows = [line.split() for line in own.splitlines()]
+    assert rows[0] == ["system", "seed", "margin", "first"]
+    assert {(row[1], int(row[2])): float(row[4]) for row in rows[1:]} == pytest.approx(expected, abs=5e-5)
+    assert read_means(metric, "R10@1") == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place: Path) -> None:
+    run(place, "-m", "study.run", "examples/own_text/sentences/study.toml", "tracking.mode=disabled")
+    folder = place / "results" / "own-sentences"
+    metric, own = run(place, "examples/load_results.py", str(folder)).split("Own evaluation of every run\n")
+    expected = read_test_values(folder)
+    rows = [line.split() for line in own.splitlines()]
+    assert rows[0] == ["system", "seed", "pearson"]
+    assert {(row[1], int(row[2])) for row in rows[1:]} == expected.keys()
+    assert all(0.5 < float(row[3]) <= 1 for row in rows[1:])
+    assert read_means(metric, "STS") == pytest.approx(expected, abs=5e-5)
 
 
 @pytest.mark.long
