@@ -92,7 +92,7 @@ def signs_of(values: list[int]) -> float:
 
 
 def student(values: list[Fraction] | list[float], level: float) -> tuple[float, float, float]:
-    """p, low and high, scipy's, of values with 12 decimals: where permutations tie, max-T depends on the last digits."""
+    """p, low and high, scipy's, of values with 12 decimals: max-T depends on the last digits where permutations tie."""
     sample = np.round([float(value) for value in values], 12)
     if len(set(values)) == 1:
         return (float(sample[0] == 0), sample[0], sample[0])
