@@ -1,19 +1,22 @@
 """What a race gets wrong and what it saves, by simulation with the product's own rule.
 
-python -m benchmarks.race [RACES]
+python -m benchmarks.race [RACES] [--queries N] [--query-sd SD] [--seed-sd SD ...]
 
-A run's metric on a query is the configuration's true value, plus what the seed does to it, plus a residual of .12 (the
-figure of a real study's residual a run and query); 300 queries, 12 configurations, all of one round. `seed sd` is the
-standard deviation over seeds of a configuration's mean, .006 to .01 in published studies.
+A run's metric on a query is the configuration's true value, plus what the seed does to it, plus what the query does to
+the configuration (query x configuration, by default nothing), plus a residual of .12 (a real study's residual a run and
+query); 12 configurations, all of one round. `seed SD` is the standard deviation over seeds of a configuration's mean,
+.006 to .01 in published studies.
 """
 
-import sys
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from study.scheduling.racing import FIRST_ROUND_SEEDS, LEVEL, find_pruned
 
-CONFIGURATIONS, QUERIES, RESIDUAL = 12, 300, 0.12
+CONFIGURATIONS, RESIDUAL = 12, 0.12
 
 
 def race(values: np.ndarray) -> dict[str, int]:
@@ -35,36 +38,55 @@ def race(values: np.ndarray) -> dict[str, int]:
     return dropped
 
 
-def runs(truth: np.ndarray, seeds: int, seed_sd: float, rng: np.random.Generator) -> np.ndarray:
+@dataclass(frozen=True)
+class Noise:
+    """What moves a run's metric on a query: the number of queries and the standard deviations of the effects."""
+
+    queries: int
+    seed_sd: float
+    query_sd: float
+
+
+def runs(truth: np.ndarray, seeds: int, noise: Noise, rng: np.random.Generator) -> np.ndarray:
     """(configurations, seeds, queries) the metric of runs whose configurations have these true values."""
-    shape = (len(truth), seeds, QUERIES)
-    found: np.ndarray = truth[:, None, None] + rng.normal(0, seed_sd, shape[:2])[:, :, None]
+    shape = (len(truth), seeds, noise.queries)
+    found: np.ndarray = truth[:, None, None] + rng.normal(0, noise.seed_sd, shape[:2])[:, :, None]
+    if noise.query_sd:
+        found = found + rng.normal(0, noise.query_sd, (len(truth), 1, noise.queries))
     return found + rng.normal(0, RESIDUAL, shape)
 
 
-def main(races: int) -> None:
-    """Prints a line for each number of seeds and spread."""
+def main(races: int, queries: int, query_sd: float, seed_sds: Sequence[float]) -> None:
+    """Prints a row for each number of seeds and spread."""
     print(
-        f"{races} races of {CONFIGURATIONS} configurations, {QUERIES} queries, level {LEVEL:g}, "
-        f"{FIRST_ROUND_SEEDS} seeds first"
+        f"{races} races of {CONFIGURATIONS} configurations, {queries} queries, query x configuration {query_sd:g}, "
+        f"level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first\n"
     )
+    print("| seeds | seed SD | pruned, of equally good ones | races that prune the best | runs saved |")
+    print("|---|---|---|---|---|")
     equal, one_better, one_good = (np.full(CONFIGURATIONS, 0.5) for _ in range(3))
     one_better[0] += 0.01
     one_good[1:] -= 0.04
     for seeds in (5, 10):
-        for seed_sd in (0.0, 0.006, 0.01):
-            rng = np.random.default_rng([seeds, round(seed_sd * 1000)])
-            wrong = [len(race(runs(equal, seeds, seed_sd, rng))) / CONFIGURATIONS for _ in range(races)]
-            lost = ["0" in race(runs(one_better, seeds, seed_sd, rng)) for _ in range(races)]
-            cut = [race(runs(one_good, seeds, seed_sd, rng)).values() for _ in range(races)]
+        for noise in (Noise(queries, seed_sd, query_sd) for seed_sd in seed_sds):
+            rng = np.random.default_rng([seeds, round(noise.seed_sd * 1000)])
+            wrong = [len(race(runs(equal, seeds, noise, rng))) / CONFIGURATIONS for _ in range(races)]
+            lost = ["0" in race(runs(one_better, seeds, noise, rng)) for _ in range(races)]
+            cut = [race(runs(one_good, seeds, noise, rng)).values() for _ in range(races)]
             saved = [sum(seeds - got for got in each) / (CONFIGURATIONS * seeds) for each in cut]
             error = np.std(wrong, ddof=1) / np.sqrt(races)
             print(
-                f"{seeds:3} seeds, seed sd {seed_sd:.3f}: of equals {np.mean(wrong):.4f} dropped (± {error:.4f}); "
-                f"the best by .01 in {np.mean(lost):.4f}; eleven worse by .04 save {np.mean(saved):.3f} of the runs",
+                f"| {seeds} | {noise.seed_sd:.3f} | {np.mean(wrong):.4f} ± {error:.4f} | {np.mean(lost):.4f} | "
+                f"{np.mean(saved):.3f} |",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.race")
+    parser.add_argument("races", nargs="?", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--query-sd", type=float, default=0.0)
+    parser.add_argument("--seed-sd", type=float, nargs="+", default=[0.0, 0.006, 0.01])
+    arguments = parser.parse_args()
+    main(arguments.races, arguments.queries, arguments.query_sd, arguments.seed_sd)

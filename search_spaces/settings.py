@@ -163,8 +163,8 @@ class SearchSettings(Settings):
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
-    .005 to .044 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
-    seeds 0 to .01)."""
+    .003 to .066 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
+    seeds 0 to .03, of query x configuration 0 to .1)."""
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),

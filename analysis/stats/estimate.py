@@ -65,8 +65,8 @@ class Estimate(NamedTuple):
         So the share is computed as if the mean square of the seeds were at its lower .3 (level / .05)^.6 quantile, and
         the true value accordingly larger. With 200 queries or more, for any variances, the level at .05 is then .033
         to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With three seeds or
-        more, levels down to .0002 are exceeded by a tenth at most. Where seeds matter less than queries, these levels
-        are not reached.
+        more, at nominal levels down to .0002 the true level is at most 1.1 times the nominal one. Where seeds matter
+        less than queries, the test is conservative.
         """
         if self.share in (0.0, 1.0):
             return self.df if self.share else self.df_more

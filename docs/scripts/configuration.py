@@ -28,8 +28,8 @@ This page lists every key of a study file: its values, its default, its meaning,
 `make docs` writes it from the code.
 
 A study file is [TOML](https://toml.io). A heading such as `[task.sampler]` is a table of the file; the keys of
-[the first section](#top) come before all tables. Only `name` has no default. The defaults `training.batch_size = 32` and
-`training.negatives = 9` do not fit together, so a cross-encoder study sets one of them.
+[the first section](#top) come before all tables. Only `name` has no default. The defaults `training.batch_size = 32`
+and `training.negatives = 9` do not fit together, so a cross-encoder study sets one of them.
 
 On the command line, `KEY=VALUE` replaces a value: `training.epochs=3`, `seeds='[1, 2]'`, `task.path=none`. The word
 `none` unsets a key there. In a study file, leave the key out: TOML has no word for it. `${NAME}` in a value is replaced

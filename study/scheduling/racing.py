@@ -3,8 +3,9 @@
 Seeds are started in rounds. After each round, every configuration is compared with the best one over the (seed, query)
 pairs that both have. The test is one-sided and treats both seeds and queries as samples
 (`analysis.stats.two_way.satterthwaite_estimate`). Its level is divided by the number of interim tests and by the number
-of competitors that might have been the best (Bonferroni). Repeated tests, and a best configuration that was only lucky,
-therefore prune at most a share LEVEL of the equally good configurations.
+of competitors that might have been the best (Bonferroni), for repeated tests and for a best configuration that was only
+lucky. The test is somewhat liberal if both seeds and the interaction of query and configuration vary much:
+`benchmarks/race.py` measures the share of equally good configurations that is pruned.
 
 The method follows Maron and Moore (1994), "Hoeffding races", and Birattari et al. (2002), "A racing algorithm for
 configuring metaheuristics", with a test for two crossed samples in place of theirs.
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from trainables.utils.arrays import Floats
 
 LEVEL = 0.05
-"""Maximum share of equally good configurations that racing prunes."""
+"""Nominal share of equally good configurations that racing prunes."""
 FIRST_ROUND_SEEDS = 3
 """Seeds of the first round.
 

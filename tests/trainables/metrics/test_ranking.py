@@ -1,6 +1,7 @@
 """Laws of the metrics of ranked lists: ir-measures without ties, the mean over all orders with them."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import permutations
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainables.metrics import average_precision, ndcg_at, rank_of_first_relevant, recall_at, reciprocal_rank
+from trainables.metrics import METRICS, average_precision, ndcg_at, rank_of_first_relevant, recall_at, reciprocal_rank
 
 Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 FUNCTIONS: dict[str, Function] = {
@@ -27,6 +28,18 @@ ORACLES = {
     "MRR": ir_measures.RR,
     **{f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 3, 20)},
 }
+
+
+ELSEWHERE = {"R<n>@<k>": "test_oracle.py", "STS": "test_sts.py", "STS/<set>": "test_sts.py"}
+"""Metric of ranked lists or of sentence pairs -> file that has its laws."""
+
+
+def test_every_metric_that_is_registered_has_a_function_here() -> None:
+    for entry in METRICS.entries:
+        measure = METRICS[entry.examples[0] if entry.examples else entry.name]
+        if measure.is_rank_based and entry.name not in ELSEWHERE:
+            pattern = entry.pattern or re.escape(entry.name)
+            assert any(re.fullmatch(pattern, name) for name in FUNCTIONS), f"{entry.name} is not in FUNCTIONS"
 
 
 def of_order(name: str, labels: Sequence[int]) -> float:

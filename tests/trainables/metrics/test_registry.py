@@ -1,5 +1,6 @@
 """Metrics by their names: which there are, what each needs, and how lists of different lengths are judged."""
 
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from trainables.metrics import (
     LOWER_IS_BETTER,
+    METRICS,
     Measure,
     brier_score,
     expected_calibration_error,
@@ -18,6 +20,15 @@ from trainables.metrics import (
 
 PER_QUERY = ("R4@1", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL")
 POOLED = ("ECE", "Spearman")
+
+
+def test_every_metric_that_is_registered_is_named_here() -> None:
+    """Except those of sentence pairs, which are in test_sts.py."""
+    for entry in METRICS.entries:
+        measure = METRICS[entry.examples[0] if entry.examples else entry.name]
+        if measure.sts_correlation is None:
+            pattern, names = entry.pattern or re.escape(entry.name), PER_QUERY if measure.per_query else POOLED
+            assert any(re.fullmatch(pattern, name) for name in names), f"{entry.name} is in neither list"
 
 
 def lists(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
