@@ -7,7 +7,7 @@ The pictures in `docs/images` are of the quick study. It needs the extra `browse
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docs.scripts.browser import open_browser
 from trainables.utils.cli import Parser, report_errors
