@@ -103,7 +103,7 @@ def _take(page: "Page", picture: Picture) -> None:
     box = part.bounding_box()
     assert box is not None
     margin = 16
-    clip = {
+    clip: Any = {
         "x": max(box["x"] - margin, 0),
         "y": box["y"] - margin,
         "width": min(box["width"] + 2 * margin, _SIZE["width"]),
