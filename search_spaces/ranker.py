@@ -90,10 +90,10 @@ class RankerStudySettings(Protocol):
 
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
     group = 1 + training.negatives
-    if training.batch_size % group:
+    if training.unit == "query" and training.batch_size % group:
         valid = max(1, (training.batch_size + group // 2) // group) * group
-        expected = f"a multiple of 1 + training.negatives = {group}; {valid} works"
-        yield "training.batch_size", training.batch_size, expected, ("training.negatives",)
+        expected = f'a multiple of 1 + training.negatives = {group}; {valid} works, as does training.unit = "pair"'
+        yield "training.batch_size", training.batch_size, expected, ("training.negatives", "training.unit")
     if training.negatives >= task.get_candidates_per_query("train"):
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
         expected = f"fewer than {key} = {task.get_candidates_per_query('train')}"
@@ -120,9 +120,9 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
             expected = f"fewer than task.candidates = {task.get_candidates_per_query('train')}"
             yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
         for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
-            if size % (1 + negatives):
+            if study.training.unit == "query" and size % (1 + negatives):
                 expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"
-                yield "search.batch_size", list(search.batch_size), expected, ("search.negatives",)
+                yield "search.batch_size", list(search.batch_size), expected, ("search.negatives", "training.unit")
     if not _is_usable_metric(study.analysis.metric, task.candidates):
         yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
 

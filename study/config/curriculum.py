@@ -8,6 +8,7 @@ from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, parse_pacing
 from search_spaces.settings import Seed, Shares, check_distinct, check_increasing, expect
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.curriculum.settings import DifficultyWords
 from trainables.utils.settings import Settings
 
 
@@ -62,6 +63,12 @@ class CurriculumSearch(Settings):
     """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
 
     If None, the input embeddings of the model are used.
+    """
+    words: Annotated[DifficultyWords, Field(exclude_if=lambda it: it == "plain")] = "plain"
+    """Words of sigma_SM, sigma_BM25 and AP_BM25.
+
+    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
+    blanks, as in the code of Penha and Hauff (2020).
     """
 
     @property

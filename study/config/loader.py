@@ -43,7 +43,8 @@ _WANDB_MODES = {
 _KERNEL_FOLDERS = ("/proc", "/sys")
 _MAX_DEPTH = 8
 """Maximum nesting of tables and lists; a study has four levels."""
-_LENGTH_KEYS = ("epochs", "instances")
+_ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
+"""Keys of [training] of which a study has one."""
 
 
 def list_shipped_studies() -> list[tuple[str, str]]:
@@ -102,7 +103,7 @@ mean training.learning_rate?
             _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
         else:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
-    _drop_overridden_length(data, places)
+    _drop_overridden_alternatives(data, places)
     try:
         # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
@@ -247,17 +248,22 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
             data[name] = value
 
 
-def _drop_overridden_length(data: dict[str, Any], places: Mapping[str, str]) -> None:
-    """Remove from `data` the setting of the training length that an override replaces.
+def _drop_overridden_alternatives(data: dict[str, Any], places: Mapping[str, str]) -> None:
+    """Remove from `data` each setting of training for which an override sets the alternative.
 
-    `training.epochs` and `training.instances` are alternatives: overriding one of them removes the other, which the
-    study file set.
+    `training.epochs` and `training.instances` are alternatives, for example: overriding one of them removes the other,
+    which the study file set.
     """
     training = data.get("training")
-    given = [name for name in _LENGTH_KEYS if isinstance(training, dict) and training.get(name) is not None]
-    overriding = [name for name in given if f"training.{name}" in places]
-    if isinstance(training, dict) and len(given) == len(_LENGTH_KEYS) and len(overriding) == 1:
-        data["training"] = {name: value for name, value in training.items() if name not in given or name in overriding}
+    if not isinstance(training, dict):
+        return
+    for names in _ALTERNATIVES:
+        given = [name for name in names if training.get(name) is not None]
+        overriding = [name for name in given if f"training.{name}" in places]
+        if len(given) == len(names) and len(overriding) == 1:
+            data["training"] = training = {
+                name: value for name, value in training.items() if name not in given or name in overriding
+            }
 
 
 def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:

@@ -46,10 +46,21 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
 def find_training_errors(study: Study, training: BaseTrainingSettings) -> Iterator[ConfigError]:
     """Yield conflicts among the settings of training, and between them and the task of the study."""
     yield from study.study_type.check_training(training, study.task)
-    if training.checkpoint != "last" and training.evaluations < 2:
-        expected = f'2 or more for training.checkpoint = "{training.checkpoint}", or training.checkpoint = "last"'
-        yield "training.evaluations", training.evaluations, expected, ("training.checkpoint",)
+    yield from _find_evaluation_errors(training)
     yield from _find_length_errors(training)
+
+
+def _find_evaluation_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]:
+    steps, has_instances = training.evaluation_steps, training.epochs is None
+    if steps is not None and "evaluations" in training.model_fields_set:
+        expected = f"none while training.evaluations = {training.evaluations}; set only one of them"
+        yield "training.evaluation_steps", steps, expected, ("training.evaluations",)
+    elif training.checkpoint != "last" and (steps is None or has_instances):
+        key, value = ("evaluations", training.evaluations) if steps is None else ("evaluation_steps", steps)
+        if len(training.list_evaluation_points()) < 2:
+            few = "2 or more" if steps is None else "fewer batches than training has, for 2 or more evaluations,"
+            expected = f'{few} for training.checkpoint = "{training.checkpoint}", or training.checkpoint = "last"'
+            yield f"training.{key}", value, expected, ("training.checkpoint",)
 
 
 def _find_length_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]:

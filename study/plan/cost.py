@@ -89,7 +89,7 @@ def estimate_cost_from_rates(
     )
     frozen = [each.frozen for each in measured if each.frozen is not None]
     scores = {split: count * study.task.scores_per_query(split) for split, count in queries.items()}
-    fixed = loading + study.training.evaluations * scores["dev"] / evaluation
+    fixed = loading + len(study.training.list_evaluation_points()) * scores["dev"] / evaluation
     test = loading + scores["test"] / evaluation
     once = sum(scores.values()) / fmean(frozen) if frozen else 0.0
     return Cost(fixed, 1 / training, test, once, f"a measurement on {where}")

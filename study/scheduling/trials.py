@@ -227,5 +227,9 @@ class ConfigurationFactory:
     def _make_curriculum_settings(self, params: Params) -> CurriculumSettings | None:
         if not params.curriculum:
             return None
-        inputs = {"vectors": self.resolved.vectors, "scorer": self.scorer.runs[0].id}
+        inputs = {
+            "vectors": self.resolved.vectors,
+            "scorer": self.scorer.runs[0].id,
+            "words": self.study.curriculum.words,
+        }
         return CurriculumSettings.model_validate({**dict(params.curriculum), **inputs})

@@ -25,7 +25,7 @@ class Curriculum(NamedTuple):
 
 
 class CurriculumSampler:
-    """Samples the training queries of each batch of a run.
+    """Decides which training queries the batches of a run may contain.
 
     Args:
         curriculum: settings and difficulty scores.
@@ -38,12 +38,12 @@ class CurriculumSampler:
         >>> sampler = CurriculumSampler(Curriculum(settings, difficulty), seed=1, steps=10)
         >>> [sampler.count_available(step) for step in (0, 5, 10)]
         [2, 3, 4]
-        >>> sorted(sampler.sample_batch(0, 2).tolist())
-        [1, 3]
+        >>> sampler.list_available(5).tolist()
+        [1, 3, 2]
     """
 
     def __init__(self, curriculum: Curriculum, seed: int, steps: int) -> None:
-        self._settings, self._seed = curriculum.settings, seed
+        self._settings = curriculum.settings
         self._full = curriculum.settings.duration * steps
         self._order = order_by_difficulty(curriculum.difficulty, seed)
 
@@ -53,10 +53,10 @@ class CurriculumSampler:
         share = PACING[settings.pacing](step, self._full, settings.delta)
         return max(1, int(round(share * len(self._order), 6)))
 
-    def sample_batch(self, step: int, count: int) -> Ints:
-        """Return (count,) indices of the queries in the batch of a step."""
-        chosen: Ints = self._order[sample_uniform(self._seed, step, self.count_available(step), count)]
-        return chosen
+    def list_available(self, step: int) -> Ints:
+        """Return the indices of the queries that the batch of a step may contain, easiest first."""
+        available: Ints = self._order[: self.count_available(step)]
+        return available
 
 
 def order_by_difficulty(difficulty: Floats, seed: int) -> Ints:

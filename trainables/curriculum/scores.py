@@ -63,6 +63,12 @@ DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
         _PENHA,
     ),
     Entry(
+        "AP_BM25",
+        DifficultyScore("bm25", f"{_TEXT_SCORES}:ap_bm25"),
+        "1 minus the average precision of the candidates in the order of BM25",
+        "Penha and Hauff (2020), footnote 6",
+    ),
+    Entry(
         "BERT_pred",
         DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_pred"),
         "mean probability of the others minus that of the relevant, by a trained model",

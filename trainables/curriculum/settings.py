@@ -1,12 +1,15 @@
 """Settings of a curriculum, as part of the specification of a run."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from trainables.curriculum.pacing import canonicalize_pacing
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.utils.settings import Settings
+
+DifficultyWords = Literal["plain", "blanks"]
+"""Words of the difficulty scores that read words."""
 
 
 class CurriculumSettings(Settings):
@@ -24,6 +27,12 @@ class CurriculumSettings(Settings):
     """Hash of the word vectors of sigma_SM ("sha256:..."). If None, the input embeddings of the model."""
     scorer: str | None = None
     """Id of the scoring run; its model computes BERT_pred and BERT_loss."""
+    words: Annotated[DifficultyWords, Field(exclude_if=lambda it: it == "plain")] = "plain"
+    """Words of sigma_SM, sigma_BM25 and AP_BM25.
+
+    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
+    blanks, as in the code of Penha and Hauff (2020).
+    """
 
     def canonicalize(self) -> "CurriculumSettings | None":
         """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.
@@ -38,5 +47,6 @@ class CurriculumSettings(Settings):
             return None
         unused = {"vectors"} if self.score != "sigma_SM" else set()
         unused |= {"scorer"} if DIFFICULTY_SCORES[self.score].needs != "scorer" else set()
+        unused |= {"words"} if DIFFICULTY_SCORES[self.score].needs not in ("bm25", "vectors") else set()
         unused |= {"delta"} if self.pacing == "step" else set()
         return CurriculumSettings(**self.model_dump(exclude=unused))

@@ -62,7 +62,8 @@ class CandidateSampler:
         Returns:
             The table of candidates in the order of the queries, and the counts: queries, pool (documents), back_filled
             (rows drawn at random), relevant (rows), and relevant_left_out (relevant documents for which there are too
-            few candidates).
+            few candidates). With the sampler "given", also candidates_left_out (those of the source, likewise), if
+            there are any.
 
         Raises:
             UserError: If the pool is too small for the number of candidates or contains no word, or if the sampler is
@@ -103,6 +104,9 @@ class CandidateSampler:
             "relevant": sum(len(item.relevant) for item in items),
             "relevant_left_out": sum(item.n_left_out for item in items),
         }
+        if settings.name == "given" and (n_left_out := sum(_count_candidates_left_out(item, size) for item in items)):
+            counts["candidates_left_out"] = n_left_out
+            self._report(f"left out: {n_left_out} candidates that the source names in {split}, above {size} a query")
         return _build_table(split, pool, items, sampled, settings), counts
 
     def _get_pool(self, split: str) -> DocumentPool:
@@ -143,6 +147,12 @@ class CandidateSampler:
         jobs = ((file, items[first : first + QUERIES_PER_PART], size, index, bm25) for file, first in missing)
         _run_in_processes(sample_part, jobs, len(missing), f"{split} candidates")
         return SampledCandidates(*(np.concatenate(arrays) for arrays in zip(*map(read_part, files), strict=True)))
+
+
+def _count_candidates_left_out(item: QueryToSample, size: int) -> int:
+    """Return how many candidates of the source do not fit beside the relevant documents of a query."""
+    usable = np.setdiff1d(item.query.candidates, item.excluded)
+    return max(0, len(usable) + len(item.relevant) - size)
 
 
 def _build_piece(settings: SamplerSettings, folder: Path, texts: list[str]) -> None:

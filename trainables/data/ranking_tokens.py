@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Part of every key. Increase it when the same input gives different files."""
 
+_NO_LIMIT = 10**9
+"""Tokens that no text has. With this limit, unlike without one, the tokenizer does not warn of long texts."""
+
 Ids = npt.NDArray[np.int32]
 Positions = Ints
 
@@ -82,7 +85,8 @@ def tokenize_pairs(
 
     A pair that is too long loses the end of its query first, but the query keeps at least a third of `max_length`. Then
     the document loses its end. In a dialogue, the response is cut first, to no less than a third of `max_length`. Then
-    the context loses its beginning, or its end if the task's truncation is "plain".
+    the context loses its beginning, or its end if the task's truncation is "plain". With "longest_first", the longer of
+    query and document loses a token at its end until the pair fits.
 
     Args:
         prepared: The prepared data.
@@ -152,10 +156,14 @@ def _write_tokens(
     if room <= third:
         raise UserError("model.max_length", max_length, "a length that leaves room for a document")
     candidates, queries, documents = prepared.read_candidates(), prepared.read_queries(), prepared.read_documents()
-    dialogue = get_task(prepared.settings.name).is_dialogue
-    side = "left" if dialogue and prepared.settings.truncation == "oldest" else "right"
-    max_kept = room + 1  # one more than fits, so that truncation is visible
-    heads = dict(zip(queries["query_id"], encode_texts(tokenizer, list(queries["text"]), max_kept, side), strict=True))
+    task, settings = get_task(prepared.settings.name), prepared.settings
+    side = "left" if task.is_dialogue and settings.truncation == "oldest" else "right"
+    # One more than fits, so that truncation is visible. Which of two long sides is the longer one needs their lengths.
+    max_kept = room + 1 if settings.truncation != "longest_first" else _NO_LIMIT
+    texts = queries["text"].tolist()
+    if not settings.separators:
+        texts = [" ".join(task.split_utterances(text)) for text in texts]
+    heads = dict(zip(queries["query_id"], encode_texts(tokenizer, texts, max_kept, side), strict=True))
     bodies = dict(
         zip(documents["document_id"], encode_texts(tokenizer, list(documents["text"]), max_kept), strict=True)
     )
@@ -164,7 +172,11 @@ def _write_tokens(
     starts = np.empty(len(candidates), dtype=np.int32)
     lengths = np.empty(len(candidates), dtype=np.int64)
     for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
-        head, body = _truncate_pair(heads[query], bodies[document], room, third, side if dialogue else None)
+        head, body = heads[query], bodies[document]
+        if settings.truncation == "longest_first":
+            head, body = truncate_longest_first(head, body, room)
+        else:
+            head, body = _truncate_pair(head, body, room, third, side if task.is_dialogue else None)
         truncated += len(head) < len(heads[query]) or len(body) < len(bodies[document])
         pieces += [before, head, between, body, after]
         starts[row] = len(before) + len(head) + len(between)
@@ -202,6 +214,31 @@ def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str |
     document = document[: max(third, room - len(query))]
     left = room - len(document)
     return query[-left:] if side == "left" else query[:left], document
+
+
+def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, Ids]:
+    """Return query and document, of which the longer one has lost a token at its end until both fit.
+
+    These are the lengths that the fast tokenizers of transformers give with the strategy of this name: of two sides
+    that are both too long, the one that was longer keeps the odd token, and the document if they were equally long.
+
+    Args:
+        query: Token ids of the query.
+        document: Token ids of the document.
+        room: Number of tokens that fit.
+
+    Example:
+        >>> query, document = truncate_longest_first(np.arange(280), np.arange(90), room=125)
+        >>> len(query), len(document)
+        (63, 62)
+    """
+    shorter, longer = sorted([query, document], key=len)
+    kept = room // 2 if len(shorter) > room // 2 else len(shorter)
+    if len(shorter) + len(longer) <= room:
+        return query, document
+    if shorter is query:
+        return query[:kept], document[: room - kept]
+    return query[: room - kept], document[:kept]
 
 
 def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:

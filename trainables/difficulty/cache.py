@@ -133,7 +133,7 @@ def _compute_and_write(trial: TrialSpec, settings: CurriculumSettings, prepared:
             )
         assert trial.model_path is not None
         vectors = load_vectors_from_file(trial.vectors) if trial.vectors else load_vectors_from_model(trial.model_path)
-    write_difficulties(path, compute_text_difficulties(settings.score, prepared, vectors))
+    write_difficulties(path, compute_text_difficulties(settings.score, prepared, vectors, settings.words))
 
 
 def write_difficulties(path: Path, table: pd.DataFrame) -> None:
@@ -151,7 +151,8 @@ def _get_job_path(trial: TrialSpec, prepared: RankingDataset) -> Path:
 
 def _get_score_input(curriculum: CurriculumSettings, model_digest: str) -> str | None:
     needs = DIFFICULTY_SCORES[curriculum.score].needs
-    return {"vectors": curriculum.vectors or model_digest, "scorer": curriculum.scorer}.get(needs)
+    found = {"vectors": curriculum.vectors or model_digest, "scorer": curriculum.scorer}.get(needs)
+    return found if curriculum.words == "plain" or needs not in ("bm25", "vectors") else f"{found} {curriculum.words}"
 
 
 def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | None, action: Action) -> Path:
@@ -160,7 +161,8 @@ def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | 
     Args:
         folder: Folder of the prepared task.
         score: Name of the score.
-        score_input: Digest of the word vectors, or id of the scoring run. None if the score needs neither.
+        score_input: Digest of the word vectors, or id of the scoring run, and the kind of words unless it is plain.
+            None if there is none of these.
         action: "test" for the table of the test split alone.
     """
     suffix = "-test" if action == "test" else ""

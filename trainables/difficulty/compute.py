@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.curriculum.settings import DifficultyWords
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS, get_task
 from trainables.difficulty.inputs import build_difficulty_inputs
@@ -22,7 +23,10 @@ DECIMALS = 9
 
 
 def compute_text_difficulties(
-    score: DifficultyScoreName, prepared: RankingDataset, vectors: WordVectors | None = None
+    score: DifficultyScoreName,
+    prepared: RankingDataset,
+    vectors: WordVectors | None = None,
+    words: DifficultyWords = "plain",
 ) -> pd.DataFrame:
     """Compute the difficulty of every query from its texts.
 
@@ -32,13 +36,14 @@ def compute_text_difficulties(
         score: Name of a score in `DIFFICULTY_SCORES` that needs "text", "bm25" or "vectors".
         prepared: Prepared data of the task.
         vectors: Word vectors, if the score needs them.
+        words: Words of a text, see `CurriculumSettings.words`.
 
     Returns:
         Table with columns split, query_id and difficulty: one row per query, in the order of
         `prepared.read_candidates()`.
 
     Raises:
-        UserError: If the score is turns and the task has no dialogues, if it is sigma_BM25 and no candidate contains a
+        UserError: If the score is turns and the task has no dialogues, if it needs BM25 and no candidate contains a
             word, or if word vectors are not finite.
         ValueError: If the score is not computed from texts, or if its word vectors are missing.
     """
@@ -51,7 +56,7 @@ def compute_text_difficulties(
         raise ValueError(f"{score!r} needs {needs}")
     parts = []
     for split in SPLITS:
-        inputs = build_difficulty_inputs(prepared, split)
+        inputs = build_difficulty_inputs(prepared, split, words)
         further = {"bm25": prepared.settings.get_sampler_settings(split), "vectors": vectors}
         values = DIFFICULTY_SCORES[score].compute(inputs, *([further[needs]] if needs in further else []))
         parts.append(build_difficulty_table(split, inputs.query_ids, np.round(values, DECIMALS)))

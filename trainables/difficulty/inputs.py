@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from trainables.curriculum.settings import DifficultyWords
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import get_task
 from trainables.utils.arrays import Floats, Ints
@@ -25,10 +26,20 @@ class DifficultyInputs(NamedTuple):
     """(queries, candidates) Positions of the candidates in `responses`."""
     bm25: Floats
     """(queries, candidates) BM25 scores, NaN if the task has none."""
+    relevant: Ints
+    """(queries, candidates) 1 if the candidate is relevant, else 0."""
+    words: DifficultyWords = "plain"
+    """Words of a text, see `CurriculumSettings.words`."""
 
 
-def build_difficulty_inputs(prepared: RankingDataset, split: str) -> DifficultyInputs:
-    """Return the inputs of a split, in the order of its candidates."""
+def build_difficulty_inputs(prepared: RankingDataset, split: str, words: DifficultyWords = "plain") -> DifficultyInputs:
+    """Return the inputs of a split, in the order of its candidates.
+
+    Args:
+        prepared: Prepared data of the task.
+        split: Name of the split.
+        words: Words of a text.
+    """
     table, size = prepared.read_candidates(split), prepared.settings.get_candidates_per_query(split)
     names = table["query_id"].to_list()[::size]
     queries = prepared.read_queries().set_index("query_id")["text"].loc[names].to_list()
@@ -42,4 +53,6 @@ def build_difficulty_inputs(prepared: RankingDataset, split: str) -> DifficultyI
         responses,
         positions.astype(np.int64).reshape(-1, size),
         table["bm25"].to_numpy(np.float64).reshape(-1, size),
+        table["relevant"].to_numpy(np.int64).reshape(-1, size),
+        words,
     )

@@ -14,6 +14,7 @@ from trainables.data.negatives.base import PoolError
 from trainables.data.negatives.bm25 import LAST_QUERY_CHARACTERS, compute_term_weights, get_tokenizer
 from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors, average_rows
+from trainables.metrics.ranking import average_precision
 from trainables.specs.ranker import SamplerSettings
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.errors import UserError
@@ -71,8 +72,9 @@ def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     Returns:
         Difficulties of shape (queries,).
     """
-    contexts = [split_words(" ".join(context))[-MAX_WORDS:] for context in inputs.contexts]
-    responses = [split_words(text)[:MAX_WORDS] for text in inputs.responses]
+    split = split_words if inputs.words == "plain" else str.split
+    contexts = [split(" ".join(context))[-MAX_WORDS:] for context in inputs.contexts]
+    responses = [split(text)[:MAX_WORDS] for text in inputs.responses]
     # The mean of u . v over all pairs of unit vectors is (mean of u) . (mean of v).
     means = _compute_mean_directions([*contexts, *responses], vectors)
     left, right = means[: len(contexts)], means[len(contexts) :]
@@ -97,8 +99,8 @@ def _compute_mean_directions(texts: list[list[str]], vectors: WordVectors) -> Fl
 def sigma_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
     """Compute sigma_BM25: the standard deviation, over the candidates, of BM25(U, r).
 
-    If every candidate has a BM25 score from the task, these scores are used. They are computed over the pool of the
-    split. Otherwise, the scores are computed here, with the split's candidates as the collection.
+    If every candidate has a BM25 score from the task and the words are plain, these scores are used. They are computed
+    over the pool of the split. Otherwise, the scores are computed here, with the split's candidates as the collection.
 
     Args:
         inputs: Texts of a split.
@@ -110,9 +112,34 @@ def sigma_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
     Raises:
         UserError: If no candidate contains a word.
     """
-    scores = inputs.bm25
-    sigma: Floats = np.std(_compute_bm25(inputs, settings) if np.isnan(scores).any() else scores, axis=1)
+    sigma: Floats = np.std(_get_bm25(inputs, settings), axis=1)
     return sigma
+
+
+def ap_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
+    """Compute 1 minus the average precision of the candidates in the order of BM25(U, r).
+
+    A query is easy if BM25 ranks its relevant documents first (Penha and Hauff 2020, footnote 6). The BM25 scores are
+    those of `sigma_bm25`. Ties count at their expectation.
+
+    Args:
+        inputs: Texts of a split.
+        settings: Settings of BM25.
+
+    Returns:
+        Difficulties of shape (queries,).
+
+    Raises:
+        UserError: If no candidate contains a word.
+    """
+    difficulties: Floats = 1.0 - average_precision(_get_bm25(inputs, settings), inputs.relevant)
+    return difficulties
+
+
+def _get_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
+    """Return the BM25 scores of the candidates, of shape (queries, candidates)."""
+    has_scores = inputs.words == "plain" and not np.isnan(inputs.bm25).any()
+    return inputs.bm25 if has_scores else _compute_bm25(inputs, settings)
 
 
 def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
@@ -120,13 +147,14 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
 
     An index would score all documents instead.
     """
-    tokenize = get_tokenizer(settings.words)
+    tokenize = get_tokenizer(settings.words) if inputs.words == "plain" else str.split
     try:
         documents, terms = compute_term_weights(map(tokenize, inputs.responses), settings.k1, settings.b)
     except PoolError as error:
-        raise UserError("curriculum.score", f"sigma_BM25, but {error}", "another score") from error
+        raise UserError("curriculum.score", f"a score by BM25, but {error}", "another score") from error
     numbers = {term: number for number, term in enumerate(terms)}
-    texts = (text[-LAST_QUERY_CHARACTERS:] if settings.authors else text for text in inputs.queries)
+    whole = inputs.queries if inputs.words == "plain" else map(" ".join, inputs.contexts)  # without separators
+    texts = (text[-LAST_QUERY_CHARACTERS:] if settings.authors else text for text in whole)
     query_terms = [[numbers[word] for word in tokenize(text) if word in numbers] for text in texts]
     rows = np.repeat(np.arange(len(query_terms)), [len(row) for row in query_terms])
     columns = np.array([number for row in query_terms for number in row], dtype=np.int64)

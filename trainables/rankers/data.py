@@ -86,6 +86,8 @@ def describe_data(prepared: RankingDataset) -> dict[str, Any]:
     train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
+    for counts in meta["splits"].values():
+        counts.pop("candidates_left_out", None)  # data that were prepared earlier lack it, and their plans stay valid
     description = {key: meta[key] for key in ("fingerprint", "documents", "skipped", "splits")}
     description |= {"overlaps": overlaps} if overlaps else {}  # absent if empty, so that earlier plans stay valid
     description |= {"repeated": prepared.repeated} if prepared.repeated else {}
@@ -108,6 +110,8 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
     for split in SPLITS:
         if count := meta["splits"][split]["relevant_left_out"]:
             yield f"left out: {count} relevant documents in {split}, which do not fit in task.candidates"
+        if count := meta["splits"][split].get("candidates_left_out"):
+            yield f"left out: {count} candidates that the source names in {split}, which do not fit in task.candidates"
     yield (
         f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
     )
@@ -149,7 +153,9 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
     if domains is not None:
         attributes["domain"] = domains.reindex(attributes["query_id"]).to_numpy()
     for score in study.curriculum.score if study.curriculum.variants else ():
-        order = CurriculumSettings(score=score, vectors=resolved.vectors, scorer=difficulty_model_id)
+        order = CurriculumSettings(
+            score=score, vectors=resolved.vectors, scorer=difficulty_model_id, words=study.curriculum.words
+        )
         scores = read_difficulties(prepared.folder, order, resolved.model_digest)
         if scores is not None:
             values = attributes[["split", "query_id"]].merge(scores, how="left")["difficulty"]
@@ -175,7 +181,8 @@ def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     from trainables.models.tokenizer import load_tokenizer
 
     path = resolve_model_path(study.model.name)
-    length, tokenizer = study.model.max_length, load_tokenizer(path, get_task(study.task.name).added_tokens)
+    length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)
+    tokenizer = load_tokenizer(path, added)
     tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache)
     middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
     share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"

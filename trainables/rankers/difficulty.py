@@ -59,6 +59,7 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
     """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
     counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
-    negatives, every = trainer.settings.negatives, np.arange(len(counts))
-    rows = sample_instances(trainer.seed, 0, every, counts, pairs.candidates, negatives, "difficulty ")
+    negatives, choice = trainer.settings.negatives, trainer.settings.negative_choice
+    queries = np.arange(len(counts))
+    rows = sample_instances(trainer.seed, 0, queries, counts, pairs.candidates, negatives, "difficulty ", choice)
     return rows.reshape(-1, 1 + negatives)

@@ -47,7 +47,8 @@ class RankerData(EncoderInputs):
         assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_pair_tokens(self.tokens_folder)
-        tokenizer = load_tokenizer(self._trial.model_path, get_task(self.prepared.settings.name).added_tokens)
+        added = get_task(self.prepared.settings.name).list_added_tokens(self.prepared.settings)
+        tokenizer = load_tokenizer(self._trial.model_path, added)
         return tokenize_pairs(self.prepared, tokenizer, model.name, model.max_length, self._trial.cache)
 
     @cached_property
@@ -63,7 +64,7 @@ class RankerData(EncoderInputs):
         assert specification.model is not None
         assert specification.environment is not None
         assert path is not None
-        added = get_task(specification.task.name).added_tokens
+        added = get_task(specification.task.name).list_added_tokens(specification.task)
         vocabulary = len(load_tokenizer(path, added)) if added else 0
         model = CrossEncoder(path, specification.model, seed, vocabulary)
         return model.to(specification.environment.device_type)

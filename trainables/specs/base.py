@@ -110,6 +110,11 @@ class BaseTrainingSettings(Settings):
     """Probability with which a hidden state or attention weight is set to 0, rounded to the nearest 1/65536."""
     evaluations: PositiveInt = 1
     """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
+    evaluation_steps: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    """Batches between two evaluations of the dev split; a last one is at the end of training.
+
+    If None, `evaluations` says how many there are.
+    """
     checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
     """Final weights of a run: "last", or the name of a metric.
 
@@ -129,6 +134,20 @@ class BaseTrainingSettings(Settings):
     def instances_per_query(self) -> int:
         """Return the number of instances per training query or sentence in an epoch."""
         return 1
+
+    def list_evaluation_points(self) -> list[int]:
+        """Return the numbers of instances after which the dev split is evaluated, the last one at the end.
+
+        Example:
+            >>> BaseTrainingSettings(instances=96, batch_size=16, evaluations=2).list_evaluation_points()
+            [48, 96]
+            >>> BaseTrainingSettings(instances=80, batch_size=16, evaluation_steps=2).list_evaluation_points()
+            [32, 64, 80]
+        """
+        total, size, parts = self.instances, self.batch_size, self.evaluations
+        if self.evaluation_steps is not None:
+            return [*range(self.evaluation_steps * size, total, self.evaluation_steps * size), total]
+        return [round(total * (part + 1) / parts / size) * size for part in range(parts)]
 
     def get_head_learning_rate(self) -> float:
         """Return the learning rate of the layers that a trainable adds to the encoder."""

@@ -67,8 +67,18 @@ class RankerTaskSettings(BaseTaskSettings):
     """Candidates per query: its relevant documents and the best others of the sampler."""
     train_candidates: AtLeastTwo | None = None
     """Candidates per training query. If None, as many as `candidates`."""
-    truncation: Literal["oldest", "plain"] = "oldest"
-    """Part that a too long dialogue context loses: its oldest utterances, or its end (plain, as in the papers)."""
+    truncation: Literal["oldest", "plain", "longest_first"] = "oldest"
+    """Part that a too long pair loses.
+
+    oldest: the oldest utterances of a dialogue's context; plain: its end; with both, the other side keeps at least a
+    third of the tokens. longest_first: a token at a time from the end of the longer side, as the tokenizers of
+    transformers and the code of both papers do.
+    """
+    separators: Annotated[bool, Field(exclude_if=lambda it: it)] = True
+    """If True, the model reads a special token after each utterance of a context (Penha and Hauff 2021).
+
+    If False, utterances are joined by blanks (Penha and Hauff 2020).
+    """
     sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""
     evaluation_sampler: SamplerSettings = SamplerSettings()
@@ -100,26 +110,39 @@ class RankerModelSettings(BaseModelSettings):
     """Tokens of [CLS] query [SEP] document [SEP].
 
     A longer input loses the end of the document, and the end of the query beyond a third of the tokens. In dialogues
-    the response gets a third if it needs it, and the context is cut.
+    the response gets a third if it needs it, and the context is cut. See also task.truncation.
     """
 
 
 class RankerTrainingSettings(BaseTrainingSettings):
     """Settings of the optimisation of a ranker. Defaults: Penha and Hauff (2021), section 4.
 
-    An instance is a query-document pair. An epoch contains each training query once, with its negatives.
+    An instance is a query-document pair. An epoch contains each training query once, with one relevant document and
+    `negatives` others.
     """
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size", "negatives")
 
     batch_size: AtLeastTwo = 32
-    """Instances per batch; a multiple of 1 + negatives."""
+    """Instances per batch; with `unit` = "query" a multiple of 1 + negatives."""
     negatives: PositiveInt = 9
     """Negatives per query in training."""
+    negative_choice: Annotated[Literal["drawn", "first"], Field(exclude_if=lambda it: it == "drawn")] = "drawn"
+    """Negatives of a query: drawn anew from its candidates each time, or always the first of its candidates.
+
+    The candidates are in the order of the negative sampler, with the sampler given in that of the file. The code of
+    Penha and Hauff (2020) takes the first.
+    """
+    unit: Annotated[Literal["query", "pair"], Field(exclude_if=lambda it: it == "query")] = "query"
+    """Unit that is shuffled: queries, which bring their negatives into the same batch, or single pairs.
+
+    With "query" each batch has the same number of relevant documents. The code of Penha and Hauff (2021) shuffles
+    pairs: the number varies, and a batch has nearly as many queries as pairs.
+    """
     head_learning_rate: Annotated[float, Field(gt=0)] | None = None
     """Learning rate of the new head. If None, `learning_rate`."""
     sampling: Annotated[Literal["epochs", "uniform"], Field(exclude_if=lambda it: it == "epochs")] = "epochs"
-    """Order of the queries: shuffled again in every epoch, or each batch drawn from all queries.
+    """Order of the queries or pairs: shuffled again in every epoch, or each batch drawn from all of them.
 
     Drawing from all queries is what a curriculum does, and what the code of Penha and Hauff (2020) does with and
     without one.

@@ -3,6 +3,8 @@
 The instances of batch t are a pure function of (seed, t).
 """
 
+from typing import Literal
+
 import numpy as np
 
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, sample_uniform
@@ -15,11 +17,16 @@ _BATCHES_PER_WINDOW = 50
 
 
 def sample_instances(
-    seed: int, step: int, queries: Ints, relevant_counts: Ints, candidates: int, negatives: int, purpose: str = ""
+    seed: int,
+    step: int,
+    queries: Ints,
+    relevant_counts: Ints,
+    candidates: int,
+    negatives: int,
+    purpose: str = "",
+    choice: Literal["drawn", "first"] = "drawn",
 ) -> Ints:
-    """Return, for each chosen query, one relevant document and `negatives` sampled documents.
-
-    The sampled documents are drawn without replacement.
+    """Return, for each chosen query, one relevant document and `negatives` others.
 
     Args:
         seed: seed of the run.
@@ -30,6 +37,7 @@ def sample_instances(
         candidates: candidates per query.
         negatives: negatives per query, at most as many as every chosen query has.
         purpose: prefix of the names of the draws, default "".
+        choice: "drawn" for negatives that are drawn without replacement, the default; "first" for the first ones.
 
     Returns:
         Row numbers of shape (groups * (1 + negatives),); the relevant row of each query comes first.
@@ -46,12 +54,15 @@ def sample_instances(
     fewest = candidates - int(relevant_counts[queries].max(initial=0))
     if negatives > fewest:
         raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
-    draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
-    # A relevant document gets 1, which is above every draw, so that it is never sampled as a negative.
-    draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0
-    sampled = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
+    if choice == "first":
+        chosen = relevant_counts[queries, None] + np.arange(negatives)
+    else:
+        draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
+        # A relevant document gets 1, which is above every draw, so that it is never sampled as a negative.
+        draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0
+        chosen = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
     relevant = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
-    ranks = np.concatenate([relevant[:, None], sampled], axis=1)
+    ranks = np.concatenate([relevant[:, None], chosen], axis=1)
     rows: Ints = (queries[:, None] * candidates + ranks).reshape(-1)
     return rows
 
@@ -84,18 +95,53 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
     return chosen
 
 
-class BatchSampler:
-    """Selects the instances of each batch of a run.
+def sample_epoch_pairs(
+    seed: int,
+    epoch: int,
+    relevant_counts: Ints,
+    candidates: int,
+    negatives: int,
+    choice: Literal["drawn", "first"] = "drawn",
+) -> Ints:
+    """Return the pairs of an epoch in the order of training, which is shuffled over all queries.
 
-    With `sampling` = "epochs" the queries of a batch come from `sample_by_epoch`. Otherwise they are drawn anew for
-    every batch, from all training queries or from those that the curriculum has reached. "random" batches are computed
-    as they are drawn. "bucketed" batches hold the same queries in every window of 50 batches, but group queries of
-    similar length; the batches of a window come in a random order. The instances that share an optimizer step then
-    depend on their length.
+    Each query has one relevant document and `negatives` others.
 
     Args:
         seed: seed of the run.
-        settings: instances, batch_size, negatives, sampling, batching.
+        epoch: 0-based number of the epoch.
+        relevant_counts: number of relevant candidates of every query, shape (queries,).
+        candidates: candidates per query.
+        negatives: negatives per query, at most as many as every query has.
+        choice: see `sample_instances`.
+
+    Returns:
+        Row numbers of shape (queries * (1 + negatives),).
+
+    Example:
+        >>> import numpy as np
+        >>> sorted(sample_epoch_pairs(0, 0, np.array([1, 1]), candidates=3, negatives=2).tolist())
+        [0, 1, 2, 3, 4, 5]
+    """
+    queries = np.arange(len(relevant_counts))
+    rows = sample_instances(seed, epoch, queries, relevant_counts, candidates, negatives, "pair ", choice)
+    shuffled: Ints = rows[make_generator(seed, "pair order", epoch).permutation(len(rows))]
+    return shuffled
+
+
+class BatchSampler:
+    """Selects the instances of each batch of a run.
+
+    A batch consists of queries, each with one relevant document and its negatives, or of single pairs (`unit`). With
+    `sampling` = "epochs" the queries come from `sample_by_epoch` and the pairs from `sample_epoch_pairs`. Otherwise
+    they are drawn anew for every batch, from all training queries or from those that the curriculum has reached.
+    "random" batches are computed as they are drawn. "bucketed" batches hold the same instances in every window of 50
+    batches, but group queries or pairs of similar length; the batches of a window come in a random order. The instances
+    that share an optimizer step then depend on their length.
+
+    Args:
+        seed: seed of the run.
+        settings: instances, batch_size, negatives, negative_choice, unit, sampling, batching.
         relevant_counts: number of relevant candidates of each query, shape (queries,).
         lengths: tokens of each pair, shape (queries * candidates,).
         curriculum: decides which queries a batch may contain. If None, a batch may contain all of them.
@@ -110,10 +156,12 @@ class BatchSampler:
         curriculum: Curriculum | None = None,
     ) -> None:
         self._seed, self._settings, self._relevant_counts, self._lengths = seed, settings, relevant_counts, lengths
+        self._candidates = len(lengths) // len(relevant_counts)
         self._paced_queries = (
             CurriculumSampler(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
         )
         self._window: tuple[int, Ints] | None = None
+        self._epoch: tuple[int, Ints] | None = None
 
     def sample_rows(self, step: int) -> Ints:
         """Return the row numbers of training batch `step`, shape (batch_size,)."""
@@ -126,21 +174,58 @@ class BatchSampler:
         return rows
 
     def _sample_batch(self, step: int) -> Ints:
-        settings, candidates = self._settings, len(self._lengths) // len(self._relevant_counts)
-        chosen = self._sample_queries(step, settings.batch_size // (1 + settings.negatives))
-        return sample_instances(self._seed, step, chosen, self._relevant_counts, candidates, settings.negatives)
+        is_by_epoch = self._settings.sampling == "epochs" and not self._paced_queries
+        if self._settings.unit == "pair":
+            return self._take_epoch_pairs(step) if is_by_epoch else self._draw_pairs(step)
+        groups = self._settings.batch_size // (1 + self._settings.negatives)
+        if is_by_epoch:
+            return self._sample_instances(step, sample_by_epoch(self._seed, step, len(self._relevant_counts), groups))
+        available = self._list_available_queries(step)
+        return self._sample_instances(step, available[sample_uniform(self._seed, step, len(available), groups)])
 
-    def _sample_queries(self, step: int, groups: int) -> Ints:
+    def _sample_instances(self, step: int, queries: Ints) -> Ints:
+        counts, settings = self._relevant_counts, self._settings
+        return sample_instances(
+            self._seed, step, queries, counts, self._candidates, settings.negatives, choice=settings.negative_choice
+        )
+
+    def _list_available_queries(self, step: int) -> Ints:
         if self._paced_queries:
-            return self._paced_queries.sample_batch(step, groups)
-        draw = sample_by_epoch if self._settings.sampling == "epochs" else sample_uniform
-        return draw(self._seed, step, len(self._relevant_counts), groups)
+            return self._paced_queries.list_available(step)
+        return np.arange(len(self._relevant_counts))
+
+    def _take_epoch_pairs(self, step: int) -> Ints:
+        """Return the pairs of a batch; the last ones of an epoch share it with the first ones of the next."""
+        size, group = self._settings.batch_size, 1 + self._settings.negatives
+        positions = np.arange(step * size, (step + 1) * size)
+        epochs, places = np.divmod(positions, len(self._relevant_counts) * group)
+        return np.concatenate(
+            [self._load_epoch(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs).tolist()]
+        )
+
+    def _load_epoch(self, epoch: int) -> Ints:
+        if self._epoch is None or self._epoch[0] != epoch:
+            counts, settings = self._relevant_counts, self._settings
+            rows = sample_epoch_pairs(
+                self._seed, epoch, counts, self._candidates, settings.negatives, settings.negative_choice
+            )
+            self._epoch = epoch, rows
+        return self._epoch[1]
+
+    def _draw_pairs(self, step: int) -> Ints:
+        """Draw the pairs of a batch from those of all available queries."""
+        size, group = self._settings.batch_size, 1 + self._settings.negatives
+        available = self._list_available_queries(step)
+        numbers, places = np.divmod(sample_uniform(self._seed, step, len(available) * group, size), group)
+        chosen, which = np.unique(numbers, return_inverse=True)
+        rows: Ints = self._sample_instances(step, available[chosen]).reshape(-1, group)[which, places]
+        return rows
 
     def _bucket_window(self, window: int) -> Ints:
         settings = self._settings
         last = min((window + 1) * _BATCHES_PER_WINDOW, settings.instances // settings.batch_size)
         rows = np.stack([self._sample_batch(step) for step in range(window * _BATCHES_PER_WINDOW, last)])
-        groups = rows.reshape(-1, 1 + settings.negatives)
+        groups = rows.reshape(-1, 1 if settings.unit == "pair" else 1 + settings.negatives)
         ordered = groups[np.argsort(self._lengths[groups].sum(axis=1), kind="stable")].reshape(rows.shape)
         shuffled: Ints = ordered[make_generator(self._seed, "buckets", window).permutation(len(rows))]
         return shuffled

@@ -98,9 +98,9 @@ class BaseRun(ABC):
     def _train_and_evaluate(self) -> Generator[TrialResult | None]:
         while not self._resumable.is_finished:
             with self._resumable.lease_to_next_checkpoint() as stop:
-                for evaluation in (
-                    number for number in self._list_evaluation_points() if self.trainer.instances_seen < number <= stop
-                ):
+                for evaluation in self._training.list_evaluation_points():
+                    if not self.trainer.instances_seen < evaluation <= stop:
+                        continue
                     self._train_until(evaluation)
                     self._evaluate()
                     if evaluation < stop:
@@ -109,10 +109,6 @@ class BaseRun(ABC):
                 self._train_until(stop)
             yield None
         yield self._make_result()
-
-    def _list_evaluation_points(self) -> list[int]:
-        parts, total, size = self._training.evaluations, self._training.instances, self._training.batch_size
-        return [round(total * (part + 1) / parts / size) * size for part in range(parts)]
 
     def _train_until(self, stop: int) -> None:
         """Train to `stop`; a resume checkpoint may be saved before `stop`, but not at it.

@@ -315,6 +315,32 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
 
 
+def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
+    """With queries, a batch of 16 does not hold whole groups of 1 + 2."""
+    settings = ("training.negatives=2", "training.instances=1152")
+    searched = ("training.batch_size=48", "search.batch_size=[16, 48]")
+    assert load_study("quick", [*settings, "training.unit=pair", "training.batch_size=16"]).training.unit == "pair"
+    assert load_study("quick", [*settings, "training.unit=pair", *searched]).search.batch_size == (16, 48)
+    assert mistakes(None, *settings, "training.batch_size=16") == ["command line: training.batch_size: 16"]
+    assert mistakes(None, *settings, *searched) == ["command line: search.batch_size: [16, 48]"]
+
+
+def test_evaluations_are_counted_or_spaced() -> None:
+    """An override replaces the other one of the file."""
+    training = load_study("quick", ["training.evaluation_steps=30"]).training
+    assert (training.evaluations, training.list_evaluation_points()) == (1, [480, 960, 1024])
+    assert load_study("quick", ["training.evaluations=2"]).training.list_evaluation_points() == [512, 1024]
+    both = ("training.evaluation_steps=30", "training.evaluations=2")
+    assert mistakes(None, *both) == ["command line: training.evaluation_steps: 30"]
+    best = ("training.checkpoint=MAP",)
+    assert load_study("quick", [*best, "training.evaluation_steps=63"]).training.list_evaluation_points() == [
+        1008,
+        1024,
+    ]
+    assert mistakes(None, *best, "training.evaluation_steps=64") == ["command line: training.evaluation_steps: 64"]
+    assert load_study("quick", [*best, "training.evaluation_steps=64", "training.epochs=9"]).training.epochs == 9
+
+
 def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text('name = "mine"\n[task]\npath = "a.txt"\nevaluation_path = "pairs"\nsets = ["STS-B"]\n')

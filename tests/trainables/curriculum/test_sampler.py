@@ -96,7 +96,7 @@ def test_a_curriculum_that_has_all_data_samples_as_uniform_sampling_does() -> No
 def test_at_least_one_query_is_in() -> None:
     few = Curriculum(CurriculumSettings(score="turns", delta=0.01), np.arange(5.0))
     assert CurriculumSampler(few, 1, 100).count_available(0) == 1
-    assert (CurriculumSampler(few, 1, 100).sample_batch(0, 3) == 0).all()
+    assert (CurriculumSampler(few, 1, 100).list_available(0) == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Candidates of a collection made by hand: pools, several relevant documents, grades, weak labels."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,22 @@ def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -
         found, counts = prepared(tmp_path / name, made, sampler={"name": name}, pool="judged")
         assert counts["pool"] == size
         assert ("free1" in set(found["document_id"])) == (name == "given")
+
+
+def test_candidates_of_the_source_that_do_not_fit_are_counted_and_told(tmp_path: Path) -> None:
+    """Those that are relevant, or say the same as a relevant document, could not have been candidates anyway."""
+    made, lines = collection(), list[str]()
+    names = [name for name in made.documents if name not in ("Dt0", "Dt1")][:7]
+    made.candidates.extend(Candidate("train", "t0", name, math.nan) for name in ("Dt0", *names))
+    made.candidates.append(Candidate("train", "t1", names[0], math.nan))
+    given = RankerTaskSettings.model_validate({"sampler": {"name": "given"}, "candidates": 5})
+    sampler = CandidateSampler(tmp_path / "few", given, made, lines.append)
+    found, counts = sampler.sample_split("train", ["t0", "t1"])
+    assert found[found["query_id"] == "t0"]["document_id"].tolist() == ["Dt0", *names[:4]]
+    assert counts["candidates_left_out"] == 3
+    assert "left out: 3 candidates that the source names in train, above 5 a query" in lines
+    _, counts = prepared(tmp_path / "all", made, sampler={"name": "given"}, candidates=8)
+    assert "candidates_left_out" not in counts
 
 
 def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data.ranking_dataset import RankingDataset, prepare_data
-from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs
+from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs, truncate_longest_first
 from trainables.data.tasks import SPLITS, get_task
 from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -157,3 +157,56 @@ def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, t
     assert 0 < cut < len(table)
     assert made.n_truncated == cut
     assert len(tokenizer) in made.ids  # [UTTERANCE_SEP] is one token, behind the model's own
+
+
+def test_longest_first_is_the_strategy_of_the_tokenizer_on_random_pairs(tokenizer: Any) -> None:
+    words, draw = [word for word in tokenizer.get_vocab() if word.isalpha()][:5000], np.random.default_rng(0)
+    sizes = [1, 2, 3, 7, 15, 16, 17, 30, 31, 40, 60, 90, 300]
+    texts = [" ".join(draw.choice(words, draw.choice(sizes))) for _ in range(200)]
+    tokens = tokenizer(texts, add_special_tokens=False, truncation=True, max_length=10**9)["input_ids"]
+    checked = {"query": 0, "document": 0, "both": 0, "neither": 0}
+    names = {(True, True): "both", (True, False): "query", (False, True): "document", (False, False): "neither"}
+    for max_length in (8, 33, 34, 64, 128):
+        pairs = draw.integers(len(texts), size=(2_000, 2)).tolist()
+        columns = ([texts[pair[side]] for pair in pairs] for side in (0, 1))
+        expected = tokenizer(*columns, truncation="longest_first", max_length=max_length)["input_ids"]
+        for (query, document), ids in zip(pairs, expected, strict=True):
+            head, body = np.array(tokens[query]), np.array(tokens[document])
+            kept = truncate_longest_first(head, body, max_length - 3)
+            assert [101, *kept[0], 102, *kept[1], 102] == ids
+            checked[names[len(kept[0]) < len(head), len(kept[1]) < len(body)]] += 1
+    assert min(checked.values()) > 500
+
+
+@pytest.mark.parametrize("separators", [True, False])
+def test_a_pair_is_cut_as_the_tokenizer_cuts_its_longest_side(
+    tmp_path: Path, tokenizer: Any, caplog: pytest.LogCaptureFixture, separators: bool
+) -> None:
+    """Contexts and responses of up to 700 words: more than the tokenizer's own limit."""
+    draw, folder = np.random.default_rng(1), tmp_path / "dialogues"
+    folder.mkdir()
+    for split in SPLITS:
+        lines = []
+        for number in range(20):
+            texts = [" ".join(draw.choice(["word", "other", "third"], draw.integers(1, 700))) for _ in range(3)]
+            lines.append("\t".join(["1", f"{split} {number} {texts[0]}", *texts[1:]]))
+        (folder / f"{split}.tsv").write_text("\n".join(lines), encoding="utf-8")
+    settings = RankerTaskSettings(name="dialogues", path=str(folder), truncation="longest_first", separators=separators)
+    prepared, task = prepare_data(settings, tmp_path / "cache"), get_task("dialogues")
+    added = task.list_added_tokens(settings)
+    assert bool(added) == separators
+    from trainables.models.tokenizer import load_tokenizer as with_tokens
+
+    tokenizer = with_tokens(Path(tokenizer.name_or_path), added)
+    with caplog.at_level(logging.WARNING):
+        made = make(prepared, tokenizer, 128)
+    assert "longer than" not in caplog.text
+    queries = prepared.read_queries().set_index("query_id")["text"]
+    documents = prepared.read_documents().set_index("document_id")["text"]
+    table = prepared.read_candidates()
+    for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
+        query = queries[query_id] if separators else " ".join(task.split_utterances(queries[query_id]))
+        assert ("_SEP]" in query) == separators
+        ids, _ = made.get_pair(row)
+        expected = tokenizer(query, documents[document_id], truncation="longest_first", max_length=128)
+        assert ids.tolist() == expected["input_ids"]

@@ -10,11 +10,12 @@ from trainables.utils.arrays import Bools, Floats
 
 
 def written(contexts: list[list[str]], candidates: list[list[str]]) -> DifficultyInputs:
-    """A query a context, whose candidates are these texts; without BM25."""
+    """A query a context, whose candidates are these texts, the first relevant; without BM25."""
     responses = list(dict.fromkeys(text for own in candidates for text in own))
     positions = np.array([[responses.index(text) for text in own] for own in candidates])
     names, queries = [f"q{i}" for i in range(len(contexts))], [" ".join(context) for context in contexts]
-    return DifficultyInputs(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan))
+    relevant = np.tile(np.arange(positions.shape[1]) == 0, (len(positions), 1)).astype(np.int64)
+    return DifficultyInputs(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan), relevant)
 
 
 def vectors_of(table: Mapping[str, Sequence[float]]) -> WordVectors:

@@ -16,7 +16,7 @@ from tests.trainables.difficulty.small import vectors_of, written
 from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.inputs import build_difficulty_inputs
-from trainables.difficulty.text_scores import sigma_bm25, sigma_sm, split_words
+from trainables.difficulty.text_scores import ap_bm25, sigma_bm25, sigma_sm, split_words
 from trainables.specs.ranker import SamplerSettings
 from trainables.utils.errors import UserError
 
@@ -124,7 +124,7 @@ def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> N
 
 
 def test_candidates_without_a_word_are_refused() -> None:
-    with pytest.raises(UserError, match=r"^curriculum\.score: sigma_BM25, but no document contains a word; expected"):
+    with pytest.raises(UserError, match=r"^curriculum\.score: a score by BM25, but no document contains a word; exp"):
         sigma_bm25(written([["a"]], [["?", "!"]]), BM25)
 
 
@@ -133,3 +133,43 @@ def test_what_the_candidates_differ_in_more_is_harder() -> None:
     near, middle, far = ["disk", "disk now"], ["disk format", "disk"], ["disk format disk format", "hello"]
     found = sigma_bm25(written(contexts, [near, middle, far]), BM25).tolist()
     assert all(easier < harder for easier, harder in pairwise(found))
+
+
+def test_ap_bm25_is_one_minus_the_reciprocal_rank_of_the_relevant_one() -> None:
+    contexts = [["disk format"]] * 3
+    first, second, equal = ["disk format", "disk", "no"], ["disk", "disk format", "no"], ["no", "never", "not"]
+    found = ap_bm25(written(contexts, [first, second, equal]), BM25).tolist()
+    assert found == pytest.approx([0, 1 / 2, 1 - (1 + 1 / 2 + 1 / 3) / 3])
+
+
+def test_ap_bm25_is_that_of_the_tasks_scores(dialogues: RankingDataset) -> None:
+    table = dialogues.read_candidates("dev")
+    expected = []
+    for _, block in table.groupby("query_id", sort=False):
+        ranked = block.sort_values("bm25", ascending=False, kind="stable")["relevant"].to_numpy()
+        ranks = 1 + np.flatnonzero(ranked)
+        if block["bm25"].is_unique:
+            expected.append(1 - np.mean(np.arange(1, len(ranks) + 1) / ranks))
+        else:
+            expected.append(math.nan)
+    found = ap_bm25(build_difficulty_inputs(dialogues, "dev"), BM25)
+    known = ~np.isnan(expected)
+    assert known.sum() > 3
+    np.testing.assert_allclose(found[known], np.array(expected)[known], atol=1e-12)
+
+
+def test_words_between_blanks_keep_punctuation_and_case() -> None:
+    """The scores of the task are over its own words, so they are not used."""
+    instances = written([["Disk, format"]], [["disk format", "Disk, now"]])
+    scored = instances._replace(bm25=np.array([[1.0, 3.0]]))
+    by_blanks = scored._replace(words="blanks")
+    assert sigma_bm25(scored, BM25).tolist() == [1.0]
+    oracle = BM25Okapi([["disk", "format"], ["Disk,", "now"]]).get_scores(["Disk,", "format"])
+    assert sigma_bm25(by_blanks, BM25).tolist() == pytest.approx([np.std(oracle)])
+    vectors = vectors_of({"disk": [1.0, 0.0], "Disk,": [0.0, 1.0], "format": [1.0, 0.0], "Disk": [1.0, 0.0]})
+    # plain words: Disk and format with disk and format, and with Disk; blanks: "Disk," is a word of its own
+    assert sigma_sm(instances, vectors).tolist() == [0.0]
+    assert sigma_sm(by_blanks, vectors).tolist() == pytest.approx([np.std([0.5, 0.5])])
+    only = written([["Disk,"]], [["disk", "Disk,"]])
+    assert sigma_sm(only._replace(words="blanks"), vectors).tolist() == [0.5]
+    assert sigma_sm(only, vectors).tolist() == [0.0]

@@ -50,7 +50,17 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
 @pytest.mark.parametrize(
     ("whole", "forked", "switch"), [(LS, T_LS, 2 * BATCH_SIZE), (WSLS, T_WSLS, BATCH_SIZE)], ids=["T-LS", "T-WSLS"]
 )
-@pytest.mark.parametrize("model", [None, FROZEN], ids=["all layers", "frozen"])
+@pytest.mark.parametrize(
+    ("model", "training"),
+    [
+        (None, {}),
+        (FROZEN, {}),
+        (FROZEN, {"unit": "pair"}),
+        (FROZEN, {"unit": "pair", "sampling": "uniform"}),
+        (FROZEN, {"unit": "pair", "batching": "bucketed"}),
+    ],
+    ids=["all layers", "frozen", "pairs", "drawn pairs", "bucketed pairs"],
+)
 def test_a_fork_is_the_run_from_scratch(
     world: World,
     fresh: Fresh,
@@ -58,11 +68,12 @@ def test_a_fork_is_the_run_from_scratch(
     forked: LabelSmoothing,
     switch: int,
     model: dict[str, Any] | None,
+    training: dict[str, Any],
 ) -> None:
     shared = fresh()
-    constant = finish(job(world, shared, whole, model))
-    fork = finish(job(world, shared, forked, model))
-    scratch = finish(job(world, fresh(), forked, model))
+    constant = finish(job(world, shared, whole, model, **training))
+    fork = finish(job(world, shared, forked, model, **training))
+    scratch = finish(job(world, fresh(), forked, model, **training))
     assert (fork.instances_reused, fork.instances_trained) == (switch, BATCHES * BATCH_SIZE - switch)
     assert (scratch.instances_reused, scratch.instances_trained) == (0, BATCHES * BATCH_SIZE)
     assert len(fork.checkpoints_reused) == 1
@@ -71,14 +82,18 @@ def test_a_fork_is_the_run_from_scratch(
     np.testing.assert_array_equal(fork.scores, scratch.scores)
 
 
-@pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
+@pytest.mark.parametrize(
+    ("variant", "unit"),
+    [(BASELINE, "query"), (LS, "query"), (T_WSLS, "query"), (T_WSLS, "pair")],
+    ids=["BERT", "LS", "T-WSLS", "T-WSLS of pairs"],
+)
 def test_a_run_that_is_stopped_and_taken_up_again_ends_the_same(
-    world: World, fresh: Fresh, variant: LabelSmoothing
+    world: World, fresh: Fresh, variant: LabelSmoothing, unit: str
 ) -> None:
-    whole = finish(job(world, fresh(), variant))
+    whole = finish(job(world, fresh(), variant, unit=unit))
     stops = 0
     while True:
-        trial = job(world, fresh(), variant)
+        trial = job(world, fresh(), variant, unit=unit)
         stopped = RankerRun(trial)
         if any(stopped.advance() for _ in range(stops)):
             break
@@ -108,6 +123,14 @@ def test_evaluating_more_often_or_remembering_less_changes_no_bit(world: World, 
     seldom = finish(job(world, fresh(), T_LS, cuts=(), evaluations=1))
     assert often.weights_hash == seldom.weights_hash
     assert sum("dev/R5@1" in row for row in often.history) == BATCHES
+
+
+def test_evaluations_every_few_batches_change_no_bit(world: World, fresh: Fresh) -> None:
+    spaced = finish(job(world, fresh(), T_LS, evaluation_steps=3))
+    counted = finish(job(world, fresh(), T_LS, evaluations=1))
+    assert spaced.weights_hash == counted.weights_hash
+    points = [row["instances"] for row in spaced.history if "dev/R5@1" in row]
+    assert points == [3 * BATCH_SIZE, BATCHES * BATCH_SIZE]
 
 
 def test_a_damaged_state_is_trained_again(world: World, fresh: Fresh) -> None:

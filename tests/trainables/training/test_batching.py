@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import batch
 from trainables.specs.ranker import RankerTrainingSettings
-from trainables.training.batching import BatchSampler, sample_instances
+from trainables.training.batching import BatchSampler, sample_epoch_pairs, sample_instances
 
 shapes = st.tuples(st.integers(1, 30), st.integers(2, 10), st.integers(1, 9), st.integers(1, 8)).filter(
     lambda shape: shape[2] < shape[1]
@@ -123,3 +123,85 @@ def test_a_bucketed_batch_is_a_function_of_seed_and_step():
         np.testing.assert_array_equal(one.sample_rows(step), other.sample_rows(step))
     np.testing.assert_array_equal(one.sample_rows(3), first)
     assert not np.array_equal(sampler("bucketed", 120, seed=2)[0].sample_rows(3), first)
+
+
+def pair_sampler(seed: int, queries: int, batch_size: int, negatives: int, **settings: object) -> BatchSampler:
+    """Of single pairs, from one relevant candidate and 9 others of each query."""
+    training = RankerTrainingSettings.model_validate(
+        {"instances": batch_size * 60, "batch_size": batch_size, "negatives": negatives, "unit": "pair"} | settings
+    )
+    lengths = np.random.default_rng(0).integers(10, 400, queries * 10)
+    return BatchSampler(seed, training, np.ones(queries, int), lengths)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(2, 17), st.integers(1, 9))
+def test_every_epoch_shows_each_pair_once(seed, queries, batch_size, negatives):
+    drawn = pair_sampler(seed, queries, batch_size, negatives)
+    size = queries * (1 + negatives)
+    shown = np.concatenate([drawn.sample_rows(step) for step in range(3 * size // batch_size + 1)])
+    for epoch in range(3):
+        rows = shown[epoch * size : (epoch + 1) * size]
+        assert len(set(rows)) == size
+        assert (np.bincount(rows // 10, minlength=queries) == 1 + negatives).all()
+        assert (rows % 10 == 0).sum() == queries
+        np.testing.assert_array_equal(rows, sample_epoch_pairs(seed, epoch, np.ones(queries, int), 10, negatives))
+
+
+@pytest.mark.parametrize("settings", [{}, {"sampling": "uniform"}, {"batching": "bucketed"}])
+def test_a_batch_of_pairs_is_a_function_of_seed_and_step(settings):
+    one, other = (pair_sampler(5, 7, 32, 9, **settings) for _ in range(2))
+    expected = [one.sample_rows(step) for step in range(6)]
+    for step in (5, 0, 3, 1, 4, 2):
+        np.testing.assert_array_equal(other.sample_rows(step), expected[step])
+    assert not np.array_equal(pair_sampler(6, 7, 32, 9, **settings).sample_rows(0), expected[0])
+
+
+def test_batches_of_pairs_are_those_of_the_authors_of_wsls():
+    """32 of all pairs: 3.2 +- 1.7 relevant ones, 4 % of batches without one, and nearly as many queries as pairs."""
+    drawn, queries = pair_sampler(1, 20_000, 32, 9, instances=50_016), 20_000
+    batches = np.stack([drawn.sample_rows(step) for step in range(1_563)])
+    positives = (batches % 10 == 0).sum(axis=1)
+    assert positives.mean() == pytest.approx(3.2, abs=0.2)
+    assert positives.std() == pytest.approx(1.7, abs=0.15)
+    assert (positives == 0).mean() == pytest.approx(0.9**32, abs=0.02)
+    expected = queries * (1 - (1 - batches.size / (10 * queries)) ** 10)
+    assert len(np.unique(batches // 10)) == pytest.approx(expected, rel=0.01)
+    assert np.mean([len(set(rows // 10)) for rows in batches]) > 31.9
+
+
+@given(st.integers(0, 2**31), st.integers(0, 30))
+def test_drawn_pairs_are_distinct(seed, step):
+    rows = pair_sampler(seed, 40, 32, 3, sampling="uniform").sample_rows(step)
+    assert len(set(rows)) == 32
+    assert (np.bincount(rows // 10) <= 4).all()
+
+
+def test_bucketed_pairs_are_the_instances_of_their_window():
+    plain, bucketed = pair_sampler(1, 70, 8, 3), pair_sampler(1, 70, 8, 3, batching="bucketed")
+    for window in (range(50), range(50, 60)):
+        expected, found = (np.stack([it.sample_rows(step) for step in window]) for it in (plain, bucketed))
+        assert sorted(found.reshape(-1)) == sorted(expected.reshape(-1))
+        assert np.ptp(bucketed._lengths[found], axis=1).mean() < np.ptp(bucketed._lengths[expected], axis=1).mean() / 3
+
+
+@given(st.integers(0, 2**31), st.lists(st.integers(1, 3), min_size=1, max_size=9), st.integers(1, 3))
+def test_the_first_negatives_are_the_same_at_every_step(seed, relevant, negatives):
+    counts, queries = np.array(relevant), np.arange(len(relevant))
+    drawn = [
+        sample_instances(seed, step, queries, counts, 6, negatives, choice="first").reshape(-1, 1 + negatives)
+        for step in range(3)
+    ]
+    for rows in drawn:
+        np.testing.assert_array_equal(rows[:, 1:] % 6, counts[:, None] + np.arange(negatives))
+        assert (rows[:, 0] % 6 < counts).all()
+        assert (rows // 6 == queries[:, None]).all()
+
+
+@pytest.mark.parametrize("unit", ["query", "pair"])
+@pytest.mark.parametrize("sampling", ["epochs", "uniform"])
+def test_batches_have_the_first_negatives_if_asked(unit, sampling):
+    drawn = pair_sampler(1, 30, 8, 3, negative_choice="first", unit=unit, sampling=sampling)
+    rows = np.concatenate([drawn.sample_rows(step) for step in range(60)])
+    assert set(rows % 10) == {0, 1, 2, 3}
+    others = pair_sampler(1, 30, 8, 3, unit=unit, sampling=sampling)
+    assert set(np.concatenate([others.sample_rows(step) for step in range(60)]) % 10) == set(range(10))

@@ -66,7 +66,7 @@ class Task(NamedTuple):
     """Special tokens that occur in the task's texts and that a model does not know."""
     is_dialogue: bool = False
     """True if a query is a list of utterances, each followed by one of `added_tokens`. A query that is too long for the
-    model is cut at its beginning, its oldest part, unless `RankerTaskSettings.truncation` is "plain"."""
+    model is cut as `RankerTaskSettings.truncation` says."""
     allowed_overlap: float = 0.01
     """Default of `RankerTaskSettings.allowed_overlap`."""
 
@@ -84,6 +84,10 @@ class Task(NamedTuple):
         *parts, _ = re.split("|".join(map(re.escape, self.added_tokens)), query)  # the text ends with a separator
         return [part.strip() for part in parts]
 
+    def list_added_tokens(self, settings: RankerTaskSettings) -> tuple[str, ...]:
+        """Return the special tokens that a model must learn for the texts that it reads."""
+        return self.added_tokens if settings.separators else ()
+
 
 TASKS: Registry[Task] = Registry(
     Entry(
@@ -98,7 +102,7 @@ TASKS: Registry[Task] = Registry(
         "trainables.data.tasks.dialogues:TASK",
         "the next utterance of a conversation: {train,dev,test}.tsv of label, utterances, response",
         "Penha, Balan and Hauff (2019), MANtIS; also MSDialog and Ubuntu",
-        ("path", "truncation"),
+        ("path", "separators"),
     ),
     Entry(
         "docstrings",
@@ -145,6 +149,7 @@ TASKS: Registry[Task] = Registry(
         "pool",
         "candidates",
         "train_candidates",
+        "truncation",
         "allowed_overlap",
     ),
 )
