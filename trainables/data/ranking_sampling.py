@@ -81,7 +81,7 @@ class CandidateSampler:
             self._get_pool(split),
             self._settings.get_candidates_per_query(split),
         )
-        items = pool.prepare_queries(split, query_ids, size, self._settings.relevant_from)
+        items = pool.prepare_queries(split, query_ids, size, self._settings.relevant_from, settings.keep_query_text)
         key = "sampler" if split == "train" else "evaluation_sampler"
         if settings.name == "given" and not any(len(item.query.candidates) for item in items):
             skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())
@@ -121,7 +121,7 @@ class CandidateSampler:
 
     def _build_index(self, split: str, pool: DocumentPool, settings: SamplerSettings) -> SamplerIndex:
         sampler_class = get_sampler_class(settings.name)
-        index_settings = settings.model_dump(mode="json", include={"name", "k1", "b", "words", "encoder"})
+        index_settings = settings.model_dump(mode="json", include={"name", "k1", "b", "idf", "words", "encoder"})
         folder = (
             self._work_folder
             / f"{'all' if self._pool_kind == 'all' else split}-{settings.name}-{hash_json(index_settings)}"

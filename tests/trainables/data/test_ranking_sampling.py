@@ -176,6 +176,17 @@ def test_a_document_that_is_the_query_itself_is_no_negative(tmp_path: Path) -> N
     assert "Dt4" not in set(found[found["query_id"] == "t0"]["document_id"])
 
 
+def test_a_document_that_is_the_query_itself_is_a_negative_if_asked(tmp_path: Path) -> None:
+    """A relevant one is none even then."""
+    made = collection()
+    made.documents["Dt4"] = made.documents["Dt0"] = made.queries["t0"]
+    made.documents["Dt5"] = made.queries["t1"]
+    found, _ = prepared(tmp_path, made, candidates=11, sampler={"keep_query_text": True})
+    negatives = found[found["relevant"] == 0].groupby("query_id")["document_id"].agg(set)
+    assert "Dt4" not in negatives["t0"]
+    assert "Dt5" in negatives["t1"]
+
+
 def test_weak_labels_of_random_negatives(tmp_path: Path) -> None:
     tables = {
         kind: prepared(tmp_path / kind, collection(), sampler={"name": "random", "weak_label": kind})[0]

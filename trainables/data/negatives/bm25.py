@@ -1,4 +1,4 @@
-"""The negative sampler bm25: BM25 (Okapi) with exactly the scores of rank_bm25.BM25Okapi.
+"""The negative sampler bm25: BM25 (Okapi) with exactly the scores of rank_bm25.BM25Okapi, or with the idf of Lucene.
 
 BM25 is described by Robertson and Zaragoza (2009). This module does the same operations as rank_bm25 in the same order,
 so that even ties are the same. rank_bm25 visits every document for a query. Here, the index is a sparse matrix of term
@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,7 +89,8 @@ class Bm25Sampler:
         Raises:
             PoolError: If no document contains a word.
         """
-        matrix, vocabulary = compute_term_weights(map(get_tokenizer(settings.words), texts), settings.k1, settings.b)
+        words = map(get_tokenizer(settings.words), texts)
+        matrix, vocabulary = compute_term_weights(words, settings.k1, settings.b, settings.idf)
         (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8")
         np.save(folder / "starts.npy", matrix.indptr.astype(np.int64))
         np.save(folder / "documents.npy", matrix.indices)
@@ -119,7 +120,9 @@ class Bm25Sampler:
         return scores
 
 
-def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) -> tuple[sp.csc_array, list[str]]:
+def compute_term_weights(
+    documents: Iterable[list[str]], k1: float, b: float, idf: Literal["okapi", "lucene"] = "okapi"
+) -> tuple[sp.csc_array, list[str]]:
     """Compute the BM25 weight of each term in each document.
 
     The BM25 score of a document is the sum of the weights of the query's terms.
@@ -128,6 +131,9 @@ def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) ->
         documents: Words of each document.
         k1: Term-frequency saturation.
         b: Length normalisation, from 0 to 1.
+        idf: "okapi" for the weights of rank_bm25, or "lucene" for those of Lucene: with n of N documents that contain a
+            term, the idf is log(1 + (N - n + 0.5) / (n + 0.5)), and the factor k1 + 1, which changes no order, is left
+            out. Lucene also rounds the lengths of documents, which is not done here.
 
     Returns:
         Sparse weights of shape (documents, terms), and the terms.
@@ -156,9 +162,14 @@ def compute_term_weights(documents: Iterable[list[str]], k1: float, b: float) ->
     document_frequency = np.diff(counts.indptr)
 
     # The operations are in the order of rank_bm25, for the same rounding and thus the same ties.
-    idf = np.array([math.log(len(sizes) - n + 0.5) - math.log(n + 0.5) for n in document_frequency.tolist()])
-    idf[idf < 0] = EPSILON * (np.cumsum(idf)[-1] / len(idf))
     norm = k1 * (1 - b + b * sizes / (len(columns) / len(sizes)))
     frequency = counts.data.astype(np.float64)
-    weights = np.repeat(idf, document_frequency) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
+    n_documents, n_containing = len(sizes), document_frequency.tolist()
+    if idf == "lucene":
+        rarity = np.array([math.log1p((n_documents - n + 0.5) / (n + 0.5)) for n in n_containing])
+        weights = np.repeat(rarity, document_frequency) * (frequency / (frequency + norm[counts.indices]))
+    else:
+        rarity = np.array([math.log(n_documents - n + 0.5) - math.log(n + 0.5) for n in n_containing])
+        rarity[rarity < 0] = EPSILON * (np.cumsum(rarity)[-1] / len(rarity))
+        weights = np.repeat(rarity, document_frequency) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
     return sp.csc_array((weights, counts.indices, counts.indptr), shape=counts.shape), list(vocabulary)

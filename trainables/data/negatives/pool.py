@@ -41,7 +41,12 @@ class DocumentPool:
         return [self.dataset.documents[name] for name in self.ids[first:last]]
 
     def prepare_queries(
-        self, split: str, query_ids: Sequence[str], n_candidates: int, relevant_from: int
+        self,
+        split: str,
+        query_ids: Sequence[str],
+        n_candidates: int,
+        relevant_from: int,
+        keep_query_text: bool = False,
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 
@@ -54,13 +59,15 @@ class DocumentPool:
             n_candidates: Number of candidates per query. At most `n_candidates` - 1 relevant documents are included,
                 best grade first.
             relevant_from: Lowest grade of a relevant document.
+            keep_query_text: If True, a document with the text of the query may be sampled, unless it is relevant.
         """
         relevant, answers = self._find_relevant(split, query_ids, relevant_from)
         candidates = self._find_candidates(split, query_ids)
         items = []
         for name in query_ids:
             text = self.dataset.queries[name]
-            excluded = np.concatenate([self._find_by_text(same) for same in {text, *answers[name]}])
+            own = () if keep_query_text else (text,)
+            excluded = np.concatenate([self._find_by_text(same) for same in {*own, *answers[name]}])
             positions, scores = zip(*candidates[name], strict=True) if candidates[name] else ((), ())
             query = Query(name, text, np.array(positions, np.int64), np.array(scores, float))
             included = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)

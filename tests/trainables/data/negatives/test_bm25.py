@@ -1,5 +1,6 @@
-"""The definition of the scores is rank_bm25."""
+"""The definition of the scores is rank_bm25, or Lucene's."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,42 @@ def test_scores_are_those_of_rank_bm25(
         expected = np.nan_to_num(BM25Okapi(corpus, k1=k1, b=b).get_scores(query), nan=0.0)
     found = index(tmp_path, [" ".join(document) for document in corpus], k1=k1, b=b).score_text(" ".join(query))
     np.testing.assert_array_equal(found, expected)
+
+
+def lucene_by_loops(corpus: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
+    """Lucene's BM25Similarity without its rounding of the lengths."""
+    mean = sum(map(len, corpus)) / len(corpus)
+    scores = []
+    for document in corpus:
+        score = 0.0
+        for word in query:
+            n, count = sum(word in other for other in corpus), document.count(word)
+            idf = math.log(1 + (len(corpus) - n + 0.5) / (n + 0.5))
+            score += idf * count / (count + k1 * (1 - b + b * len(document) / mean)) if count else 0.0
+        scores.append(score)
+    return scores
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(corpora, words, st.floats(0.1, 3), st.floats(0, 1))
+def test_scores_with_the_idf_of_lucene_are_those_of_plain_loops(
+    tmp_path: Path, corpus: list[list[str]], query: list[str], k1: float, b: float
+) -> None:
+    """A term in every document has a positive weight."""
+    texts = [" ".join(document) for document in corpus]
+    found = index(tmp_path, texts, k1=k1, b=b, idf="lucene").score_text(" ".join(query))
+    assert found.tolist() == pytest.approx(lucene_by_loops(corpus, query, k1, b), rel=1e-12)
+    assert ((found > 0) == [bool(set(document) & set(query)) for document in corpus]).all()
+
+
+def test_a_preset_is_the_keys_that_it_stands_for() -> None:
+    keys = {"k1": 0.9, "b": 0.4, "words": "stemmed", "idf": "lucene", "authors": True, "keep_query_text": True}
+    preset = SamplerSettings.model_validate({"preset": "wsls-paper"})
+    assert preset == SamplerSettings.model_validate(keys)
+    assert preset.model_dump() == SamplerSettings.model_validate(keys).model_dump()
+    assert "preset" not in preset.model_dump()
+    assert SamplerSettings.model_validate({"preset": "wsls-paper", "k1": 1.2}).k1 == 1.2
+    assert {"preset", "idf", "keep_query_text"}.isdisjoint(SamplerSettings().model_dump())  # ids of before
 
 
 def test_scores_and_top_ten_of_real_docstrings_are_those_of_rank_bm25(tmp_path: Path) -> None:
