@@ -92,6 +92,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "analysis.metric": ("R10@1", "STS/STS-B"),
     "cache.checkpoints": ("{folder}/checkpoints",),
     "cache.max_size": ("1GB",),
+    "curriculum.scorer_instances": ("32",),
     "curriculum.seed": ("9",),
     "curriculum.variants": ('["BERT", "LS"]',),
     "output.folder": ("{folder}/results",),

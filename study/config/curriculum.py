@@ -9,7 +9,8 @@ from search_spaces.settings import Seed, Shares, check_distinct, check_increasin
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.settings import DifficultyWords
-from trainables.utils.settings import Settings
+from trainables.specs.base import Epochs, is_unset
+from trainables.utils.settings import PositiveInt, Settings
 
 
 def _normalize_pacing_names(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,6 +60,13 @@ class CurriculumSearch(Settings):
     """T, the step from which all queries are sampled, as a share of the training steps."""
     seed: Seed = 0
     """Seed of the scoring run, whose weights compute BERT_pred and BERT_loss: BERT with the settings of the study."""
+    scorer_epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
+    """Length of the training of the scoring run in epochs, e.g. 2 on MSDialog (Penha and Hauff 2020, their code).
+
+    It is converted to `scorer_instances` once, when a study starts. If None, `scorer_instances` applies.
+    """
+    scorer_instances: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    """Training instances of the scoring run. If None, as many as a run of the study has."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
     """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
 

@@ -198,6 +198,15 @@ class Study(Settings):
         return get_study_type(self.trainable)
 
     @property
+    def scorer_training(self) -> BaseTrainingSettings:
+        """Training settings of the scoring run, which may be shorter or longer than the runs of the study."""
+        instances, epochs = self.curriculum.scorer_instances, self.curriculum.scorer_epochs
+        if instances is None and epochs is None:
+            return self.training
+        length = {"instances": self.training.instances if instances is None else instances, "epochs": epochs}
+        return self.training.model_copy(update=length)
+
+    @property
     def folder(self) -> Path:
         """Absolute folder of the study's results."""
         return Path(os.path.expanduser(self.output.folder or f"results/{self.name}")).absolute()

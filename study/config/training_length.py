@@ -3,28 +3,36 @@
 import math
 
 from study.config.schema import Study
-from study.config.validation import find_training_errors
+from study.config.validation import find_scorer_errors, find_training_errors
 from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.plugin import PreparedData
 from trainables.utils.errors import UserError
 
 
 def resolve_length(study: Study, prepared: PreparedData) -> Study:
-    """Return the study with its training length in instances.
+    """Return the study with the lengths of its training, and of that of the scoring run, in instances.
 
     Args:
         study: the study as it was read.
         prepared: the prepared data, which has the number of training queries.
 
     Raises:
-        UserError: if the training is then too short for its evaluations.
+        UserError: if a training is then too short for its evaluations.
     """
-    if study.training.epochs is None:
-        return study
-    training = convert_to_instances(study.training, count_training_queries(prepared))
-    for key, value, expected, _ in find_training_errors(study, training):
-        raise UserError(key, value, f"{expected} of training.epochs = {study.training.epochs:g}")
-    return study.model_copy(update={"training": training})
+    epochs, scorer_epochs = study.training.epochs, study.curriculum.scorer_epochs
+    queries = count_training_queries(prepared)
+    if epochs is not None:
+        training = convert_to_instances(study.training, queries)
+        for key, value, expected, _ in find_training_errors(study, training):
+            raise UserError(key, value, f"{expected} of training.epochs = {epochs:g}")
+        study = study.model_copy(update={"training": training})
+    if scorer_epochs is not None:
+        instances = convert_to_instances(study.scorer_training, queries).instances
+        lengths = {"scorer_epochs": None, "scorer_instances": instances}
+        study = study.model_copy(update={"curriculum": study.curriculum.model_copy(update=lengths)})
+        for key, value, expected, _ in find_scorer_errors(study):
+            raise UserError(key, value, f"{expected} (curriculum.scorer_epochs = {scorer_epochs:g})")
+    return study
 
 
 def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTrainingSettings:

@@ -98,6 +98,24 @@ def _find_curriculum_errors(study: Study) -> Iterator[ConfigError]:
     if list_trained_scores(study) and settings.seed in used:
         expected = "a seed not in seeds or confirm.seeds, so that no run computes the scores of its own curriculum"
         yield "curriculum.seed", settings.seed, expected, ("seeds", "confirm.seeds")
+    yield from find_scorer_errors(study)
+
+
+def find_scorer_errors(study: Study) -> Iterator[ConfigError]:
+    """Yield conflicts between the length of the scoring run's training and the other settings."""
+    instances, training = study.curriculum.scorer_instances, study.scorer_training
+    if instances is None:
+        return
+    key, related = "curriculum.scorer_instances", ("training.batch_size", "training.evaluations")
+    if study.curriculum.scorer_epochs is not None:
+        yield "curriculum.scorer_epochs", study.curriculum.scorer_epochs, f"none while {key} = {instances}", (key,)
+    elif instances % training.batch_size:
+        works = _round_to_multiple(instances, training.batch_size)
+        expected = f"a multiple of training.batch_size = {training.batch_size}; {works} works"
+        yield key, instances, expected, related
+    elif training.evaluations > instances // training.batch_size:
+        expected = f"at least {training.evaluations} batches, one for each of training.evaluations"
+        yield key, instances, expected, related
 
 
 def _find_search_errors(study: Study) -> Iterator[ConfigError]:

@@ -65,10 +65,11 @@ def bound_instances_without_sharing(study: Study) -> Bounds:
     baseline = study.study_type.baseline
     trained = {baseline, *proposals}
     search = (sum(proposals.values()) + (baseline not in proposals)) * len(study.seeds)
-    search += bool(list_trained_scores(study))
+    scorer = study.scorer_training.instances if list_trained_scores(study) else 0
     confirm = len(study.confirm.seeds)
     low, high = len(trained) * confirm, (len(trained) + len(proposals)) * confirm
-    return Bounds((search + low) * study.training.instances, (search + high) * study.training.instances)
+    each = study.training.instances
+    return Bounds((search + low) * each + scorer, (search + high) * each + scorer)
 
 
 def bound_instances_with_sharing(study: Study) -> Bounds:

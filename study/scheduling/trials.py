@@ -104,7 +104,7 @@ class ConfigurationFactory:
             study.study_type.baseline,
             Params(),
             self._no_smoothing,
-            study.training,
+            study.scorer_training,
             [study.curriculum.seed],
             "scorer",
             None,

@@ -82,7 +82,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         check_changes(study.model_copy(update={"task": prepared.settings}), digest, data.describe_data(prepared))
     else:
         check_folder(study, study.folder)
-    is_length_known = study.training.epochs is None
+    is_length_known = study.training.epochs is None and study.scorer_training.epochs is None
     rows = _build_rows(study, study.training.instances if is_length_known else None)
     queries = (
         {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
@@ -152,7 +152,8 @@ def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
             | {"of": count_configurations(study, name)}
         )
     if list_trained_scores(study):
-        rows.append(_build_row(_SCORER, 1, 1, 0, instances_per_run))
+        scorer = study.scorer_training
+        rows.append(_build_row(_SCORER, 1, 1, 0, scorer.instances if scorer.epochs is None else None))
     return rows
 
 

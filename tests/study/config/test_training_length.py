@@ -83,6 +83,24 @@ def named(world: World, prepared: RankingDataset, place: Path, epochs: float) ->
     return made, tiny_study(world, place, place / "cache", training={**TRAINING, "instances": instances})
 
 
+def test_the_scoring_run_may_have_epochs_of_its_own(world: World, prepared: RankingDataset, tmp_path: Path) -> None:
+    def resolved(**curriculum: Any) -> Study:
+        settings = {"training": TRAINING | {"instances": 640, "sampling": "uniform"}}
+        settings |= {"curriculum": {"variants": ["BERT"], **curriculum}}
+        return resolve_study(tiny_study(world, tmp_path, tmp_path / "cache", **settings), None, lambda line: None)[0]
+
+    queries = prepared.read_metadata()["splits"]["train"]["queries"]
+    found = resolved(scorer_epochs=0.5)
+    expected = convert_to_instances(found.training.model_copy(update={"epochs": 0.5}), queries).instances
+    assert (found.curriculum.scorer_epochs, found.curriculum.scorer_instances) == (None, expected)
+    assert (found.training.instances, found.scorer_training.instances) == (640, expected)
+    assert found == resolved(scorer_instances=expected)
+    assert resolved().scorer_training == resolved().training
+    assert {"scorer_epochs", "scorer_instances"}.isdisjoint(resolved().curriculum.model_dump())
+    with pytest.raises(UserError, match=r"at least 2 batches, one for each .* \(curriculum\.scorer_epochs = 0\.001\)"):
+        resolved(scorer_epochs=0.001)
+
+
 def test_its_runs_and_its_plan_are_those_of_as_many_instances(
     world: World, prepared: RankingDataset, tmp_path: Path
 ) -> None:

@@ -105,6 +105,28 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tm
     pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)
 
 
+def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
+    world: World, tmp_path: Path, fresh: Fresh
+) -> None:
+    cache, curriculum = forgotten(fresh()), ORDERED["curriculum"] | {"score": ["random", "BERT_loss"]}
+    made = [
+        scheduler(world, study(world, tmp_path / name, cache, **ORDERED | {"curriculum": curriculum | length}))
+        for name, length in (("same", {}), ("short", {"scorer_instances": 2 * BATCH_SIZE}))
+    ]
+    lengths = [begun.scorer.runs[0].training.instances for begun in made]
+    assert lengths == [BATCHES * BATCH_SIZE, 2 * BATCH_SIZE]
+    for begun in made:
+        conduct(begun)
+    ids = [{run.id for item in begun.configurations for run in item.runs} for begun in made]
+    names = [
+        {item.name for item in begun.configurations if item.role != "scorer" and {run.id for run in item.runs} - other}
+        for begun, other in zip(made, reversed(ids), strict=True)
+    ]
+    assert names == [{"CL-BERT_loss"}, {"CL-BERT_loss"}]
+    finished = [run.id for begun in made for run in begun.scorer.runs if begun.store.is_finished(run.id, "dev")]
+    assert len({*finished}) == 2
+
+
 def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     world: World, tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
