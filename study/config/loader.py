@@ -5,7 +5,6 @@ The module imports only the standard library and pydantic, so `--help`, `--list`
 """
 
 import difflib
-import importlib.util
 import json
 import math
 import os
@@ -20,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
+from study.config.paths import find_unusable_paths
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
@@ -40,7 +40,6 @@ _WANDB_MODES = {
     "shared": "online",
 }
 """Mode of the W&B client -> mode of the study."""
-_KERNEL_FOLDERS = ("/proc", "/sys")
 _MAX_DEPTH = 8
 """Maximum nesting of tables and lists; a study has four levels."""
 _ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
@@ -112,7 +111,7 @@ mean training.learning_rate?
     else:
         mistakes += [
             UserError(f"{places.get(key, source)}: {_get_shown_key(key, written_keys)}", value, expected)
-            for key, value, expected in _find_unusable_paths(study)
+            for key, value, expected in find_unusable_paths(study)
         ]
     raise_if_any(mistakes)
     return study
@@ -397,66 +396,3 @@ def _format_value(value: object) -> str:
 
 def _truncate(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
-    """Yield key, value and expectation of every unusable path; hub ids are not looked up."""
-    name = study.model.name
-    package, _, inner = name.removeprefix("package:").partition("/")
-    folder: Path | None = None
-    if name.startswith("package:"):
-        spec = importlib.util.find_spec(package) if package.isidentifier() else None
-        if spec and spec.submodule_search_locations:
-            folder = Path(spec.submodule_search_locations[0], inner)
-        else:
-            expected = f"package:MODULE/FOLDER of an installed package; is the environment with {package!r} active?"
-            yield "model.name", repr(name), expected
-    elif name.startswith((".", "/", "~")) or (os.sep in name and os.path.exists(name)):
-        folder = Path(os.path.expanduser(name)).absolute()
-    elif not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        yield "model.name", repr(name), "a hub id (OWNER/NAME), a local folder, or package:MODULE/FOLDER"
-    if folder and not os.path.isfile(folder / "config.json"):
-        state = "has no config.json" if os.path.isdir(folder) else "does not exist"
-        yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
-    for key, path in (("output.folder", study.folder), ("cache.folder", study.cache)):
-        if fault := _find_folder_fault(path):
-            yield key, repr(str(path)), fault
-    for key, place in (
-        ("cache.stages", study.caching.stages and study.checkpoints_url),
-        ("output.records", study.records_url),
-    ):
-        if place and re.search("://.*:.*@", place):  # the message must not show the password either
-            hidden = re.sub("://.*@", "://...@", place)
-            yield key, repr(hidden), "no password in it; credentials are read from the environment"
-        elif place and (fault := _find_storage_fault(place)):
-            yield key, repr(place), fault
-
-
-def _find_folder_fault(path: Path) -> str | None:
-    """Return what is expected instead of a folder that can never hold files, or None if the folder can.
-
-    The permission to write is not checked.
-    """
-    existing = next(parent for parent in (path, *path.parents) if os.path.exists(parent))
-    if not os.path.isdir(existing):
-        return f"a folder; {existing} is a file"
-    system = next((folder for folder in _KERNEL_FOLDERS if existing.resolve().is_relative_to(folder)), None)
-    return f"a folder on a disk; {system} holds no files" if system else None
-
-
-def _find_storage_fault(place: str) -> str | None:
-    """Return what is expected instead of an unusable folder or URL for files, or None if it is usable.
-
-    Reachability is not checked.
-    """
-    if "://" not in place:
-        return _find_folder_fault(Path(place))
-    import fsspec  # imported late because loading it takes noticeable time
-
-    try:
-        fsspec.get_filesystem_class(place.partition("://")[0])
-    except ValueError:
-        return "a folder, or the URL of a file system that fsspec knows, e.g. s3://bucket/stages"
-    except ImportError as error:
-        return f"the package of this file system to be installed ({error})"
-    return None
