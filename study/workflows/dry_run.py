@@ -16,6 +16,7 @@ from study.execution.slots import check_cores, get_local_concurrency
 from study.plan.analysis_plan import check_changes, check_folder
 from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
+from study.records.plan_file import PLAN_FILE
 from study.records.run_record import Split
 from study.records.run_store import RunStore
 from study.utils.console import print_line
@@ -75,11 +76,13 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         RunStore(study.folder),
         study.training.epochs,
     )
-    if prepared:
+    description = data.describe_data(prepared) if prepared else None
+    if prepared and description:
         study = resolve_length(study, prepared)
         data.check_data(study, prepared)
-        digest = hash_model_files(path) if path is not None else None
-        check_changes(study.model_copy(update={"task": prepared.settings}), digest, data.describe_data(prepared))
+        has_plan = (study.folder / PLAN_FILE).is_file()  # without one, the model need not be read
+        digest = hash_model_files(path) if has_plan and path is not None else None
+        check_changes(study.model_copy(update={"task": prepared.settings}), digest, description)
     else:
         check_folder(study, study.folder)
     is_length_known = study.training.epochs is None and study.scorer_training.epochs is None
@@ -118,7 +121,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
         "queries": queries,
-        "overlaps": data.describe_data(prepared).get("overlaps", []) if prepared else None,
+        "overlaps": description.get("overlaps", []) if description else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
