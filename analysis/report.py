@@ -1,10 +1,11 @@
 """Writes the report of a study: tables, comparisons, figures, an Optuna file and one HTML page.
 
     python -m analysis.report FOLDER [--output DIR]
-    python -m analysis.report wandb:ENTITY/PROJECT [--study NAME] [--cache FOLDER] [--output DIR]
+    python -m analysis.report wandb:ENTITY/PROJECT [--study NAME | --suite NAME] [--cache FOLDER] [--output DIR]
 
-FOLDER is a study's folder, which is read from its run records, or a folder with only W&B's offline files. The report of
-a project on a server says how many runs the server lacks; `python -m study.sync` uploads them.
+FOLDER is a study's folder, which is read from its run records, or a folder with only W&B's offline files, or the folder
+of a suite, whose joint report is written. The report of a project on a server says how many runs the server lacks;
+`python -m study.sync` uploads them.
 """
 
 from trainables.utils import interruption
@@ -31,6 +32,8 @@ from analysis.export import optuna as optuna_file
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
+from analysis.suites.report import SuiteReport, write_suite_report
+from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.by_metric import build_subset_scores
 from analysis.tables.frames import build_comparisons_frame, build_runs_frame, build_systems_frame
 from analysis.tables.main import ReportData, build_report_data
@@ -145,6 +148,7 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
         help="a study's folder, its wandb folder, or a W&B project; wandb:PROJECT uses your default entity",
     )
     parser.add_argument("--study", metavar="NAME", help="name of the study, if the project contains several")
+    parser.add_argument("--suite", metavar="NAME", help="name of a suite in the project, for its joint report")
     parser.add_argument(
         "--cache", type=Path, metavar="FOLDER", help="keep downloaded scores in this folder (default: they are removed)"
     )
@@ -159,8 +163,15 @@ def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
     folder = arguments.output or default_output_folder(arguments.source)
-    with open_results(arguments.source, arguments.study, arguments.cache) as results:
-        report = write_report(results, folder)
+    report: Report | SuiteReport
+    if arguments.suite or is_suite_folder(arguments.source):
+        if arguments.study:
+            raise UserError("--study", arguments.study, "none for the joint report of a suite")
+        with open_suite(arguments.source, arguments.suite, arguments.cache) as suite:
+            report = write_suite_report(suite, folder)
+    else:
+        with open_results(arguments.source, arguments.study, arguments.cache) as results:
+            report = write_report(results, folder)
     print_escaped(f"{report.folder}: {', '.join(report.files)}\n", stream)
     print_escaped(report.text, stream)
 

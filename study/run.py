@@ -1,6 +1,6 @@
 """Command line that runs a study.
 
-    python -m study.run [STUDY] [KEY=VALUE ...]
+    python -m study.run [STUDY | SUITE] [KEY=VALUE ...]
 
 Each command imports only what it needs: --help, --list and --dry-run load neither torch nor ray.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from study.config.arguments import split_arguments
 from study.config.loader import Study, list_known_keys, list_shipped_studies, load_study
+from study.suites.loader import Suite, is_suite, load_suite
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
 from trainables.utils.errors import UserError, is_disk_full
@@ -59,6 +60,11 @@ class _Command:
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
         if options.address:
             overrides.append(f"resources.address={options.address}")
+        if name is not None and is_suite(name):
+            self._run_suite(load_suite(name, overrides, options.study))
+            return
+        if options.study:
+            raise UserError("--study", options.study[0], f"a suite; {name or 'quick'} is one study")
         study = load_study(name, overrides)
         self._folder = study.folder
         if options.export_sweep is not None:
@@ -82,6 +88,36 @@ class _Command:
 
             run_study(study, self._start_time)
 
+    def _run_suite(self, suite: Suite) -> None:
+        """Carry out what the options ask for with a suite.
+
+        Raises:
+            UserError: the option is for one study only.
+        """
+        options = self._options
+        self._folder = suite.folder
+        if options.sweep or options.export_sweep is not None:
+            raise UserError("command line", "a suite with a sweep", "a study file, whose search a sweep can take over")
+        if options.dry_run and options.study and len(suite.studies) == 1:
+            from study.workflows.dry_run import print_preview
+
+            print_preview(suite.studies[0].study, options.estimate_cost, options.json)
+        elif options.dry_run:
+            from study.suites.preview import print_suite_preview
+
+            print_suite_preview(suite, options.estimate_cost, options.json)
+        elif options.export_trec is not None:
+            for each in suite.studies:
+                _export_trec(each.study.folder, Path(options.export_trec).expanduser() / each.key)
+        elif options.prepare:
+            from study.suites.run import prepare_suite_data
+
+            prepare_suite_data(suite)
+        else:
+            from study.suites.run import run_suite
+
+            run_suite(suite, self._start_time)
+
     def describe_interruption(self) -> str:
         """Return the number of finished runs and the advice to resume."""
         return f"{_describe_saved_runs(self._folder)}; rerun the same command to resume"
@@ -98,10 +134,22 @@ def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
         description="Train rankers or sentence encoders with every smoothing variant, search their hyperparameters "
-        "over several seeds, test the chosen configurations and write a report. Default: the quick study. Rerun the "
-        "same command to resume.",
+        "over several seeds, test the chosen configurations and write a report. Default: the quick study. A suite is "
+        "several studies that run as one. Rerun the same command to resume.",
     )
-    parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
+    parser.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="STUDY | SUITE | KEY=VALUE",
+        help="file or name of a study or suite, then overrides",
+    )
+    parser.add_argument(
+        "--study",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help='of a suite, only the studies with such a key, e.g. "*qqp*"; may be repeated',
+    )
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
         "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
@@ -216,7 +264,8 @@ def _log_traceback(error: Exception, folder: Path | None) -> str:
 def _describe_saved_runs(folder: Path | None) -> str:
     if folder is None:
         return "no run was started"
-    n_finished = sum(map(_is_finished, folder.glob("runs/*/record.json")))
+    records = [*folder.glob("runs/*/record.json"), *folder.glob("*/runs/*/record.json")]  # of a study, of a suite
+    n_finished = sum(map(_is_finished, records))
     return f"{n_finished} finished run{'s' * (n_finished != 1)} kept in {folder}"
 
 

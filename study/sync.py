@@ -54,11 +54,12 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
     """
     if not (folder / "plan.json").is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
-    run_store, (own_project, own_entity) = RunStore(folder), read_project(folder)
+    run_store, own = RunStore(folder), read_project(folder)
     tracking = Tracking(
         mode="online",
-        project=project or own_project,
-        entity=entity or own_entity or os.environ.get("WANDB_ENTITY"),
+        project=project or own.name,
+        entity=entity or own.entity or os.environ.get("WANDB_ENTITY"),
+        group=own.group,
         folder=folder,
         own=project is None and entity is None,
     )

@@ -1,5 +1,6 @@
 """Reads a study from a project on a W&B server: plan, searches, runs, curves, scores and queries."""
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -15,6 +16,7 @@ from analysis.data.run import Run
 from analysis.readers.wandb_offline import WandbRunData
 from analysis.readers.wandb_server import Connection, ProjectAddress
 from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
     from multiprocessing.pool import AsyncResult
@@ -61,6 +63,17 @@ class WandbProject:
         if name is None and len(names) > 1:
             raise UserError(str(self._address), f"{len(names)} studies: {', '.join(names)}", "--study with one of them")
         return name or names[0]
+
+    def find_suites(self) -> dict[str, tuple[dict[str, Any], str]]:
+        """Return the latest plan of each suite that has a study in the project, and its hash, by name.
+
+        A plan is logged as text, because W&B changes the order of keys and the types of numbers.
+
+        Raises:
+            UserError: if there is no such project.
+        """
+        plans = [json.loads(run.config["suite"]) for run in self._list_runs({"jobType": "suite"})]
+        return {plan["suite"]: (plan, hash_json(plan)) for plan in sorted(plans, key=lambda plan: int(plan["version"]))}
 
     def read_study(self, study: str) -> tuple[list[WandbRunData], dict[str, Path], list[Run]]:
         """Read a study from its W&B runs.

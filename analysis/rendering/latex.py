@@ -63,6 +63,26 @@ def render_latex(analysis: ReportData) -> str:
     return render_template("tables.tex.j2", tables=tables)
 
 
+def render_sections(tables: Sequence[sections.Section]) -> str:
+    """Render tables as floats, one for each, with their legends as captions.
+
+    Args:
+        tables: the tables.
+    """
+    floats = [
+        _Table(
+            f"{table.title}. {table.legend}",
+            _make_label(table.title.lower()),
+            Raw("".join("r" if index in table.numeric_columns else "l" for index in range(len(table.header)))),
+            table.header,
+            table.rows,
+            _choose_environment(table),
+        )
+        for table in tables
+    ]
+    return render_template("tables.tex.j2", tables=floats)
+
+
 def _build_main_table(table: MainTable) -> _Table:
     header, rows = render.format_main_table(table)
     columns = Raw("l" + "".join("r" if name in (table.symbol, "switch") else "l" for name in header[1:-1]))

@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from study.config.systems import CURRICULUM_PATTERN
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
-__all__ = ["Study", "list_known_keys", "list_shipped_studies", "load_study"]
+__all__ = ["Study", "list_known_keys", "list_shipped_studies", "load_layered_study", "load_study", "read_toml"]
 
 STUDIES_FOLDER = Path(__file__).parents[1] / "studies"
 COMMAND_LINE = "command line"
@@ -83,26 +84,45 @@ def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
 mean training.learning_rate?
     """
     source = _expand_variables(path or "quick")
-    parsed = [
-        (source, _read_study_file(source)),
-        *((COMMAND_LINE, override) for override in _parse_overrides(overrides)),
-    ]
+    data = read_toml(source)
+    if "axes" in data:
+        raise UserError(source, "a suite of studies", "one study; python -m study.run runs a suite, --study one of it")
+    return load_layered_study([(source, data)], overrides)
+
+
+def load_layered_study(layers: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str] = ()) -> Study:
+    """Validate a study whose settings are in several places, of which a later one replaces settings of the earlier.
+
+    Args:
+        layers: for each place its name, for messages, and its settings as nested tables.
+        overrides: settings of the form "key.sub=value", as for `load_study`.
+
+    Raises:
+        UserError: if something is wrong; the message has one line for each error.
+    """
+    source = layers[0][0]
+    parsed = [(place, _expand_texts(data, place)) for place, data in layers]
+    parsed += ((COMMAND_LINE, override) for override in _parse_overrides(overrides))
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
-    study_file, *given = [rename_to_fields(place, settings, known) for place, settings in parsed]
-    _check_trainable(model, known, [study_file, *given])
-    data, places, written_keys = study_file.data, dict[str, str](), study_file.written_keys
-    mistakes = [*study_file.errors, *_find_unknown_keys(known, study_file, data), *_find_conflicting_overrides(given)]
-    for override in given:
-        mistakes += [*override.errors, *_find_unknown_keys(known, override, override.data)]
-        _merge(data, override.data, COMMAND_LINE, places)
-        written_keys |= override.written_keys
+    first, *others = [rename_to_fields(place, settings, known) for place, settings in parsed]
+    _check_trainable(model, known, [first, *others])
+    data, places, written_keys = first.data, dict[str, str](), first.written_keys
+    mistakes = [*first.errors, *_find_unknown_keys(known, first, data)]
+    for place, group in groupby(others, key=lambda other: other.place):
+        own_places, given = dict[str, str](), list(group)
+        mistakes += _find_conflicting_overrides(given)
+        for other in given:
+            mistakes += [*other.errors, *_find_unknown_keys(known, other, other.data)]
+            _merge(data, other.data, place, own_places)
+            written_keys |= other.written_keys
+        _drop_overridden_alternatives(data, own_places)
+        places |= own_places
     if mode := os.environ.get("WANDB_MODE"):
         if mode in _WANDB_MODES:
             _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
         else:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
-    _drop_overridden_alternatives(data, places)
     try:
         # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
         study = model.model_validate_json(json.dumps(data, default=str), strict=True)
@@ -117,7 +137,12 @@ mean training.learning_rate?
     return study
 
 
-def _read_study_file(source: str) -> dict[str, Any]:
+def read_toml(source: str) -> dict[str, Any]:
+    """Return the content of a study file, or of the shipped study of this name, as it is written.
+
+    Raises:
+        UserError: if there is no such file, or it is not TOML.
+    """
     names = [name for name, _ in list_shipped_studies()]
     file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
     expected = f"a study file or one of {', '.join(names)}"
@@ -133,8 +158,7 @@ def _read_study_file(source: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
     _reject_deep_nesting(source, data)
-    expanded: dict[str, Any] = _expand_texts(data, source)
-    return expanded
+    return data
 
 
 def _reject_deep_nesting(place: str, data: Mapping[str, Any]) -> None:
@@ -223,10 +247,10 @@ def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserErr
             key = override.written_keys[field]
             earlier_key, earlier = seen.setdefault(field, (key, value))
             if earlier_key != key:
-                yield make_key_conflict(COMMAND_LINE, key, earlier_key)
+                yield make_key_conflict(override.place, key, earlier_key)
             elif repr(earlier) != repr(value):
                 twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
-                yield UserError(f"{COMMAND_LINE}: {key}", twice, "one value")
+                yield UserError(f"{override.place}: {key}", twice, "one value")
 
 
 def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -64,6 +64,10 @@ class TrackingSettings(Settings):
     """W&B project. If None, it is the name of the study."""
     entity: Text | None = None
     """User or team that owns the project. If None, it is the default of the API key."""
+    group: Text | None = None
+    """Text before the id of the configuration in the W&B group of a run.
+
+    It tells the studies of a project apart. If None, the group is the id alone."""
 
 
 class ResourceSettings(Settings):

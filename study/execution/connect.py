@@ -75,7 +75,7 @@ def configure_ray_start() -> Iterator[None]:
 
 
 def connect_to_cluster(study: Study, cluster: str) -> None:
-    """Connect this process to the cluster at an address.
+    """Connect this process to the cluster at an address, unless it is connected already.
 
     The workers need this project's packages. A job brings them in its working directory; any other command sends them.
 
@@ -92,6 +92,8 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
         _reject_job_relative_paths(study)
     import ray
 
+    if ray.is_initialized():
+        return
     if cluster != "auto":
         _check_port(cluster)
     runtime_env: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _find_packages()}

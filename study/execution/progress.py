@@ -1,6 +1,7 @@
-"""Progress of a running study: a line of the log for each ended trial, and what the live view shows."""
+"""Progress of running studies: a line of the log for each ended trial, and what the live view shows."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from study.records.run_name import format_run_name
@@ -16,18 +17,18 @@ class ProgressReporter:
     """Prints a line for each ended trial and keeps the live view up to date.
 
     Args:
-        scheduler: the trials of the study.
+        schedulers: the trials of each study. If there are several, trials are shown with the names of their studies.
         view: the live view.
     """
 
-    def __init__(self, scheduler: BaseScheduler, view: LiveView) -> None:
-        self._metric, self._n_ended, self._parts_reported = scheduler.study.analysis.metric, 0, 0
-        self._best_scores, self._view = _BestScores(scheduler, self._metric), view
-        runs = [run for configuration in scheduler.configurations for run in configuration.runs]
-        n_finished = sum(scheduler.store.is_finished(run.id, split) for run in runs for split in SPLITS)
-        self._total, self._n_finished_before = scheduler.n_trials, n_finished
+    def __init__(self, schedulers: Sequence[BaseScheduler], view: LiveView) -> None:
+        self._n_ended, self._parts_reported, self._has_several = 0, 0, len(schedulers) > 1
+        self._best_scores = {each.study.name: _BestScores(each) for each in schedulers}
+        self._view, self._total = view, sum(each.n_trials for each in schedulers)
+        self._n_finished_before = sum(map(_count_finished, schedulers))
         self.restart_clock()
-        self._show("")
+        for name in reversed(self._best_scores):  # the view shows those of the last one
+            self._show(name, "")
 
     def restart_clock(self) -> None:
         """Restart the clock of the time estimate."""
@@ -43,7 +44,7 @@ class ProgressReporter:
 
     def report_start(self, request: TrialRequest) -> None:
         """Report a trial that starts."""
-        self._view.start(_format_trial(request))
+        self._view.start(self._format_trial(request))
 
     def report_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
         """Report an ended trial.
@@ -53,30 +54,32 @@ class ProgressReporter:
             entry: its run record.
         """
         self._n_ended += 1
-        count, name = self._n_finished_before + self._n_ended, format_run_name(request.labels)
+        count, name = self._n_finished_before + self._n_ended, self._format_name(request)
+        best_scores = self._best_scores[request.labels["study"]]
         elapsed = time.monotonic() - self._start_time
         time_left = f"about {elapsed / self._n_ended * max(0, self._total - count) / 60:.0f} min left"
-        print_line(f"{count:3}/{self._total}  {name:40} {self._format_result(request, entry)}  {time_left}")
+        print_line(
+            f"{count:3}/{self._total}  {name:40} {_format_result(request, entry, best_scores.metric)}  {time_left}"
+        )
         for line in entry.get("damaged", []):
             print_line(f"{'':9}{line}")
-        self._view.end(_format_trial(request))
-        self._best_scores.add(request, entry)
-        self._show(time_left)
+        self._view.end(self._format_trial(request))
+        best_scores.add(request, entry)
+        self._show(request.labels["study"], time_left)
 
-    def _show(self, note: str) -> None:
+    def _show(self, study: str, note: str) -> None:
         self._view.set_progress("trials", self._n_finished_before + self._n_ended, self._total, note)
-        for system, score in self._best_scores.by_system.items():
-            self._view.set_score(f"best dev {self._metric}", system, f"{score:.4f}")
+        scores = self._best_scores[study]
+        title = f"best dev {scores.metric}" + (f" of {study}" if self._has_several else "")
+        for system, score in scores.by_system.items():
+            self._view.set_score(title, system, f"{score:.4f}")
 
-    def _format_result(self, request: TrialRequest, entry: dict[str, Any]) -> str:
-        if entry["state"] != "finished":
-            return f"FAILED: {entry['summary']['error']}"
-        key = f"{request.split}/{self._metric}"
-        summary = entry["summary"]
-        seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
-        reused = summary.get("instances_reused", 0)
-        shared = f", {reused} instances shared" if reused else ""
-        return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"
+    def _format_trial(self, request: TrialRequest) -> str:
+        return self._format_name(request) + (", test" if request.split == "test" else "")
+
+    def _format_name(self, request: TrialRequest) -> str:
+        name = format_run_name(request.labels)
+        return f"{request.labels['study']}: {name}" if self._has_several else name
 
 
 class _BestScores:
@@ -84,16 +87,16 @@ class _BestScores:
 
     Args:
         scheduler: the trials of the study.
-        metric: name of the metric.
 
     Attributes:
+        metric: name of the metric.
         by_system: score of the best configuration by name of the system, of those that have one.
     """
 
-    def __init__(self, scheduler: BaseScheduler, metric: str) -> None:
-        self.by_system: dict[str, float] = {}
-        self._key, self._seeds = f"dev/{metric}", {*scheduler.study.seeds}
-        self._choose = min if metric in LOWER_IS_BETTER else max
+    def __init__(self, scheduler: BaseScheduler) -> None:
+        self.metric, self.by_system = scheduler.study.analysis.metric, dict[str, float]()
+        self._key, self._seeds = f"dev/{self.metric}", {*scheduler.study.seeds}
+        self._choose = min if self.metric in LOWER_IS_BETTER else max
         self._by_seed: dict[str, dict[int, float]] = {}
         for configuration in scheduler.configurations:
             for run in configuration.runs:
@@ -117,6 +120,17 @@ class _BestScores:
             self.by_system[system] = self._choose(mean, self.by_system.get(system, mean))
 
 
-def _format_trial(request: TrialRequest) -> str:
-    name = format_run_name(request.labels)
-    return name if request.split == "dev" else f"{name}, test"
+def _count_finished(scheduler: BaseScheduler) -> int:
+    runs = [run for configuration in scheduler.configurations for run in configuration.runs]
+    return sum(scheduler.store.is_finished(run.id, split) for run in runs for split in SPLITS)
+
+
+def _format_result(request: TrialRequest, entry: dict[str, Any], metric: str) -> str:
+    if entry["state"] != "finished":
+        return f"FAILED: {entry['summary']['error']}"
+    key = f"{request.split}/{metric}"
+    summary = entry["summary"]
+    seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
+    reused = summary.get("instances_reused", 0)
+    shared = f", {reused} instances shared" if reused else ""
+    return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"

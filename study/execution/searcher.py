@@ -1,4 +1,4 @@
-"""Bridge between a scheduler and Ray Tune: starts trials and reports their ends."""
+"""Bridge between a pool of trials and Ray Tune: starts trials and reports their ends."""
 
 import json
 from collections import deque
@@ -11,14 +11,12 @@ from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
 from study.execution.failure import TrialFailure, classify_failure
+from study.execution.pool import PoolMember, TrialPool
 from study.execution.trainable import make_failed_record
 from study.records import run_record
 from study.records.provenance import get_commit, get_versions
 from study.records.run_name import format_run_name
-from study.records.run_record import Split
-from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
-from study.tracking import WandbLogger
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.utils.files import make_temporary_path
@@ -32,15 +30,11 @@ _MAX_NODE_LOSSES = 10
 Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
 example by using all of their memory."""
 
-TrialStartCallback = Callable[[TrialRequest], None]
-"""Called with a trial that starts, also when it starts again."""
-TrialEndCallback = Callable[[TrialRequest, dict[str, Any]], None]
-"""Called with a trial that ended and its run record."""
-
 
 class _Attempt(NamedTuple):
     """One Tune trial."""
 
+    member: PoolMember
     request: TrialRequest
     limits: StepLimits
     is_first: bool
@@ -49,9 +43,9 @@ class _Attempt(NamedTuple):
 
 
 class StudySearcher(Searcher):
-    """Passes the trials of a scheduler to Tune when they can start, and records their results when they end.
+    """Passes the trials of a pool to Tune when they can start, and records their results when they end.
 
-    The driver alone writes to the folder of the study. It writes the record of a trial that ended, then hands it to W&B
+    The driver alone writes to the folder of a study. It writes the record of a trial that ended, then hands it to W&B
     and to the remote copy, and only then counts the trial as ended. If the driver is killed before it has written the
     record, its next start repeats the trial from the last checkpoint: of a finished training only the evaluation.
 
@@ -60,30 +54,14 @@ class StudySearcher(Searcher):
     recorded, and rerunning the same command resumes.
 
     Args:
-        scheduler: decides which trials run.
-        wandb_logger: writes their runs to W&B.
-        save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
-        on_trial_start: called for each trial that starts, also when it starts again.
-        on_trial_end: called for each trial that ended for good.
-        on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
+        pool: the trials.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
             count as a failure. If None, nodes are never lost.
     """
 
-    def __init__(
-        self,
-        scheduler: BaseScheduler,
-        wandb_logger: WandbLogger,
-        save_copy: Callable[[str, Split], None],
-        on_trial_start: TrialStartCallback,
-        on_trial_end: TrialEndCallback,
-        on_precompute: Callable[[int, int], None],
-        is_node_lost: Callable[[Trial], bool] | None = None,
-    ) -> None:
+    def __init__(self, pool: TrialPool, is_node_lost: Callable[[Trial], bool] | None = None) -> None:
         super().__init__(metric="metric", mode="max")
-        self._scheduler, self._is_node_lost = scheduler, is_node_lost
-        self._on_trial_start, self._on_trial_end, self._on_precompute = on_trial_start, on_trial_end, on_precompute
-        self._wandb_logger, self._tracking, self._save_copy = wandb_logger, wandb_logger.tracking, save_copy
+        self._pool, self._is_node_lost = pool, is_node_lost
         self._attempts: dict[str, _Attempt] = {}
         self._retries: deque[_Attempt] = deque()
         self._error: Exception | None = None
@@ -96,35 +74,36 @@ class StudySearcher(Searcher):
         """
         if self._error is not None:
             raise self._error
-        if self._scheduler.is_finished:
+        if self._pool.is_finished:
             return str(Searcher.FINISHED)
         retry = self._retries.popleft() if self._retries else None
-        request = retry.request if retry else self._scheduler.pop_request()
-        if request is None:
+        popped = (retry.member, retry.request) if retry else self._pool.pop_request()
+        if popped is None:
             return None
-        run_id, study = request.trial.specification.id, self._scheduler.study
+        member, request = popped
+        run_id, study = request.trial.specification.id, member.scheduler.study
         # All nodes see the cache. The name tells later starts whether this driver still runs.
         crash_file = make_temporary_path(study.cache / "crash_reports" / run_id)
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
-        attempt = retry or _Attempt(request, limits, is_first=True)
+        attempt = retry or _Attempt(member, request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)
-        self._on_trial_start(request)
+        member.on_trial_start(request)
         return {
             "trial": request.trial.model_dump_json(),
             "limits": limits.model_dump_json(),
             "labels": json.dumps(request.labels),
-            "tracking": self._tracking.model_dump_json(),
+            "tracking": member.wandb_logger.tracking.model_dump_json(),
             "commit": json.dumps(get_commit()),
-            "shown": self._wandb_logger.get_run_url(run_id) or "",
+            "shown": member.wandb_logger.get_run_url(run_id) or "",
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Pass on the progress of a step that ended."""
         if "parts" in result:
-            self._on_precompute(result["parts"], result["total"])
+            self._pool.on_precompute(result["parts"], result["total"])
         if "rows" in result:
-            request = self._attempts[trial_id].request
-            self._wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
+            member, request, *_ = self._attempts[trial_id]
+            member.wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Do nothing: the end of a trial goes to `handle_result` or `handle_failure`, see `TrialCallback`."""
@@ -139,20 +118,21 @@ class StudySearcher(Searcher):
         """
         with self._capture_errors():
             attempt, entry = self._attempts.pop(trial_id), json.loads(record)
-            run_record.write_run_record(self._tracking.folder, attempt.request.split, entry, scores)
-            self._end_trial(attempt.request, entry)
+            run_record.write_run_record(attempt.member.scheduler.folder, attempt.request.split, entry, scores)
+            self._end_trial(attempt, entry)
 
     def handle_failure(self, trial: Trial) -> None:
         """Handle a failed attempt: retry it, or record the failure and end the trial."""
         with self._capture_errors():
             attempt = self._attempts.pop(trial.trial_id)
-            failure, request, folder = classify_failure(trial, attempt.limits), attempt.request, self._tracking.folder
+            failure, request = classify_failure(trial, attempt.limits), attempt.request
+            folder = attempt.member.scheduler.folder
             if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < _MAX_NODE_LOSSES:
                 self._retries.append(attempt._replace(node_losses=attempt.node_losses + 1))
                 return
             entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
             if entry is None or entry["state"] != "finished":  # else another agent of a sweep has finished the run
-                if failure.is_machine_fault and not self._is_caused_by_scorer(failure):
+                if failure.is_machine_fault and not _is_caused_by_scorer(attempt, failure):
                     self._stop_or_retry(attempt, failure)
                     return
                 entry = failure.record or make_failed_record(
@@ -162,14 +142,15 @@ class StudySearcher(Searcher):
                 if attempt.is_first and failure.is_retryable:
                     self._retries.append(attempt._replace(is_first=False))
                     return
-            self._end_trial(request, entry)
+            self._end_trial(attempt, entry)
 
-    def _end_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
+    def _end_trial(self, attempt: _Attempt, entry: dict[str, Any]) -> None:
+        member, request, *_ = attempt
         run_id = request.trial.specification.id
-        self._wandb_logger.log_evaluation(run_id, request.split)
-        self._save_copy(run_id, request.split)
-        self._scheduler.mark_ended(request)
-        self._on_trial_end(request, entry)
+        member.wandb_logger.log_evaluation(run_id, request.split)
+        member.save_copy(run_id, request.split)
+        member.scheduler.mark_ended(request)
+        member.on_trial_end(request, entry)
 
     def _stop_or_retry(self, attempt: _Attempt, failure: TrialFailure) -> None:
         """Retry a trial that the machine ended, or stop the study after too many attempts.
@@ -189,10 +170,6 @@ class StudySearcher(Searcher):
             f"{format_run_name(attempt.request.labels)}, {MAX_ATTEMPTS} attempts: {failure.cause}"
         ) from failure.error
 
-    def _is_caused_by_scorer(self, failure: TrialFailure) -> bool:
-        """Return whether difficulty scores are missing because the scoring run itself failed."""
-        return isinstance(failure.error, MissingDifficultyScoresError) and self._scheduler.scorer_failed
-
     @contextmanager
     def _capture_errors(self) -> Iterator[None]:
         """Keep an exception of the block until the next call of `suggest` raises it."""
@@ -206,6 +183,12 @@ class StudySearcher(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Restore nothing."""
+
+
+def _is_caused_by_scorer(attempt: _Attempt, failure: TrialFailure) -> bool:
+    """Return whether difficulty scores are missing because the scoring run itself failed."""
+    is_missing = isinstance(failure.error, MissingDifficultyScoresError)
+    return is_missing and attempt.member.scheduler.scorer_failed
 
 
 class TrialCallback(Callback):

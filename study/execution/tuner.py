@@ -1,4 +1,4 @@
-"""Runs the trials of a scheduler with Ray Tune."""
+"""Runs a pool of trials with Ray Tune."""
 
 import logging
 import os
@@ -18,12 +18,10 @@ from study.config.loader import Study
 from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
-from study.execution.searcher import StudySearcher, TrialCallback, TrialEndCallback, TrialStartCallback
+from study.execution.pool import TrialPool
+from study.execution.searcher import StudySearcher, TrialCallback
 from study.execution.slots import get_local_concurrency
 from study.execution.trainable import StudyTrainable
-from study.records.run_record import Split
-from study.scheduling.scheduler import BaseScheduler
-from study.tracking import WandbLogger
 from trainables.utils.errors import MachineError
 from trainables.utils.files import make_temporary_path
 
@@ -99,54 +97,32 @@ class _SilentProgressCallback(TrialProgressCallback):
         """Print and keep nothing."""
 
 
-def run_tuner(
-    scheduler: BaseScheduler,
-    wandb_logger: WandbLogger,
-    cluster: str | None,
-    concurrent: int,
-    save_copy: Callable[[str, Split], None],
-    on_trial_start: TrialStartCallback,
-    on_trial_end: TrialEndCallback,
-    on_precompute: Callable[[int, int], None],
-    log: Callable[[str], None],
-) -> None:
-    """Run the remaining trials of a scheduler.
+def run_tuner(pool: TrialPool, cluster: str | None, concurrent: int, log: Callable[[str], None]) -> None:
+    """Run the remaining trials of a pool.
 
     Args:
-        scheduler: decides which trials run.
-        wandb_logger: writes their runs to W&B.
+        pool: the trials.
         cluster: address of the cluster that this process is connected to, or None for this machine.
         concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
-        save_copy: called with the run id and the split of each recorded evaluation, before its trial counts as ended.
-        on_trial_start: called for each trial that starts, also when it starts again.
-        on_trial_end: called for each trial that ended.
-        on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
         log: called with a line when nodes are lost or have joined.
 
     Raises:
-        KeyboardInterrupt: Tune returned before the scheduler was finished, for example after SIGUSR1.
+        KeyboardInterrupt: Tune returned before the pool was finished, for example after SIGUSR1.
     """
-    if scheduler.is_finished:
+    if pool.is_finished:
         return
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are recorded and reported in one line
     ray._private.worker._worker_logs_enabled = False  # repeats failures with addresses of this machine
-    study = scheduler.study
-    scratch = make_temporary_path(scheduler.folder / "tune")  # other processes may work on the same study
+    first = pool.members[0].scheduler
+    study = first.study  # the studies of a pool need the same resources
+    scratch = make_temporary_path(first.folder / "tune")  # other processes may work on the same study
 
     def resize(capacity: int) -> None:
         if study.resources.concurrent is None:
             limiter.max_concurrent = capacity
 
     monitor = NodeMonitor(nodes.get_trial_resources(study), log, resize) if cluster is not None else None
-    searcher = StudySearcher(
-        scheduler,
-        wandb_logger,
-        save_copy,
-        on_trial_start,
-        on_trial_end,
-        on_precompute,
-        monitor.is_node_lost if monitor else None,
-    )
+    searcher = StudySearcher(pool, monitor.is_node_lost if monitor else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
     tune.Tuner(
@@ -165,5 +141,5 @@ def run_tuner(
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
-    if not scheduler.is_finished:  # Tune handles SIGUSR1 itself and returns
+    if not pool.is_finished:  # Tune handles SIGUSR1 itself and returns
         raise KeyboardInterrupt

@@ -1,5 +1,6 @@
-"""Reads the plan of a study from its folder."""
+"""Reads the plan of a study or of a suite from its folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from trainables.utils.hashing import hash_json
 
 PLAN_FILE = "plan.json"
 """Name of the plan in the folder of a study."""
+SUITE_FILE = "suite.json"
+"""Name of the plan of a suite, in the folder of the suite and in that of each of its studies."""
 RESTORE_HINT = "the plan as the study wrote it; restore it from the W&B run with job type plan or from a backup"
 """Expectation of the error for a damaged or missing plan."""
 
@@ -27,14 +30,31 @@ def read_plan(path: Path, where: str = "") -> dict[str, Any]:
         UserError: if the file is not a plan or does not match its hash.
         FileNotFoundError: if there is no such file.
     """
+    return _read_document(path, ("study", "version", "families"), where or str(path))
+
+
+def read_suite_plan(path: Path) -> dict[str, Any]:
+    """Read the plan of a suite from its file.
+
+    Args:
+        path: path of the file.
+
+    Raises:
+        UserError: if the file is not a plan or does not match its hash.
+        FileNotFoundError: if there is no such file.
+    """
+    return _read_document(path, ("suite", "version", "studies"), str(path))
+
+
+def _read_document(path: Path, keys: Sequence[str], where: str) -> dict[str, Any]:
     try:
         content = read_json(path)
         plan: dict[str, Any] = content["plan"]
-        _ = plan["study"], plan["version"], plan["families"]
+        _ = [plan[key] for key in keys]
         actual_hash = hash_json(plan)
         if content.get("hash", actual_hash) != actual_hash:
             raise ValueError("its hash is not that of the plan")
     except (ValueError, KeyError, TypeError) as error:
         problem = str(error) if type(error) is ValueError else "not a plan"
-        raise UserError(where or str(path), problem, RESTORE_HINT) from error
+        raise UserError(where, problem, RESTORE_HINT) from error
     return plan

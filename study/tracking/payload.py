@@ -1,11 +1,12 @@
 """Content of W&B runs, read from the study's folder."""
 
+import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256
 from analysis.readers.wandb_offline import PROVENANCE
-from study.records.plan_file import PLAN_FILE, read_plan
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, get_scores_path, read_history, read_run_record
 from study.records.search_log import read_search_log
@@ -13,7 +14,7 @@ from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
 
-Document = Literal["plan", "search", "queries", "report"]
+Document = Literal["plan", "suite", "search", "queries", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FINDINGS_FILE = Path("report", "findings.json")
 """Findings of the report, relative to the study's folder."""
@@ -54,17 +55,31 @@ class RunPayload(NamedTuple):
         return self.summary.get("state") == "failed"
 
 
-def read_project(folder: Path) -> tuple[str, str | None]:
-    """Return the project of a study and its entity, if one is known.
+class Project(NamedTuple):
+    """W&B project of a study.
+
+    Attributes:
+        name: its name.
+        entity: user or team that owns it, if one is known.
+        group: text before the id of the configuration in the group of a run, if there is one.
+    """
+
+    name: str
+    entity: str | None
+    group: str | None = None
+
+
+def read_project(folder: Path) -> Project:
+    """Return the project of a study.
 
     Raises:
         UserError: the file of the project is damaged.
     """
     try:
         content = read_json(folder / PROJECT_FILE)
-        return content["project"], content["entity"]
+        return Project(content["project"], content["entity"], content.get("group"))
     except FileNotFoundError:  # the study was never uploaded
-        return read_plan(folder / PLAN_FILE)["study"], None
+        return Project(read_plan(folder / PLAN_FILE)["study"], None)
     except (ValueError, KeyError, TypeError) as error:
         found, expected = "damaged", "the file as the study wrote it; rerun the study to create it again"
         raise UserError(str(folder / PROJECT_FILE), found, expected) from error
@@ -114,6 +129,10 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
     files: dict[str, Path] = {}
     if document == "plan":
         config["plan"], summary = plan, {}
+    elif document == "suite":
+        if not (folder / SUITE_FILE).is_file():
+            return None
+        config["suite"], summary = json.dumps(read_suite_plan(folder / SUITE_FILE)), {}
     elif document == "search":
         searches = read_search_log(folder)
         if not searches:

@@ -27,6 +27,8 @@ class Tracking(Settings):
     project: str
     entity: str | None = None
     """User or team that owns the project. If None, the default of the API key."""
+    group: str | None = None
+    """Text before the id of the configuration in the group of a run. If None, the group is the id alone."""
     own: bool = True
     """True if the project is the one that the study itself names."""
     folder: Path

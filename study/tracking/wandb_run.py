@@ -31,7 +31,10 @@ def prepare_client(tracking: Tracking) -> None:
     for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
         os.environ[variable] = str(offline_files.WANDB_FOLDER / ".data")
     if tracking.own:
-        write_json(PROJECT_FILE, {"project": tracking.project, "entity": tracking.entity}, with_checksum=True)
+        content = {"project": tracking.project, "entity": tracking.entity}
+        if tracking.group is not None:
+            content["group"] = tracking.group
+        write_json(PROJECT_FILE, content, with_checksum=True)
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 
@@ -57,7 +60,7 @@ class WandbRun:
                 dir=".",
                 id=payload.id,
                 name=payload.name,
-                group=payload.group,
+                group=payload.group and "/".join(filter(None, (tracking.group, payload.group))),
                 job_type=payload.job_type,
                 config=payload.config,
                 resume="allow" if self._online else None,

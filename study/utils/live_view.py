@@ -107,11 +107,12 @@ class LiveView:
         """Show the best score of a system.
 
         Args:
-            title: what the scores are; the same for all.
+            title: what the scores are. Scores with another title are no longer shown.
             name: name of the system.
             score: the score as text.
         """
-        self._score_title, self._scores = title, self._scores | {name: score}
+        earlier = self._scores if title == self._score_title else {}
+        self._score_title, self._scores = title, earlier | {name: score}
 
     def _remove(self, name: str) -> None:
         if name in self._tasks:

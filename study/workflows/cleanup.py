@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile
 
@@ -53,22 +53,23 @@ def check_writable(study: Study) -> None:
 
 
 class CheckpointEvictor:
-    """Evicts checkpoints when they exceed the study's `cache.max_size`.
+    """Evicts checkpoints when they exceed the studies' `cache.max_size`.
 
     On some file systems, listing a storage takes one request for each checkpoint. So the evictor remembers a listing
-    and adds what the study's own runs have written since. It lists the storage again only when there is something to
+    and adds what the studies' own runs have written since. It lists the storage again only when there is something to
     evict: the checkpoints exceed the budget, and at least 5 % of their bytes are no longer needed. Other studies write
     to the same storage, so it is also listed again after ten minutes.
 
     Args:
-        scheduler: knows which checkpoints are still needed.
+        schedulers: know which checkpoints are still needed, each for its study. All studies have the same cache.
         log: called with one line, once, if the needed checkpoints alone exceed the budget.
     """
 
-    def __init__(self, scheduler: BaseScheduler, log: Callable[[str], None]) -> None:
-        self._scheduler, self._log, self._has_warned = scheduler, log, False
-        self._limit = scheduler.study.caching.budget_bytes
-        self._storage = open_storage(scheduler.study.checkpoints_url)
+    def __init__(self, schedulers: Sequence[BaseScheduler], log: Callable[[str], None]) -> None:
+        self._schedulers = {each.study.name: each for each in schedulers}
+        self._log, self._has_warned, study = log, False, schedulers[0].study
+        self._budget, self._limit = study.caching.budget, study.caching.budget_bytes
+        self._storage = open_storage(study.checkpoints_url)
         self._known_sizes: dict[str, int] = {}  # bytes of each known checkpoint, by name
         self._last_listing = -math.inf
 
@@ -77,7 +78,8 @@ class CheckpointEvictor:
         if self._limit is None:
             return
         run = request.trial.specification
-        for name in (*self._scheduler.list_checkpoint_keys(run), f"{RESUME_FOLDER}/{run.id}"):
+        scheduler = self._schedulers[request.labels["study"]]
+        for name in (*scheduler.list_checkpoint_keys(run), f"{RESUME_FOLDER}/{run.id}"):
             if name not in self._known_sizes and (size := self._storage.get_folder_size(name)):
                 self._known_sizes[name] = size
         if time.monotonic() - self._last_listing > _LISTING_INTERVAL_S or self._should_evict(self._limit):
@@ -87,7 +89,7 @@ class CheckpointEvictor:
         total = sum(self._known_sizes.values())
         if total <= limit:
             return False
-        needed = self._scheduler.list_needed_checkpoints()
+        needed = self._list_needed()
         return sum(size for name, size in self._known_sizes.items() if name not in needed) > _FREED_SHARE * total
 
     def evict_unneeded(self) -> None:
@@ -95,14 +97,14 @@ class CheckpointEvictor:
         if self._limit is None:
             return
         self._last_listing = time.monotonic()
-        result = evict(
-            self._storage, self._scheduler.list_needed_checkpoints, self._limit, int(_FREED_SHARE * self._limit)
-        )
+        result = evict(self._storage, self._list_needed, self._limit, int(_FREED_SHARE * self._limit))
         self._known_sizes = {unit.name: unit.size for unit in result.remaining}
         if result.remaining_bytes > self._limit and not self._has_warned:
             self._has_warned = True
-            budget = self._scheduler.study.caching.budget
             self._log(
-                f"checkpoints still in use need {result.remaining_bytes / 1e9:.3g} GB but cache.max_size is {budget}; "
-                "keeping all of them"
+                f"checkpoints still in use need {result.remaining_bytes / 1e9:.3g} GB but cache.max_size is "
+                f"{self._budget}; keeping all of them"
             )
+
+    def _list_needed(self) -> set[str]:
+        return {name for scheduler in self._schedulers.values() for name in scheduler.list_needed_checkpoints()}

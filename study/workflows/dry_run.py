@@ -272,7 +272,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
 
 def _format_sharing(unshared: dict[str, int], shared: dict[str, int]) -> str:
     if shared["low"] == shared["high"]:
-        return f"{_format_bounds(unshared)} without sharing, {shared['low']} if common first segments are trained once"
+        return f"{format_bounds(unshared)} without sharing, {shared['low']} if common first segments are trained once"
     saved = unshared["low"] - shared["low"]
     return f"at most {unshared['high']}; training common first segments once saves up to {saved} of them"
 
@@ -282,10 +282,11 @@ def _format_number(value: int | None, unknown: str = "unknown") -> str:
 
 
 def _format_cost(cost: dict[str, Any]) -> str:
-    wall = f", {_format_bounds(cost['hours'])} hours with {cost['at_once']} at once" if cost["hours"] else ""
-    return f"{_format_bounds(cost['trial_hours'])} trial hours{wall}, by {cost['source']}"
+    wall = f", {format_bounds(cost['hours'])} hours with {cost['at_once']} at once" if cost["hours"] else ""
+    return f"{format_bounds(cost['trial_hours'])} trial hours{wall}, by {cost['source']}"
 
 
-def _format_bounds(bounds: dict[str, Any]) -> str:
+def format_bounds(bounds: dict[str, Any]) -> str:
+    """Format the bounds low and high of a number; equal ones once."""
     low, high = (f"{value:.2f}" if isinstance(value, float) else str(value) for value in bounds.values())
     return low if low == high else f"{low} to {high}"

@@ -64,7 +64,7 @@ def carry_out(request: TrialRequest, folder: Path) -> None:
 def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_after: int | None = None) -> list[str]:
     """Runs a scheduler's requests in one process, in the scheduler's order or in one drawn; returns what was said."""
     said: list[str] = []
-    budget, started, running = CheckpointEvictor(begun, said.append), 0, []
+    budget, started, running = CheckpointEvictor([begun], said.append), 0, []
     while not begun.is_finished and (stop_after is None or started < stop_after):
         while len(running) < (3 if order else 1) and (request := begun.pop_request()) is not None:
             running.append(request)

@@ -65,7 +65,7 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         assert sync([str(tracking.folder), "--project", ours]) == 0
         assert expected in capsys.readouterr().out
         assert same(ours)
-    assert read_project(tracking.folder) == (tracking.project, None)
+    assert read_project(tracking.folder) == (tracking.project, None, None)
     assert "No runs to sync" in command(tracking, "sync", "wandb")
     for synced in (tracking.folder / "wandb").glob("offline-run-*/*.synced"):
         synced.unlink()

@@ -36,7 +36,7 @@ class Screen(LiveView):
 def reported(folder: Path, stop_after: int | None = None) -> tuple[ProgressReporter, Screen]:
     """A study whose progress was reported from its start to its end, or until it was stopped."""
     screen, made = Screen(), scheduler(folder)
-    progress, seen = ProgressReporter(made, screen), set[tuple[str, str]]()
+    progress, seen = ProgressReporter([made], screen), set[tuple[str, str]]()
     before = list[TrialRequest]()
 
     def watch(running: list[TrialRequest]) -> None:
@@ -70,7 +70,7 @@ def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path: Pat
 def test_a_resumed_study_begins_with_what_it_had(tmp_path: Path, stop_after: int) -> None:
     reported(tmp_path, stop_after)
     again = Screen()
-    ProgressReporter(scheduler(tmp_path), again)
+    ProgressReporter([scheduler(tmp_path)], again)
     made = scheduler(tmp_path)
     complete = {
         item.name

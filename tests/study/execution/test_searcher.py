@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from ray import cloudpickle
 from ray.exceptions import RayTaskError
 
 from study.config.schema import Study
+from study.execution.pool import PoolMember, TrialPool
 from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
 from study.execution.trainable import TrialError
 from study.records import run_record as record
@@ -43,9 +45,8 @@ class Tune:
         self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
-        self.searcher = StudySearcher(
-            self.scheduler, logger, self._copy, self.started.append, self._report, self._parts
-        )
+        member = PoolMember(self.scheduler, logger, self._copy, self.started.append, self._report)
+        self.searcher = StudySearcher(TrialPool([member], self._parts))
         self.ends, self.count = TrialCallback(self.searcher), 0
 
     def _copy(self, run_id: str, split: record.Split) -> None:
@@ -244,10 +245,11 @@ def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(
         assert record.get_scores_path(tune.folder, run_id).read_bytes() == SCORES
         steps.append(step)
 
-    monkeypatch.setattr(tune.searcher._wandb_logger, "log_evaluation", lambda *_: note("logged"))
-    monkeypatch.setattr(tune.searcher, "_save_copy", lambda *_: note("copied"))
+    attempt = tune.searcher._attempts[name]
+    monkeypatch.setattr(attempt.member.wandb_logger, "log_evaluation", lambda *_: note("logged"))
     monkeypatch.setattr(tune.scheduler, "mark_ended", lambda _: note("counted"))
-    monkeypatch.setattr(tune.searcher, "_on_trial_end", lambda *_: note("told"))
+    member = replace(attempt.member, save_copy=lambda *_: note("copied"), on_trial_end=lambda *_: note("told"))
+    tune.searcher._attempts[name] = attempt._replace(member=member)
     tune.finish(name)
     assert steps == ["logged", "copied", "counted", "told"]
 
@@ -402,3 +404,41 @@ def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
     for result in ({"parts": 1, "total": 3}, {"parts": 3, "total": 3}, {"instances": 8}):
         tune.searcher.on_trial_result(name, result)
     assert tune.parts == [(1, 3), (3, 3)]
+
+
+def test_a_pool_records_every_trial_with_its_own_study(tmp_path: Path) -> None:
+    """An earlier study has precedence; a later one gets the slots that it leaves idle."""
+    tunes = [Tune(tmp_path / name) for name in ("first", "second")]
+    members = [
+        PoolMember(each.scheduler, WandbLogger(tracking_in(each.folder), print), each._copy, each.started.append,
+                   each._report)
+        for each in tunes
+    ]  # fmt: skip
+    searcher, waiting, n_second = StudySearcher(TrialPool(members, tunes[0]._parts)), list[str](), 0
+    for count in range(10_000):
+        found = searcher.suggest(str(count))
+        if isinstance(found, dict):
+            waiting.append(str(count))
+            if len(tunes[1].started) > n_second and not tunes[0].scheduler.is_finished:
+                assert tunes[0].scheduler.pop_request() is None
+            n_second = len(tunes[1].started)
+            if len(waiting) < 3:
+                continue
+        elif found is not None:
+            break
+        name = waiting.pop(0)
+        request = searcher._attempts[name].request
+        searcher.handle_result(name, json.dumps(ended(request, quality)), SCORES)
+    assert not waiting
+    alone = Tune(tmp_path / "alone")
+    drive(alone.scheduler)
+    for each in tunes:
+        assert each.scheduler.is_finished
+        assert decisions(each.scheduler) == decisions(alone.scheduler)
+        assert len(each.told) == len(each.started)
+        for run_id, split in each.copied:
+            assert record.get_scores_path(each.folder, run_id, split).is_file()  # type: ignore[arg-type]
+
+
+def tracking_in(folder: Path) -> Tracking:
+    return Tracking(mode="disabled", project="small", folder=folder)

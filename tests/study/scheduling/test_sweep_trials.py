@@ -5,7 +5,6 @@ No model is trained: records are written by hand with a metric that is a pure fu
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ from study.records.run_store import RunStore
 from study.scheduling import sweep_trials as swept
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration, ConfigurationFactory, TrialRequest
-from study.tracking import WandbLogger
 from study.utils.live_view import LiveView
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import run_study as session
 from study.workflows.open_study import OpenStudy
+from study.workflows.trials import StudyTrials
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.utils.errors import UserError
 
@@ -285,15 +284,16 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(
-        opened: OpenStudy, made: StudyScheduler, logger: WandbLogger, view: LiveView, after: Callable[[], None]
-    ) -> None:
+    def carry_out(studies: list[StudyTrials], view: LiveView) -> None:
+        (trials,) = studies
+        assert isinstance(trials.scheduler, StudyScheduler)
+
         def watch(running: list[TrialRequest]) -> None:
-            after()
+            trials.on_trial_end()
             if any(request.trial.action == "test" for request in running):
                 raise KilledError
 
-        drive(made, metric, watch=watch)
+        drive(trials.scheduler, metric, watch=watch)
 
     monkeypatch.setattr(
         session, "open_study", lambda study: OpenStudy(study, RESOLVED, "plan-hash", archive, None, None)

@@ -11,7 +11,7 @@ import pytest
 from study.tracking import Tracking, WandbLogger
 from study.tracking.sync_state import is_evaluation_synced
 from study.utils.live_view import LiveView
-from study.workflows.run_study import flush_wandb
+from study.workflows.session import flush_wandb
 from tests.study.mirrors import CURVE, LABELS, SPLITS, log_evaluations, recorded, whole
 from tests.wandb_server import Server
 

@@ -15,7 +15,7 @@ from study.records import run_record as record
 from study.tracking import Tracking, WandbLogger, offline_files
 from study.tracking.payload import FINDINGS_FILE, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
-from study.workflows.run_study import make_tracking as tracking_of
+from study.workflows.session import make_tracking as tracking_of
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
 from trainables.utils.files import write_json
@@ -220,7 +220,7 @@ def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: T
         logger.log_document("plan")
         assert logger.flush()
         logger.close()
-    assert read_project(tracking.folder) == ("p", None)
+    assert read_project(tracking.folder) == ("p", None, None)
 
 
 def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:

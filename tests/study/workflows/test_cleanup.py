@@ -91,7 +91,7 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
         return taken
 
     work = begun(tmp_path, place(kind, tmp_path), f"{budget}B")
-    taken = drive(work, open_storage(work.study.checkpoints_url), CheckpointEvictor(work, lambda _: None), look)
+    taken = drive(work, open_storage(work.study.checkpoints_url), CheckpointEvictor([work], lambda _: None), look)
     assert len(taken) > 100
     assert any(after < before for before, after in pairwise(taken))
     assert taken[-1] <= budget
@@ -100,7 +100,7 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
 def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "7KB")
     counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
-    trials = len(drive(work, kept, CheckpointEvictor(work, print)))
+    trials = len(drive(work, kept, CheckpointEvictor([work], print)))
     assert 1 < counted.listings < trials / 8
     assert counted.requests < 3 * trials
 
@@ -121,7 +121,7 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
         list[str](),
     )
     slots = kept.subfolder(RESUME_FOLDER)
-    trials = len(drive(work, kept, CheckpointEvictor(work, said.append)))
+    trials = len(drive(work, kept, CheckpointEvictor([work], said.append)))
     assert 1 < counted.listings < trials / 3
     assert len(said) == 1
     assert total(kept) > 5_000
@@ -130,7 +130,7 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
 def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), "20KB")
     counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
-    budget = CheckpointEvictor(work, print)
+    budget = CheckpointEvictor([work], print)
     request = work.pop_request()
     assert request is not None
     budget.on_trial_end(request)
@@ -147,7 +147,7 @@ def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, mon
 def test_without_a_budget_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = begun(tmp_path, place("memory", tmp_path), None)
     counted = Counted(monkeypatch, work.study.checkpoints_url)
-    budget, request = CheckpointEvictor(work, print), work.pop_request()
+    budget, request = CheckpointEvictor([work], print), work.pop_request()
     assert request is not None
     budget.on_trial_end(request)
     budget.evict_unneeded()

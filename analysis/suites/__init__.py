@@ -1,0 +1,1 @@
+"""Several studies as one: their plan, the comparisons over all of them, and the joint report."""

@@ -1,0 +1,220 @@
+"""Comparisons over the studies of a suite: each of them corrected for all, and averages over the columns."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from analysis.stats.comparison import Comparison, Target
+from analysis.stats.equivalence import Verdict, decide_verdict
+from analysis.stats.estimate import Estimate, TestResult
+from analysis.stats.multiple_testing import FROM_P, adjust_p_values
+from analysis.stats.paired_tests import differences_or_none, estimate_all
+from analysis.suites.plan import PlannedStudy, SuitePlan
+from analysis.tables.main import ReportData, select_headline_comparisons
+from trainables.metrics import LOWER_IS_BETTER
+from trainables.utils.arrays import Floats
+
+_TARGETS: tuple[Target, ...] = ("both", "queries", "seeds")
+
+
+@dataclass(frozen=True)
+class SuiteComparison:
+    """A comparison of one study, corrected for the comparisons of all studies of the suite.
+
+    Attributes:
+        study: key of the study.
+        comparison: the comparison, corrected within the study.
+        comparisons: number of comparisons of the suite.
+        p: corrected p-value of the headline test. None if the systems were not compared.
+        verdict: verdict at that p-value.
+    """
+
+    study: str
+    comparison: Comparison
+    comparisons: int
+    p: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class AverageComparison:
+    """The average of a difference over the columns of a suite.
+
+    Attributes:
+        labels: labels on the other axes.
+        system: system that is compared.
+        baseline: system that it is compared with.
+        columns: number of columns, such as tasks.
+        difference: average difference. None if it is not tested.
+        gain: difference relative to the average of the baseline. None without a difference.
+        target: population that the test generalises to, on these tasks.
+        test: the test, uncorrected.
+        interval: confidence interval of the difference, simultaneous for all averages.
+        comparisons: number of averages that were declared.
+        p: corrected p-value.
+        verdict: verdict at that p-value.
+        refusal: why there is no test; empty if there is one.
+    """
+
+    labels: tuple[str, ...]
+    system: str
+    baseline: str
+    columns: int
+    difference: float | None
+    gain: float | None
+    target: Target | None
+    test: TestResult | None = None
+    interval: tuple[float, float] | None = None
+    comparisons: int = 0
+    p: float | None = None
+    verdict: Verdict = "not compared"
+    refusal: str = ""
+
+
+def get_suite_correction(plan: SuitePlan) -> str:
+    """Return the correction over the studies: that of the studies, or holm if it needs the same queries everywhere."""
+    return plan.correction if plan.correction in FROM_P else "holm"
+
+
+def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the estimate of the mean of independent differences.
+
+    Variances add up. Each of the two parts of a variance has the degrees of freedom of Satterthwaite (1946) over the
+    estimates. The average of a single estimate is that estimate.
+
+    Args:
+        estimates: differences on tasks with queries and runs of their own.
+
+    Example:
+        >>> average_estimates([Estimate(0.02, 0.01, 40.0), Estimate(0.04, 0.01, 40.0)])
+        Estimate(mean=0.03, error=0.007071067811865476, df=80.0, share=1.0, df_more=inf)
+    """
+    if len(estimates) == 1:
+        return estimates[0]
+    variances = [each.error**2 for each in estimates]
+    first = [each.share * variance for each, variance in zip(estimates, variances, strict=True)]
+    rest = [(1 - each.share) * variance for each, variance in zip(estimates, variances, strict=True)]
+    total = sum(variances)
+    return Estimate(
+        mean=sum(each.mean for each in estimates) / len(estimates),
+        error=sqrt(total) / len(estimates),
+        df=_pool_df(first, [each.df for each in estimates]),
+        share=sum(first) / total if total else 1.0,
+        df_more=_pool_df(rest, [each.df_more for each in estimates]),
+    )
+
+
+def _pool_df(parts: Sequence[float], df: Sequence[float]) -> float:
+    """Return Satterthwaite's degrees of freedom of a sum of variances."""
+    spread = sum(part**2 / own for part, own in zip(parts, df, strict=True))
+    return sum(parts) ** 2 / spread if spread else max(df)
+
+
+def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> list[SuiteComparison]:
+    """Return the headline comparisons of all studies, corrected together.
+
+    A comparison that was declared and is not complete counts in the correction.
+
+    Args:
+        plan: plan of the suite.
+        reports: reports of the studies by key.
+    """
+    known = [
+        (key, comparison)
+        for key, report in reports.items()
+        for comparison in select_headline_comparisons(report.results.plan, report.comparisons)
+    ]
+    missing = sum(len(study.comparisons) for study in plan.studies if study.key not in reports)
+    tests = [c.targets[c.target] if c.target else None for _, c in known]
+    p_values = [test.p if test else None for test in tests]
+    adjusted = adjust_p_values([*p_values, *[None] * missing], get_suite_correction(plan))
+    return [
+        SuiteComparison(key, c, len(adjusted), p, decide_verdict(_get_gain(c), p, None, plan.alpha))
+        for (key, c), p in zip(known, adjusted, strict=False)
+    ]
+
+
+def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> list[AverageComparison]:
+    """Return the average over the columns of every comparison that all studies of a row have declared.
+
+    Args:
+        plan: plan of the suite.
+        reports: reports of the studies by key.
+    """
+    rows = [group for group in plan.list_rows() if len(group) > 1]
+    declared = [
+        (group, pair)
+        for group in rows
+        for pair in group[0].comparisons
+        if all(pair in study.comparisons for study in group)
+    ]
+    averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
+    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], get_suite_correction(plan))
+    lower_is_better = find_common_metric(reports.values()) in LOWER_IS_BETTER
+    corrected = []
+    for each, p in zip(averages, adjusted, strict=True):
+        gain = -each.difference if each.difference is not None and lower_is_better else each.difference
+        verdict = decide_verdict(gain, p, None, plan.alpha)
+        corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
+    return corrected
+
+
+def find_common_metric(reports: Iterable[ReportData]) -> str | None:
+    """Return the metric of the studies; None if they have different ones, whose averages would mean nothing."""
+    metrics = {report.results.plan.metric for report in reports}
+    return metrics.pop() if len(metrics) == 1 else None
+
+
+def _get_gain(c: Comparison) -> float | None:
+    return -c.difference if c.difference is not None and c.metric in LOWER_IS_BETTER else c.difference
+
+
+def _average_row(
+    plan: SuitePlan, group: list[PlannedStudy], reports: dict[str, ReportData], pair: tuple[str, str], count: int
+) -> AverageComparison:
+    system, baseline = pair
+    labels = plan.get_row_labels(group[0])
+    nothing = AverageComparison(labels, system, baseline, len(group), None, None, None)
+    present = [reports[study.key] for study in group if study.key in reports]
+    if len(present) < len(group):
+        return replace(nothing, refusal="a study has no results")
+    if find_common_metric(present) is None:
+        return replace(nothing, refusal="the studies have different metrics")
+    values = [[_evaluate(report, name) for report in present] for name in pair]
+    differences = [differences_or_none(own, other) for own, other in zip(*values, strict=True)]
+    if any(d is None for d in differences):
+        return replace(nothing, refusal="incomplete")
+    if _share_queries(present):
+        return replace(nothing, refusal="two studies have the same queries, so their differences are not independent")
+    estimates = [estimate_all(d) for d in differences if d is not None]
+    target = next((name for name in _TARGETS if all(each[name] for each in estimates)), None)
+    if target is None:
+        return replace(nothing, refusal="no test that all studies allow")
+    average = average_estimates([estimate for each in estimates if (estimate := each[target])])
+    base = sum(float(value.mean()) for value in values[1] if value is not None) / len(group)
+    return replace(
+        nothing,
+        difference=average.mean,
+        gain=average.mean / base if base else None,
+        target=target,
+        test=average.test(1 - plan.alpha),
+        interval=average.confidence_interval(1 - plan.alpha / count),
+    )
+
+
+def _evaluate(report: ReportData, system: str) -> Floats | None:
+    configuration = report.chosen.get(system)
+    return configuration.evaluate_queries(report.results.plan, "test") if configuration else None
+
+
+def _share_queries(reports: Sequence[ReportData]) -> bool:
+    """Return whether two studies of the same task have test queries with the same ids."""
+    seen: dict[str, set[str]] = {}
+    for report in reports:
+        plan = report.results.plan
+        run = next(run for c in report.chosen.values() if c for run in c.runs.values() if plan.test_split in run.files)
+        ids, known = set(run.evaluate_queries(plan.test_split, plan.metric).index), seen.setdefault(plan.task, set())
+        if ids & known:
+            return True
+        known |= ids
+    return False

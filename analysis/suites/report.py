@@ -1,0 +1,156 @@
+"""Writes the joint report of a suite: its tables as text, Markdown, LaTeX and one HTML page, and its data."""
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from analysis.rendering.cells import format_terminal_table
+from analysis.rendering.escaping import render_template
+from analysis.rendering.latex import render_sections
+from analysis.suites.results import SuiteResults
+from analysis.suites.tables import SuiteData, build_sections, build_suite_data
+from analysis.tables.frames import build_runs_frame
+from trainables.utils.errors import UserError
+
+
+@dataclass(frozen=True)
+class SuiteReport:
+    """The written joint report. A notebook shows it as its tables.
+
+    Attributes:
+        folder: folder of the report.
+        files: names of the files in it.
+        text: text for the terminal.
+        data: the data of the report.
+    """
+
+    folder: Path
+    files: list[str]
+    text: str
+    data: SuiteData
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """Metric of every finished run of all studies; see `build_runs_frame` of this module."""
+        return build_suite_runs_frame(self.data)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_markdown_(self) -> str:
+        return _render_markdown(self.data)
+
+
+def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
+    """Analyse a suite and write the files of the joint report, each of them completely or not at all.
+
+    Args:
+        results: a suite.
+        folder: folder of the report; it is created.
+
+    Raises:
+        UserError: if no study has results, runs cannot be compared, or a file is in the place of the folder.
+    """
+    if not results.studies:
+        raise UserError(results.plan.suite, "no study of the suite has results", "a suite that has been run")
+    data = build_suite_data(results)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(str(folder), error.strerror, "a folder to write to") from error
+    texts = {
+        "table.md": _render_markdown(data),
+        "table.tex": render_sections(build_sections(data)),
+        "report.html": _render_html(data),
+        "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
+        "results.csv": build_suite_runs_frame(data).to_csv(index=False, lineterminator="\n"),
+    }
+    staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
+    try:
+        for name, text in texts.items():
+            (staging / name).write_text(text, encoding="utf-8")
+            os.replace(staging / name, folder / name)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return SuiteReport(folder, sorted(texts), render_text(data), data)
+
+
+def build_suite_runs_frame(data: SuiteData) -> pd.DataFrame:
+    """Return the metric of every finished run: a column for each axis, then the columns of the studies' own frames."""
+    frames = []
+    for key, report in data.reports.items():
+        frame, labels = build_runs_frame(report), data.plan.get_study(key).labels
+        for place, (axis, label) in enumerate(labels.items()):
+            frame.insert(place, axis, label)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def render_text(data: SuiteData) -> str:
+    """Render the tables for a terminal; the last lines are the conclusions of the studies."""
+    parts = [_format_title(data)]
+    for section in build_sections(data):
+        parts += [format_terminal_table(f"\n{section.title}", section.header, section.rows), section.legend]
+    return "\n".join([*parts, "", *_list_conclusions(data)])
+
+
+def _format_title(data: SuiteData) -> str:
+    plan = data.plan
+    return f"{plan.suite}: {len(plan.studies)} studies, plan {data.results.plan_hash} version {plan.version}"
+
+
+def _list_conclusions(data: SuiteData) -> list[str]:
+    return [f"{key}: {report.conclusion}" for key, report in data.reports.items()]
+
+
+def _render_markdown(data: SuiteData) -> str:
+    sections = build_sections(data)
+    return render_template(
+        "suite.md.j2", title=_format_title(data), conclusions=_list_conclusions(data), sections=sections
+    )
+
+
+def _render_html(data: SuiteData) -> str:
+    files = resources.files("analysis.rendering").joinpath("templates")
+    style, script = (Markup(files.joinpath(f"page.{kind}").read_text("utf-8")) for kind in ("css", "js"))
+    sections = build_sections(data)
+    links = {key: f"../{key}/report/report.html" for key in data.reports} if data.results.is_local else {}
+    return render_template(
+        "suite.html.j2",
+        style=style,
+        script=script,
+        title=_format_title(data),
+        conclusions=list(data.reports.items()),
+        sections=sections,
+        links=links,
+        plan_hash=data.results.plan_hash,
+        plan_version=data.plan.version,
+        plan_text=json.dumps(data.plan.model_dump(mode="json"), indent=1, ensure_ascii=False),
+    )
+
+
+def _list_comparisons(data: SuiteData) -> list[dict[str, Any]]:
+    """Return the comparisons of all studies and the averages, for JSON."""
+    own = [
+        {
+            "kind": "study",
+            "labels": data.plan.get_study(each.study).labels,
+            **each.comparison.as_dict(),
+            "suite": {"comparisons": each.comparisons, "p": each.p, "verdict": each.verdict},
+        }
+        for each in data.comparisons
+    ]
+    others = [axis for axis in data.plan.axes if axis != data.plan.columns]
+    averages = [
+        {"kind": "average", **asdict(each), "labels": dict(zip(others, each.labels, strict=True))}
+        for each in data.averages
+    ]
+    return [*own, *averages]

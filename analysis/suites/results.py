@@ -1,0 +1,121 @@
+"""Reads the results of a suite: from its folder, or from its projects on a W&B server."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from analysis.data.json_files import read_object
+from analysis.data.results import Results
+from analysis.readers.results import read_server
+from analysis.readers.source import read_folder
+from analysis.readers.wandb_project import WandbProject
+from analysis.readers.wandb_server import PREFIX, ProjectAddress, connect
+from analysis.suites.plan import SuitePlan
+from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
+
+PLAN_FILE = "suite.json"
+"""Plan of a suite, in its folder and in that of each of its studies."""
+
+
+@dataclass(frozen=True)
+class SuiteResults:
+    """The results of a suite.
+
+    Attributes:
+        plan: plan of the suite.
+        plan_hash: hash of the plan.
+        studies: results of each study by key, in the order of the plan. Studies without results are absent.
+        is_local: True if they were read from the folder of the suite.
+    """
+
+    plan: SuitePlan
+    plan_hash: str
+    studies: dict[str, Results]
+    is_local: bool = True
+
+
+def is_suite_folder(source: str) -> bool:
+    """Return whether a source is the folder of a suite, and not that of one of its studies."""
+    return Path(source, PLAN_FILE).is_file() and not Path(source, "plan.json").is_file()
+
+
+def read_suite_plan(path: Path) -> tuple[SuitePlan, str]:
+    """Read the plan of a suite, and return it with its hash.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    stored = read_object(path)
+    return _parse_plan(stored.get("plan"), str(path)), hash_json(stored.get("plan"))
+
+
+def read_suite_folder(folder: Path) -> SuiteResults:
+    """Read a suite from its folder; each study from its records, or from W&B's offline files if it has none.
+
+    Raises:
+        UserError: if a file is damaged.
+    """
+    plan, plan_hash = read_suite_plan(folder / PLAN_FILE)
+    places = {study.key: folder / study.key for study in plan.studies}
+    return SuiteResults(plan, plan_hash, {key: read_folder(place) for key, place in places.items() if _is_study(place)})
+
+
+@contextmanager
+def open_suite(source: str, suite: str | None = None, cache: Path | None = None) -> Iterator[SuiteResults]:
+    """Open a suite; its files are available within the context.
+
+    Args:
+        source: folder of a suite, or wandb:ENTITY/PROJECT of one of its studies.
+        suite: name of the suite, if the project on the server contains several.
+        cache: folder for scores from a server. If None, they are removed at the end.
+
+    Yields:
+        The results of the suite.
+
+    Raises:
+        UserError: if there is no such suite, or a file is damaged.
+        analysis.readers.wandb_server.ServerError: if the server does not answer.
+    """
+    if source.startswith(PREFIX):
+        with _read_server(source, suite, cache) as results:
+            yield results
+    elif suite or cache:
+        raise UserError("--suite" if suite else "--cache", f"used with the folder {source}", f"{PREFIX}ENTITY/PROJECT")
+    else:
+        yield read_suite_folder(Path(source))
+
+
+@contextmanager
+def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterator[SuiteResults]:
+    project_address = ProjectAddress.parse(address)
+    with connect() as connection:
+        found = WandbProject(connection, project_address, connection.folder).find_suites()
+    plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
+    if suite not in plans and (suite is not None or len(plans) != 1):
+        known = ", ".join(plans) or "none"
+        raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
+    plan, plan_hash = plans[suite or next(iter(plans))]
+    with ExitStack() as stack:
+        studies = {}
+        for study in plan.studies:
+            place = f"{PREFIX}{'/'.join(filter(None, (project_address.entity, study.project)))}"
+            study_cache = cache / study.key if cache else None
+            studies[study.key] = stack.enter_context(read_server(place, study.study, study_cache))
+        yield SuiteResults(plan, plan_hash, studies, is_local=False)
+
+
+def _is_study(folder: Path) -> bool:
+    return (folder / "plan.json").is_file() or (folder / "wandb").is_dir()
+
+
+def _parse_plan(document: Any, where: str) -> SuitePlan:
+    try:
+        return SuitePlan.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"plan of the suite in {where}", ".".join(map(str, first["loc"])), first["msg"]) from error

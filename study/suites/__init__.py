@@ -1,0 +1,1 @@
+"""Suites: several studies that are read, planned, run and reported as one."""

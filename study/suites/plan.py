@@ -1,0 +1,97 @@
+"""Writes the plan of a suite, which is fixed before the first test score of its studies."""
+
+from pathlib import Path
+from typing import Any
+
+from analysis.data.plan import Plan
+from analysis.suites.plan import SuitePlan
+from study.plan.analysis_plan import build_plan
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from study.records.run_record import has_test_scores
+from study.suites.loader import Suite, SuiteStudy
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
+from trainables.utils.hashing import hash_json
+
+
+def build_suite_plan(suite: Suite) -> dict[str, Any]:
+    """Return the plan of a suite with the studies that were read.
+
+    Args:
+        suite: the suite.
+    """
+    first = suite.studies[0].study.analysis
+    document = {
+        "suite": suite.name,
+        "version": 1,
+        "columns": suite.columns,
+        "axes": suite.axes,
+        "alpha": first.alpha,
+        "correction": first.correction,
+        "studies": [_describe_study(each) for each in suite.studies],
+        "published": suite.published.model_dump() if suite.published else None,
+    }
+    return SuitePlan.model_validate(document).model_dump(mode="json")
+
+
+def check_suite_folder(suite: Suite) -> None:
+    """Check that a folder is not that of a study or of another suite.
+
+    Raises:
+        UserError: if it is.
+    """
+    if (suite.folder / PLAN_FILE).is_file():
+        raise UserError(str(suite.folder), "results of a study", "an empty folder or results of this suite")
+    earlier = _read_earlier(suite.folder)
+    if earlier and earlier["suite"] != suite.name:
+        raise UserError(str(suite.folder), f"results of the suite {earlier['suite']!r}", f"those of {suite.name!r}")
+
+
+def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
+    """Write the plan of a suite to its folder and to that of each of its studies, and return it with its hash.
+
+    A plan that differs from the existing one becomes its next version. Studies of the existing plan that were not read
+    now stay in it. A study that joins when another one has test scores is marked as late.
+
+    Args:
+        suite: the suite.
+    """
+    plan, earlier = build_suite_plan(suite), _read_earlier(suite.folder)
+    if earlier:
+        plan = _continue_plan(plan, earlier, suite)
+    plan_hash = hash_json(plan)
+    for folder in (suite.folder, *(each.study.folder for each in suite.studies)):
+        if not (folder / SUITE_FILE).is_file() or read_suite_plan(folder / SUITE_FILE) != plan:
+            write_json(folder / SUITE_FILE, {"plan": plan, "hash": plan_hash}, with_checksum=True)
+    return plan, plan_hash
+
+
+def _describe_study(each: SuiteStudy) -> dict[str, Any]:
+    comparisons = Plan.model_validate(build_plan(each.study, "")).headline.comparisons
+    return {
+        "key": each.key,
+        "study": each.study.name,
+        "project": each.study.project,
+        "labels": each.labels,
+        "comparisons": comparisons,
+    }
+
+
+def _continue_plan(plan: dict[str, Any], earlier: dict[str, Any], suite: Suite) -> dict[str, Any]:
+    known = {study["key"]: study for study in earlier["studies"]}
+    is_tested = any(has_test_scores(suite.folder / key) for key in known)
+    for study in plan["studies"]:
+        study["is_late"] = known[study["key"]]["is_late"] if study["key"] in known else is_tested
+    now = {study["key"]: study for study in plan["studies"]}
+    merged = known | now
+    order = [key for key in suite.keys if key in merged] + [key for key in merged if key not in suite.keys]
+    plan = plan | {"studies": [merged[key] for key in order], "version": earlier["version"]}
+    plan["replaces"] = earlier["replaces"]
+    if plan == earlier:
+        return earlier
+    return plan | {"version": earlier["version"] + 1, "replaces": hash_json(earlier)}
+
+
+def _read_earlier(folder: Path) -> dict[str, Any] | None:
+    path = folder / SUITE_FILE
+    return read_suite_plan(path) if path.is_file() else None

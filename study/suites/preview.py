@@ -1,0 +1,112 @@
+"""Preview of a suite: runs, shared training and cost of each study and of all of them."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from study.suites.loader import Suite
+from study.suites.plan import check_suite_folder
+from study.utils.console import print_line
+from study.workflows.dry_run import build_preview, format_bounds
+from trainables.utils.cli import print_escaped
+
+_UNKNOWN = "unknown"
+
+
+class SuitePreview(dict[str, Any]):
+    """Preview of a suite: plain data, shown as the text of --dry-run."""
+
+    def __str__(self) -> str:
+        return "\n".join(_format_lines(self))
+
+    __repr__ = __str__
+
+
+def build_suite_preview(
+    suite: Suite, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None
+) -> SuitePreview:
+    """Return the preview of a suite.
+
+    Args:
+        suite: the suite as the command line describes it.
+        estimate_cost: True to train for a minute a study in order to estimate the cost.
+        log: called with a line for each step of these minutes.
+
+    Returns:
+        Keys are suite, folder, axes, columns, published (source of the published results, or None), studies (by key,
+            the labels and the preview of the study), runs, instances (bounds), trial_hours (bounds) and hours (bounds).
+            A sum that is not known for all studies is None.
+
+    Raises:
+        UserError: a study cannot be run as it is; see `study.workflows.dry_run.build_preview`.
+    """
+    check_suite_folder(suite)
+    studies = {}
+    for each in suite.studies:
+        if estimate_cost:
+            log(f"study {each.study.name}")
+        studies[each.key] = {"labels": each.labels, **build_preview(each.study, estimate_cost, log)}
+    costs = [preview["cost"] for preview in studies.values()]
+    trial_hours = _add([cost and cost["trial_hours"] for cost in costs])
+    at_once = {cost["at_once"] for cost in costs if cost}
+    hours = None
+    if trial_hours and len(at_once) == 1 and (number := at_once.pop()):
+        hours = {name: round(value / number, 3) for name, value in trial_hours.items()}
+    return SuitePreview(
+        suite=suite.name,
+        folder=str(suite.folder),
+        axes=suite.axes,
+        columns=suite.columns,
+        published=suite.published.source if suite.published else None,
+        studies=studies,
+        runs=sum(preview["runs"] for preview in studies.values()),
+        instances=_add([preview["instances"] and preview["instances"]["shared"] for preview in studies.values()]),
+        trial_hours=trial_hours,
+        hours=hours,
+    )
+
+
+def print_suite_preview(suite: Suite, estimate_cost: bool, as_json: bool) -> None:
+    """Print the preview of a suite as text, or as JSON for other programs."""
+    preview = build_suite_preview(suite, estimate_cost, (lambda line: None) if as_json else print_line)
+    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
+
+
+def _add(bounds: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    known = [each for each in bounds if each]
+    if len(known) < len(bounds):
+        return None
+    return {name: round(sum(each[name] for each in known), 3) for name in ("low", "high")}
+
+
+def _format_lines(preview: dict[str, Any]) -> list[str]:
+    studies = preview["studies"]
+    width = max(12, *map(len, studies))
+    axes = "; ".join(f"{axis}: {', '.join(labels)}" for axis, labels in preview["axes"].items())
+    lines = [
+        f"suite {preview['suite']}: {len(studies)} studies ({axes}), results in {preview['folder']}",
+        f"{'study':{width}} {'task':14} {'systems':>8} {'runs':>6} {'instances':>22} {'trial hours':>14}  data",
+    ]
+    for key, own in studies.items():
+        instances, cost = own["instances"], own["cost"]
+        lines.append(
+            f"{key:{width}} {own['task']:14} {len(own['systems']):8} {own['runs']:6} "
+            f"{_format(instances and instances['shared']):>22} {_format(cost and cost['trial_hours']):>14}  "
+            f"{own['data'] or 'not prepared'}"
+        )
+    lines.append(
+        f"{'total':{width}} {'':14} {'':8} {preview['runs']:6} {_format(preview['instances']):>22} "
+        f"{_format(preview['trial_hours']):>14}"
+    )
+    if preview["hours"]:
+        lines.append(f"cost: {_format(preview['hours'])} hours as one pool of trials")
+    else:
+        lines.append("cost: unknown until every study has a recorded run, or --estimate-cost")
+    lines.append("studies that share a run or its first segment train it once; the totals count it for each of them")
+    if preview["published"]:
+        lines.append(f"published results beside the measured ones: {preview['published']}")
+    return [*lines, "for the systems of one study: --dry-run --study KEY"]
+
+
+def _format(bounds: dict[str, Any] | None) -> str:
+    return format_bounds(bounds) if bounds else _UNKNOWN

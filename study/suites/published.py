@@ -1,0 +1,127 @@
+"""Reads published results, which the report of a suite shows beside the measured ones.
+
+They are in TOML files in `study/studies/published`, one file a paper and one table a result:
+
+    [table-2]
+    source = "Penha and Hauff (2021), Table 2"
+    metric = "R10@1"
+    split = "test"
+
+    [table-2.scores.QQP]           # labels of a study, in the order of the suite's axes
+    BERT = 0.595                   # or {mean = 0.595, sd = 0.01}, or {runs = [0.59, 0.60]}
+"""
+
+import statistics
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from study.config.schema import Text
+from trainables.utils.errors import UserError
+from trainables.utils.settings import Settings
+
+FOLDER = Path(__file__).parents[1] / "studies" / "published"
+
+
+class PublishedScore(Settings):
+    """A published score: its mean and standard deviation, or the runs that it is the mean of."""
+
+    mean: float | None = None
+    sd: float | None = None
+    """Standard deviation over runs. If None, it was not published."""
+    runs: tuple[float, ...] = ()
+
+    def summarize(self, scale: float) -> dict[str, float]:
+        """Return mean and sd, as far as they are known, in units of the metric.
+
+        Args:
+            scale: factor from units of the metric to published figures.
+        """
+        mean = statistics.fmean(self.runs) if self.runs else self.mean
+        sd = statistics.stdev(self.runs) if len(self.runs) > 1 else self.sd
+        known = {"mean": mean, "sd": sd}
+        return {name: value / scale for name, value in known.items() if value is not None}
+
+
+class PublishedTable(Settings):
+    """A table or figure of a paper."""
+
+    source: Text
+    """Paper, and table or figure."""
+    metric: Text
+    split: Literal["dev", "test"] = "test"
+    scale: Annotated[float, Field(gt=0)] = 1.0
+    """Factor from units of the metric to the published figures, e.g. 100 for percent."""
+    note: str = ""
+    """What a reader of the figures must know."""
+    scores: dict[str, Any]
+    """Scores by system, within a table for each label."""
+
+
+class Published(Settings):
+    """Published results of the studies of a suite, in units of the metric."""
+
+    source: str
+    metric: str
+    split: str
+    note: str
+    scores: dict[str, dict[str, dict[str, float]]]
+    """Mean and, if known, sd: by the labels of the study, joined by a slash, and by system."""
+
+
+def read_published(name: str, place: str) -> Published:
+    """Read a table of published results.
+
+    Args:
+        name: FILE.TABLE, e.g. wsls-2021.table-2.
+        place: place of the name, for messages.
+
+    Raises:
+        UserError: if there is no such table, or it is not valid.
+
+    Example:
+        >>> read_published("wsls-2021.table-2", "suite").scores["QQP"]["BERT"]["mean"]
+        0.595
+    """
+    stem, _, table = name.partition(".")
+    known = {f"{path.stem}.{key}": path for path in sorted(FOLDER.glob("*.toml")) for key in _read_tables(path)}
+    if name not in known:
+        raise UserError(place, repr(name), f"one of {', '.join(known)}")
+    try:
+        parsed = PublishedTable.model_validate(_read_tables(FOLDER / f"{stem}.toml")[table])
+        scores = {
+            "/".join(labels): {
+                system: _parse_score(value).summarize(parsed.scale) for system, value in by_system.items()
+            }
+            for labels, by_system in _iter_studies(parsed.scores)
+        }
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{place}: {name}", ".".join(map(str, first["loc"])), first["msg"]) from None
+    return Published(source=parsed.source, metric=parsed.metric, split=parsed.split, note=parsed.note, scores=scores)
+
+
+def _read_tables(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _parse_score(value: Any) -> PublishedScore:
+    return PublishedScore.model_validate(value if isinstance(value, Mapping) else {"mean": value})
+
+
+def _is_score(value: Any) -> bool:
+    return not isinstance(value, Mapping) or value.keys() <= PublishedScore.model_fields.keys()
+
+
+def _iter_studies(
+    table: Mapping[str, Any], labels: Sequence[str] = ()
+) -> Iterator[tuple[Sequence[str], Mapping[str, Any]]]:
+    """Yield the labels of each study and its scores by system."""
+    if all(map(_is_score, table.values())):
+        yield labels, table
+        return
+    for label, inner in table.items():
+        yield from _iter_studies(inner, (*labels, label))

@@ -1,0 +1,119 @@
+"""Run of a suite: its studies as one pool of trials, then each study's report and the joint one."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from study.suites.loader import Suite
+from study.suites.plan import check_suite_folder, register_suite_plan
+from study.utils.console import print_line
+from study.utils.error_text import IncompleteError
+from study.utils.live_view import LiveView
+from study.workflows.open_study import open_study
+from study.workflows.prepare_data import prepare_study_data
+from study.workflows.session import StudySession
+from study.workflows.trials import StudyTrials, run_trials
+
+if TYPE_CHECKING:
+    from analysis.suites.report import SuiteReport
+
+
+def prepare_suite_data(suite: Suite) -> None:
+    """Prepare the data of every study and print a description of it.
+
+    Raises:
+        UserError: a task or a model is not what a study says.
+    """
+    for each in suite.studies:
+        print_line(f"study {each.study.name}")
+        prepare_study_data(each.study)
+
+
+def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
+    """Run everything in the suite that is not finished, then write the report of each study and the joint report.
+
+    A study's report is written as soon as its last trial has ended.
+
+    Args:
+        suite: the suite as the command line describes it.
+        start_time: `time.monotonic()` at the start of the command.
+
+    Returns:
+        The joint report, after it has been written and printed.
+
+    Raises:
+        UserError: a model, a task or a folder is not what a study says.
+        IncompleteError: a system of a study has no complete test result.
+    """
+    check_suite_folder(suite)
+    opened = [open_study(each.study) for each in suite.studies]
+    plan, plan_hash = register_suite_plan(suite)
+    print_line(f"suite {suite.name}, plan {plan_hash} version {plan['version']}, results in {suite.folder}")
+    sessions = [StudySession(each, start_time) for each in opened]
+    with ExitStack() as stack, LiveView() as view:
+        for session in sessions:
+            stack.enter_context(closing(session.wandb_logger))
+            session.upload_earlier_records()
+        _run_sessions(sessions, view)
+        with view.show_activity("joint report"):
+            report = _write_joint_report(suite)
+    _check_complete(sessions)
+    print_line(f"{time.monotonic() - start_time:.0f} s in total for {len(sessions)} studies")
+    return report
+
+
+def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
+    """Run the trials of all studies, and publish each study when its last trial has ended."""
+    published = list[StudySession]()
+
+    def publish(session: StudySession) -> None:
+        published.append(session)
+        print_line(f"{session.opened.study.name}: all trials have ended")
+        session.publish_results(view, is_brief=True)
+        for earlier in published[:-1]:  # end processes that have nothing left to write
+            if not earlier.wandb_logger.pending:
+                earlier.wandb_logger.close()
+
+    def make_trials(session: StudySession) -> StudyTrials:
+        trials = session.trials
+
+        def handle_trial_end() -> None:
+            trials.on_trial_end()
+            if session.scheduler.is_finished:
+                publish(session)
+
+        return replace(trials, on_trial_end=handle_trial_end)
+
+    for session in sessions:
+        if session.scheduler.is_finished:
+            publish(session)
+    run_trials([make_trials(session) for session in sessions if session not in published], view)
+    for session in sessions:
+        session.finish(view)
+
+
+def _write_joint_report(suite: Suite) -> "SuiteReport":
+    from analysis.suites.report import write_suite_report
+    from analysis.suites.results import read_suite_folder
+
+    report = write_suite_report(read_suite_folder(suite.folder), suite.folder / "report")
+    print_line(report.text)
+    print_line(f"report: {suite.folder / 'report' / 'report.html'}")
+    return report
+
+
+def _check_complete(sessions: Sequence[StudySession]) -> None:
+    """Check that every system of every study has a complete test result.
+
+    Raises:
+        IncompleteError: one has none.
+    """
+    incomplete, all_causes = list[str](), dict[str, None]()
+    for session in sessions:
+        missing, causes = session.find_missing_results()
+        incomplete += (f"{name} in {session.opened.study.name}" for name in missing)
+        all_causes |= dict.fromkeys(causes)
+    if incomplete:
+        raise IncompleteError(f"no complete test result of {', '.join(incomplete)}", list(all_causes))

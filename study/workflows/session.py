@@ -1,0 +1,198 @@
+"""One start of a study: from the opened study to its report."""
+
+import os
+from typing import TYPE_CHECKING
+
+from study.config.loader import Study
+from study.records.remote import RecordUploader
+from study.records.run_record import SPLITS
+from study.records.run_store import RunStore
+from study.records.search_log import read_search_log, write_search_log
+from study.scheduling.budget import ElapsedTime, find_exhausted_budget
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.sweep_trials import read_frozen_ids, read_sweep_trials
+from study.tracking import Tracking, WandbLogger
+from study.tracking.backfill import backfill_evaluations
+from study.tracking.payload import FINDINGS_FILE
+from study.utils.console import print_line
+from study.utils.live_view import LiveView
+from study.workflows.open_study import OpenStudy
+from study.workflows.query_attributes import write_query_attributes
+from study.workflows.trials import StudyTrials
+from trainables.utils.files import write_json
+
+if TYPE_CHECKING:
+    from analysis.report import Report
+
+
+class StudySession:
+    """One start of a study, which continues from its run records and its search log.
+
+    Args:
+        opened: the study.
+        start_time: `time.monotonic()` at the start of the command.
+
+    Attributes:
+        opened: the study.
+        scheduler: decides which trials run.
+        wandb_logger: writes the runs to W&B; to be closed at the end.
+    """
+
+    def __init__(self, opened: OpenStudy, start_time: float) -> None:
+        self.opened, self._study = opened, opened.study
+        self._clock = ElapsedTime(self._study.folder, start_time, print_line)
+        run_store = RunStore(self._study.folder)
+        self.scheduler = StudyScheduler(
+            self._study,
+            opened.resolved,
+            run_store,
+            opened.plan_hash,
+            lambda: find_exhausted_budget(self._study, self._clock, run_store),
+            read_search_log(self._study.folder),
+            read_sweep_trials(self._study, print_line),
+        )
+        self.wandb_logger = WandbLogger(make_tracking(self._study), print_line)
+        self._n_proposed, self._frozen_ids, self._has_started = 0, read_frozen_ids(self._study.folder), False
+
+    @property
+    def trials(self) -> StudyTrials:
+        """The trials of the study."""
+        return StudyTrials(self.opened, self.scheduler, self.wandb_logger, self._log_plans, self._save_progress)
+
+    def upload_earlier_records(self) -> None:
+        """Upload what earlier starts have left, before any work: a place that cannot be written to is a mistake."""
+        if remote_records := self.opened.remote_records:
+            remote_records.upload_all(self._study.folder, self._study.tracking.mode)
+
+    def publish_results(self, view: LiveView, is_brief: bool = False) -> "Report":
+        """Write the search log, the query attributes and the report, bring everything to W&B, and return the report.
+
+        Args:
+            view: the live view.
+            is_brief: True to print the conclusion of the report only.
+        """
+        self._log_plans()
+        self._write_search_log()
+        self.wandb_logger.log_document("search")
+        self._report_exhausted_budgets()
+        write_query_attributes(self._study, self.opened.resolved, self.scheduler.scorer.runs[0].id)
+        self.wandb_logger.log_document("queries")
+        runs = (run.id for item in self.scheduler.configurations for run in item.runs)
+        backfill_evaluations(self.wandb_logger, self.scheduler.store, runs)
+        with view.show_activity("report"):
+            report = _write_report(self._study)
+        print_line(report.conclusion if is_brief else report.text)
+        print_line(f"report: {report.folder / 'report.html'}")
+        self.wandb_logger.log_document("report")
+        return report
+
+    def finish(self, view: LiveView) -> None:
+        """Wait for the uploads, and end the start of the study.
+
+        Args:
+            view: the live view.
+
+        Raises:
+            RuntimeError: W&B's offline files cannot be written.
+        """
+        flush_wandb(self.wandb_logger, view)
+        self.wandb_logger.close()
+        upload_records(self.opened)
+        self._clock.save()
+
+    def find_missing_results(self) -> tuple[list[str], list[str]]:
+        """Return the systems without a complete test result, and the distinct causes of their failed runs."""
+        scheduler = self.scheduler
+        complete = {
+            name
+            for name, configuration in scheduler.select_for_test().items()
+            if all(scheduler.store.is_finished(run.id, "test") for run in configuration.runs)
+        }
+        missing = sorted({configuration.name for configuration in scheduler.configurations} - complete)
+        runs = {run.id for item in scheduler.configurations if item.name in missing for run in item.runs}
+        summaries = (scheduler.store.get_summary(run_id, split) for run_id in sorted(runs) for split in SPLITS)
+        causes = dict.fromkeys(summary["error"] for summary in summaries if summary and "error" in summary)
+        return missing, list(causes)
+
+    def _log_plans(self) -> None:
+        """Bring the plans to W&B, once. This starts the process that writes to W&B."""
+        if not self._has_started:
+            self._has_started = True
+            self.wandb_logger.log_document("plan")
+            self.wandb_logger.log_document("suite")
+
+    def _save_progress(self) -> None:
+        """Save after a trial what a later start needs."""
+        folder, remote_records = self._study.folder, self.opened.remote_records
+        self._clock.save()
+        if remote_records and read_frozen_ids(folder) != self._frozen_ids:  # to be uploaded before any test score
+            self._frozen_ids = read_frozen_ids(folder)
+            remote_records.upload_study(folder)
+        if len(self.scheduler.configurations) > self._n_proposed:
+            self._n_proposed = len(self.scheduler.configurations)
+            self._write_search_log()
+
+    def _write_search_log(self) -> None:
+        write_search_log(self._study.folder, self.scheduler.build_search_log())
+
+    def _report_exhausted_budgets(self) -> None:
+        """Print which proposals were not made because a time budget was exhausted."""
+        for name, search in self.scheduler.searches.items():
+            if search.stopped_by:
+                n_proposed = len(search.configurations)
+                print_line(
+                    f"{search.stopped_by} exhausted: {n_proposed} of {search.n_requested} proposals of {name} made"
+                )
+
+
+def make_tracking(study: Study) -> Tracking:
+    """Return where the study's runs are shown.
+
+    A sweep's agent passes the owner of the project in WANDB_ENTITY.
+    """
+    return Tracking(
+        mode=study.tracking.mode,
+        project=study.project,
+        entity=study.tracking.entity or os.environ.get("WANDB_ENTITY"),
+        group=study.tracking.group,
+        folder=study.folder,
+    )
+
+
+def upload_records(opened: OpenStudy) -> None:
+    """Upload what the remote copy lacks. A failure is printed, since the study's folder has everything."""
+    if opened.remote_records:
+        uploader = RecordUploader(opened.remote_records, opened.study.folder, print_line)
+        uploader.upload_all(opened.study.tracking.mode)
+
+
+def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
+    """Wait until W&B has everything. An unavailable server does not stop the study.
+
+    Args:
+        wandb_logger: writes the runs to W&B.
+        view: the live view.
+
+    Raises:
+        RuntimeError: W&B's offline files cannot be written.
+    """
+    total = len(wandb_logger.pending)
+    if wandb_logger.flush(lambda left: view.set_progress("W&B", total - left, total)):
+        return
+    if not wandb_logger.is_online:
+        raise RuntimeError(f"cannot write W&B's files: {wandb_logger.failure_reason}")
+    print_line(
+        f"{wandb_logger.pending_text} not yet uploaded to W&B; "
+        f"to upload, run python -m study.sync {wandb_logger.tracking.folder}"
+    )
+
+
+def _write_report(study: Study) -> "Report":
+    from analysis.export.wandb_summary import build_wandb_summary
+    from analysis.readers.results import read_records
+    from analysis.report import write_report
+
+    folder = study.folder
+    report = write_report(read_records(folder), folder / "report")
+    write_json(folder / FINDINGS_FILE, build_wandb_summary(report.analysis, study.resources.gpu or 1.0))
+    return report
