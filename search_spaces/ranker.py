@@ -72,6 +72,10 @@ class RankerStudySettings(Protocol):
         """Settings of the task."""
 
     @property
+    def model(self) -> RankerModelSettings:
+        """Settings of the model."""
+
+    @property
     def training(self) -> RankerTrainingSettings:
         """Settings of the training."""
 
@@ -111,6 +115,7 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
         yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
+    yield from _check_probability_metrics(study)
     expected_metric = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
     for metric in search.objectives[1:]:
         if not _is_usable_metric(metric, task.candidates):
@@ -125,6 +130,21 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives", "training.unit")
     if not _is_usable_metric(study.analysis.metric, task.candidates):
         yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
+
+
+def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigError]:
+    """Yield an error for each metric of probabilities if no probability follows from the scores."""
+    if study.model.ranking_score == "difference":
+        return
+    from trainables.metrics import get_measure  # loads numpy, which most studies do not need
+
+    expected = f'a metric of rankings while model.ranking_score = "{study.model.ranking_score}"'
+    checkpoint = study.training.checkpoint
+    if checkpoint != "last" and get_measure(checkpoint).needs_logits:
+        yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
+    for metric in study.search.objectives:
+        if get_measure(metric).needs_logits:
+            yield "search.objectives", metric, expected, ("model.ranking_score",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:

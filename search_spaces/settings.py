@@ -7,10 +7,11 @@ import math
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator
 
 from search_spaces.samplers import SAMPLERS
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
+from trainables.specs.base import is_unset
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 
 DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
@@ -165,6 +166,12 @@ class SearchSettings(Settings):
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
     .003 to .066 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
     seeds 0 to .03, of query x configuration 0 to .1)."""
+    compare: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
+
+    A variant that has it becomes systems such as T-WSLS-0.2. Each is searched over the other hyperparameters, tested
+    and compared with the baseline. The number of configurations of a variant is then that of each of its systems. If
+    None, each variant is one system."""
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),
@@ -208,11 +215,21 @@ class SearchSettings(Settings):
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
     """Training settings that may be searched, in the order of suggestion."""
 
+    @field_validator("compare")
+    @classmethod
+    def _check_compare(cls, name: str | None) -> str | None:
+        if name is not None and name not in cls._list_smoothing_names():
+            raise ValueError(f"one of {', '.join(cls._list_smoothing_names())}, or none")
+        return name
+
+    @classmethod
+    def _list_smoothing_names(cls) -> tuple[str, ...]:
+        return (*cls.smoothing_params, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
+
     @property
     def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
         """Values of every smoothing hyperparameter, by name."""
-        names = (*self.smoothing_params, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in self._list_smoothing_names()}
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:

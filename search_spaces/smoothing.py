@@ -12,6 +12,17 @@ SCHEDULE_DEFAULTS: dict[str, float] = {
 """Name of a schedule's setting -> its published value."""
 
 
+def has_param(variant: Variant, name: str, smoothing_params: Iterable[str]) -> bool:
+    """Return whether a variant has a hyperparameter of smoothing, with any schedule.
+
+    Args:
+        variant: the variant.
+        name: name of the hyperparameter, such as epsilon or switch.
+        smoothing_params: names of the hyperparameters of the smoothing itself; the others are those of schedules.
+    """
+    return variant.distribution != "none" and (name in smoothing_params or variant.schedule != "constant")
+
+
 def suggest_smoothing(
     trial: Suggester, variant: Variant, smoothing_params: Iterable[str], grid: Grid
 ) -> tuple[tuple[str, Any], ...]:

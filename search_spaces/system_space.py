@@ -26,6 +26,7 @@ class SystemSpace:
         optimisation_grid: values of the training settings that are searched, by name.
         training_defaults: the study's own training settings, by name.
         curriculum_grid: values of every curriculum hyperparameter, by name. If empty, there is no curriculum.
+        fixed: the smoothing hyperparameters that are part of what the system is, and their values.
     """
 
     system: str
@@ -35,6 +36,7 @@ class SystemSpace:
     optimisation_grid: Grid
     training_defaults: dict[str, Any]
     curriculum_grid: Grid = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def grid(self) -> Grid:
@@ -59,8 +61,12 @@ class SystemSpace:
         return list(dict.fromkeys(defaults) | points)
 
     def list_default_configurations(self) -> list[Params]:
-        """Return the default configurations, one per schedule, whether or not the grid contains them."""
+        """Return the default configurations, one per schedule, whether or not the grid contains them.
+
+        They have the system's own value of the hyperparameters that are part of what it is.
+        """
         optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
         default_curriculum = get_default_curriculum(self.curriculum_grid)
         smoothings = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
+        smoothings = [{name: self.fixed.get(name, value) for name, value in own.items()} for own in smoothings]
         return [Params(tuple(values.items()), optimisation, default_curriculum) for values in smoothings]

@@ -11,20 +11,31 @@ _LARGE = 0.1
 _CAPTION = (
     "Scores are of re-ranking candidates that contain the relevant documents, not of retrieval from a collection."
 )
+_SINGLE_LOGIT = (
+    "Candidates are ranked by logit(relevant) alone (model.ranking_score), which is no probability: there is no "
+    "calibration error and no reliability diagram."
+)
 
 
 def format_caption(results: Results) -> str:
     """Return the caution for the caption of a table of scores; empty if there is none."""
-    return " ".join([_CAPTION] * results.plan.is_reranking + _describe_truncation(results))
+    parts = [_CAPTION] * results.plan.is_reranking
+    return " ".join([*parts, *_describe_ranking_score(results), *_describe_truncation(results)])
 
 
 def list_cautions(results: Results) -> list[str]:
     """List all cautions at full length, including the machines that computed the scores."""
     return [
         *([RERANKING_NOTE] if results.plan.is_reranking else []),
+        *_describe_ranking_score(results),
         *_describe_truncation(results),
         *_describe_machines(results),
     ]
+
+
+def _describe_ranking_score(results: Results) -> list[str]:
+    """Say that candidates are ranked by a single logit, if they are."""
+    return [] if all(run.has_probabilities for run in results.runs) else [_SINGLE_LOGIT]
 
 
 def _describe_truncation(results: Results) -> list[str]:

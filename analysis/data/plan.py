@@ -30,6 +30,25 @@ class PlannedFamily(BaseModel):
     """Metrics of the comparisons. If empty, the plan's metric."""
 
 
+class ComparedSystem(BaseModel):
+    """System that is one value of a hyperparameter of its variant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    variant: str
+    value: float | str
+
+
+class ComparedHyperparameter(BaseModel):
+    """Hyperparameter with one system for each of its values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hyperparameter: str
+    systems: dict[str, ComparedSystem]
+    """The systems of these values by name; variants without the hyperparameter are absent."""
+
+
 class Budgets(BaseModel):
     """Limits of a search. None means no limit."""
 
@@ -81,6 +100,8 @@ class Plan(BaseModel):
     systems: tuple[str, ...] = Field(min_length=1)
     expected_queries: dict[str, int] = {}
     families: tuple[PlannedFamily, ...] = Field(min_length=1)
+    compared: ComparedHyperparameter | None = None
+    """Hyperparameter with one system for each of its values. If None, each variant is one system."""
     data: dict[str, Any] | None = None
     """Counts of the prepared data, and the distribution of its weak labels."""
 
@@ -89,6 +110,23 @@ class Plan(BaseModel):
         """The systems in the plan's order, then those that only comparisons name, such as BM25."""
         named = [name for family in self.families for pair in family.comparisons for name in reversed(pair)]
         return list(dict.fromkeys([*self.systems, *named]))
+
+    @property
+    def mark_baselines(self) -> list[str]:
+        """The first two baselines of the headline's family in words; values of one variant are one baseline."""
+        return list(dict.fromkeys(self.describe_baseline(name) for _, name in self.headline.comparisons))[:2]
+
+    def describe_baseline(self, system: str) -> str:
+        """Return the name of a system as a baseline of other systems, which have the same compared value."""
+        variant = self.get_variant(system)
+        return (
+            f"{variant} with the same {self.compared.hyperparameter}" if variant != system and self.compared else system
+        )
+
+    def get_variant(self, system: str) -> str:
+        """Return the variant that a system is a value of, or the system's own name if it is none."""
+        known = self.compared.systems if self.compared else {}
+        return known[system].variant if system in known else system
 
     @property
     def is_correlation(self) -> bool:

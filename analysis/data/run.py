@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.data.json_files import History
 from analysis.data.scores import COLUMNS, Evaluator, GradedPairs, read_scores
+from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
 
 
@@ -59,6 +60,12 @@ class Run:
         return self.config.get("role") == "scorer"
 
     @property
+    def has_probabilities(self) -> bool:
+        """False if the run's scores are one logit of a model, from which no probability follows."""
+        model = (self.config.get("specification") or {}).get("model") or {}
+        return bool(model.get("ranking_score", "difference") == "difference")
+
+    @property
     def specification_id(self) -> str:
         """Id of the specification. W&B may show it under several runs; a study counts it once."""
         key: str = self.config.get("specification_id", self.id)
@@ -83,10 +90,17 @@ class Run:
         """Return the metric of each query, indexed by query_id in sorted order; NaN where a score is NaN.
 
         For a metric of sentence pairs, return it for each distinct pair; see `Evaluator.evaluate_queries`.
+
+        Raises:
+            UserError: if the metric needs probabilities and the scores have none; see also
+                `Evaluator.evaluate_queries`.
         """
-        key = (split, metric)
+        key, where = (split, metric), f"{split} scores of run {self.id}"
+        if not self.has_probabilities and get_measure(metric).needs_logits:
+            raise UserError(
+                where, f"{metric} of a single logit", 'a metric of rankings, or model.ranking_score = "difference"'
+            )
         if key not in self._values:
-            where = f"{split} scores of run {self.id}"
             self._values[key] = self.evaluator.evaluate_queries(self.files[split], split, metric, where)
         return self._values[key]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import effects, learning_curves, reliability, search, smoothing, strata
+from analysis.figures import compared, effects, learning_curves, reliability, search, smoothing, strata
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
 
@@ -16,14 +16,14 @@ from analysis.tables.main import ReportData
 def draw_figures(analysis: ReportData, folder: Path) -> list[str]:
     """Write every figure that the study has data for, as PNG and SVG; return their names without suffix.
 
+    A variant whose values are systems has the figures of a system, too, as far as they are about all of its values.
+
     The same results give the same bytes with the same version of matplotlib.
     """
-    plots = {name: partial(plot, analysis) for name, plot in FIGURES.items()}
+    plots, plan = {name: partial(plot, analysis) for name, plot in FIGURES.items()}, analysis.results.plan
+    names = dict.fromkeys([*plan.systems, *map(plan.get_variant, plan.systems)])
     for name, plot in SYSTEM_FIGURES.items():
-        plots |= {
-            name_system_figure(name, system): partial(plot, analysis, system)
-            for system in analysis.results.plan.systems
-        }
+        plots |= {name_system_figure(name, system): partial(plot, analysis, system) for system in names}
     return save_figures(plots, folder)
 
 
@@ -50,6 +50,7 @@ def plot_weak_labels(analysis: ReportData) -> Any:
 
 FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "effects": effects.plot_effects,
+    "compared": compared.plot_compared_values,
     "learning_curves": learning_curves.plot_learning_curves,
     "epsilon": smoothing.plot_strength_sensitivity,
     "weak_labels": plot_weak_labels,
@@ -69,6 +70,8 @@ CAPTIONS = {
     "effects": "Declared comparisons: mean difference on the test split with its confidence interval, simultaneous for "
     "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided. Each family "
     "has its own scale. The grey band is the margin within which differences do not matter.",
+    "compared": "One system for each value of a hyperparameter, chosen over the other hyperparameters, on the test "
+    "split: mean over seeds with its 95 % interval. Dashed: the baseline.",
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by "
     "predicted probability. On the dashed line a system is calibrated. Grey: number of candidates in a bin; the "
     "fullest bin has a quarter of the height.",

@@ -23,7 +23,7 @@ def plot_reliability(analysis: ReportData) -> Any:
     """Plot the chosen configuration of every system on the test split, all seeds pooled.
 
     None if no configuration is complete. None also for sentence pairs, because gold similarities are no relevance
-    labels.
+    labels, and for scores that are a single logit, because no probability follows from it.
     """
     plan = analysis.results.plan
     if plan.unit != "query":
@@ -59,10 +59,13 @@ def plot_reliability(analysis: ReportData) -> Any:
 def _pool_scores(plan: Plan, configuration: Configuration) -> tuple[Floats, Floats] | None:
     """Return scores and relevance over all seeds.
 
-    None if a run is missing, or if the system has no seeds, because its scores are no logits.
+    None if a run is missing, if the system has no seeds, because its scores are no logits, or if no probability follows
+    from its scores.
     """
     seeds, split = configuration.expected_seeds(plan, "test"), plan.test_split
     if seeds == [None] or configuration.find_faults(plan, "test"):
+        return None
+    if not all(configuration.runs[seed].has_probabilities for seed in seeds):
         return None
     columns = [read_scores_and_labels(configuration.runs[seed].files[split], split) for seed in seeds]
     return np.concatenate([scores for scores, _ in columns]), np.concatenate([relevant for _, relevant in columns])

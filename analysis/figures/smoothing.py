@@ -3,13 +3,12 @@
 The first follows Penha and Hauff (2021): mean over seeds with its 95 % interval, the baseline dashed.
 """
 
-import math
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import CHOSEN, get_colour, make_locator, run_pyplot, subplots
+from analysis.figures.style import CHOSEN, compute_interval_factor, get_colour, make_locator, run_pyplot, subplots
 from analysis.tables.importance import silence_optuna
 from analysis.tables.main import ReportData
 
@@ -34,17 +33,18 @@ class _Point(NamedTuple):
 def plot_strength_sensitivity(analysis: ReportData) -> Any:
     """Plot the development metric over the strength of smoothing, one panel a variant.
 
-    Intervals are drawn where a line has one configuration for each strength, and for the chosen configuration. None
-    without a smoothed configuration.
+    The systems that are values of one variant share its panel. Intervals are drawn where a line has one configuration
+    for each strength, and for the chosen configuration. None without a smoothed configuration.
     """
     plan = analysis.results.plan
     points = _collect_points(analysis)
-    names = [name for name in plan.systems if name in points]
+    names = list(points)
     if not names:
         return None
     figure, axes = subplots(len(names), (1.1 + 2.0 * len(names), 3.0), sharey=True)
     for axis, name in zip(axes, names, strict=True):
-        colour, shown = get_colour(plan, name), points[name]
+        shown = points[name]
+        colour = get_colour(plan, shown[0].configuration.system)
         schedules = sorted({_schedule_label(point.configuration) for point in shown})
         spacing = _smallest_step([point.configuration.strength or 0.0 for point in shown]) * 0.1
         for index, schedule in enumerate([*schedules] if len(schedules) <= 4 else [None]):
@@ -66,7 +66,7 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
                 alpha=1.0 if joined else 0.6,
             )
             for c, mean, half in group:
-                if c is analysis.chosen.get(name):
+                if c is analysis.chosen.get(c.system):
                     x = (c.strength or 0.0) + offset
                     axis.plot(x, mean, "o", markersize=10, markerfacecolor="none", color=colour)
                     if not joined:
@@ -91,8 +91,8 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
     return figure
 
 
-def plot_contour(analysis: ReportData, system: str) -> Any:
-    """Plot a system's development metric minus the baseline's over strength and switch point.
+def plot_contour(analysis: ReportData, variant: str) -> Any:
+    """Plot a variant's development metric minus the baseline's over strength and switch point.
 
     Configurations at the same place are one point, their mean. None with few points, or if all are equal.
     """
@@ -102,7 +102,7 @@ def plot_contour(analysis: ReportData, system: str) -> Any:
     from optuna.visualization.matplotlib import plot_contour
 
     plan, level = analysis.results.plan, _compute_baseline(analysis)
-    gains = _average_gains(_collect_points(analysis).get(system, []), level or 0.0)
+    gains = _average_gains(_collect_points(analysis).get(variant, []), level or 0.0)
     several = all(len(set(values)) > 1 for values in zip(*gains, strict=True))
     if len(gains) < _MIN_SURFACE_POINTS or not several or max(gains.values()) - min(gains.values()) < 1e-9:
         return None
@@ -116,11 +116,11 @@ def plot_contour(analysis: ReportData, system: str) -> Any:
     axis = run_pyplot(partial(plot_contour, study, target_name=label), (4.6, 3.4))
     *_, points, _ = axis.collections  # the last has the points that break a constraint: none
     points.set(sizes=[36], linewidths=0.8, edgecolors="white")
-    best = analysis.chosen.get(system)
-    if best is not None and best.strength and best.switch:
-        coordinates = {names[0]: best.strength, names[1]: best.switch}
-        axis.plot(*(coordinates[name] for name in sorted(names)), **CHOSEN)  # Optuna sorts the axes by name
-    axis.set_title(system)
+    for system, best in analysis.chosen.items():
+        if plan.get_variant(system) == variant and best is not None and best.strength and best.switch:
+            coordinates = {names[0]: best.strength, names[1]: best.switch}
+            axis.plot(*(coordinates[name] for name in sorted(names)), **CHOSEN)  # Optuna sorts the axes by name
+    axis.set_title(variant)
     return axis.figure
 
 
@@ -145,19 +145,17 @@ def _average_gains(points: list[_Point], level: float) -> dict[tuple[float, floa
 
 
 def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:
-    """Return the complete smoothed configurations of each system."""
-    from scipy import stats
-
+    """Return the complete smoothed configurations of each variant, in the plan's order of systems."""
     plan, points = analysis.results.plan, dict[str, list[_Point]]()
-    count = len(plan.seeds)
-    width = float(stats.t.ppf(0.975, count - 1)) / math.sqrt(count) if count > 1 else 0.0
+    width = compute_interval_factor(len(plan.seeds))
     for configuration in analysis.configurations:
         smoothed = configuration.strength and configuration.system in plan.systems and not configuration.pruned
         values = configuration.evaluate_queries(plan, "search") if smoothed else None
         if values is not None:
             seeds = values.mean(axis=1)
             spread = width * float(seeds.std(ddof=1)) if width else 0.0
-            points.setdefault(configuration.system, []).append(_Point(configuration, float(seeds.mean()), spread))
+            variant = plan.get_variant(configuration.system)
+            points.setdefault(variant, []).append(_Point(configuration, float(seeds.mean()), spread))
     return points
 
 

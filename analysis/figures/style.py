@@ -1,5 +1,6 @@
 """Palette, style, panels and files of all figures."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,13 @@ def run_pyplot(plot: Callable[[], Any], size: tuple[float, float]) -> Any:
         plt.style.library["ggplot"] = ggplot
         if backend is not None:
             plt.switch_backend(backend)
+
+
+def compute_interval_factor(seeds: int) -> float:
+    """Return half the width of the 95 % interval of a mean over seeds, in standard deviations; 0 for one seed."""
+    from scipy import stats
+
+    return float(stats.t.ppf(0.975, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else 0.0
 
 
 def make_locator(count: int) -> Any:

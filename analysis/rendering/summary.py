@@ -35,6 +35,7 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
     tried = sum(len(own.proposals) for own in searched)
     chosen = f" Settings chosen on {plan.search_split} among {tried} configurations." if tried else ""
     others = sum(len(own.comparisons) * len(plan.get_family_metrics(own)) for own in plan.families if own != first)
+    named = f" The value at the end of a name is {plan.compared.hyperparameter}." if plan.compared else ""
     more = f" {others} further comparison{'s' * (others != 1)} in other families." if others else ""
     sample = (
         f"{table.queries:,} {plan.test_split} {plan.adapt_to_unit('queries')} and {_format_count(table.seeds, 'seed')}"
@@ -44,7 +45,7 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
     exception = f", except for {late} that {added} exploratory" if late else ""
     declared = f"plan {analysis.results.plan_hash}, version {plan.version}"
     return [
-        f"{pairs}: {plan.metric} on {plan.task}, {sample}.{chosen}{more}",
+        f"{pairs}: {plan.metric} on {plan.task}, {sample}.{named}{chosen}{more}",
         f"Declared before any {plan.test_split} score{exception}: {declared}.",
     ]
 

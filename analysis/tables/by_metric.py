@@ -38,12 +38,10 @@ class MetricTable(NamedTuple):
     Attributes:
         metrics: metrics of the columns, the plan's own last.
         rows: one cell a metric, by system.
-        baselines: baselines of the marks.
     """
 
     metrics: list[str]
     rows: dict[str, list[MetricCell]]
-    baselines: list[str]
 
     def to_cells(self) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
         """Return header, rows as plain text, and the places (row, column) of the best cells of each column."""
@@ -68,7 +66,7 @@ class MetricTable(NamedTuple):
             test=plan.test_split,
             seeds=seeds,
             s="s" * (seeds != 1),
-            marks=format_marks_legend(self.baselines),
+            marks=format_marks_legend(plan.mark_baselines),
             families="; ".join(f"{own.name}: {own.correction}" for own in plan.families),
         )
 
@@ -83,9 +81,8 @@ def build_metric_table(
     if not metrics or all(scores is None for row in values.values() for scores in row):
         return None
     metrics.append(plan.metric)
-    baselines = list(dict.fromkeys(baseline for _, baseline in plan.headline.comparisons))[:2]
     first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # of the first family
-    marked = [build_marks([c for c in first if c.metric == metric], baselines) for metric in metrics]
+    marked = [build_marks(plan, [c for c in first if c.metric == metric]) for metric in metrics]
     rows = {
         name: [
             MetricCell(mean_and_std(scores), column_marks.get(name, ""))
@@ -93,7 +90,7 @@ def build_metric_table(
         ]
         for name, row in values.items()
     }
-    return MetricTable(metrics, rows, baselines)
+    return MetricTable(metrics, rows)
 
 
 def _format_title(metric: str) -> str:

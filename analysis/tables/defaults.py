@@ -31,12 +31,10 @@ class DefaultsTable(NamedTuple):
     Attributes:
         rows: one row a system.
         phase: search or confirmed; it decides the seeds of the scores.
-        baselines: baselines of the marks.
     """
 
     rows: list[DefaultRow]
     phase: Phase
-    baselines: list[str]
 
     def to_cells(self) -> tuple[list[str], list[list[str]]]:
         """Return header and rows as plain text."""
@@ -52,13 +50,11 @@ class DefaultsTable(NamedTuple):
             seeds=seeds,
             s="s" * (seeds != 1),
             kind="fresh " if self.phase == "confirmed" else "",
-            marks=format_marks_legend(self.baselines),
+            marks=format_marks_legend(plan.mark_baselines),
         )
 
 
-def build_defaults_table(
-    results: Results, configurations: Sequence[Configuration], baselines: list[str]
-) -> DefaultsTable | None:
+def build_defaults_table(results: Results, configurations: Sequence[Configuration]) -> DefaultsTable | None:
     """Build the table in the plan's order, over the seeds of the search or else the fresh ones.
 
     None if no phase has all runs of the searched systems' defaults.
@@ -81,15 +77,14 @@ def build_defaults_table(
         for system, baseline in first.comparisons
     ]
     family = ComparisonFamily(first.name, plan.task, plan.metric, pairs, is_correlation=plan.is_correlation)
-    marked = build_marks(
-        compare_family(family, ComparisonSettings(plan.alpha, first.correction, plan.margin)), baselines
-    )
+    compared = compare_family(family, ComparisonSettings(plan.alpha, first.correction, plan.margin))
+    marked = build_marks(plan, compared)
     rows = [
         DefaultRow(name, c.description, mean_and_std(values[name]), marked.get(name, ""))
         for name, c in shown.items()
         if c
     ]
-    return DefaultsTable(rows, phase, baselines)
+    return DefaultsTable(rows, phase)
 
 
 def _find_only(configurations: Sequence[Configuration], system: str) -> Configuration | None:

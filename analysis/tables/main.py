@@ -133,7 +133,7 @@ def build_report_data(results: Results) -> ReportData:
         comparisons=comparisons,
         confirmed=build_confirmation(results, configurations),
         importances=compute_importances(results, configurations),
-        defaults=build_defaults_table(results, configurations, table.baselines),
+        defaults=build_defaults_table(results, configurations),
         sample_size=build_sample_size_table(
             results.plan, chosen, select_headline_comparisons(results.plan, comparisons)
         ),
@@ -246,9 +246,8 @@ def _build_main_table(
 ) -> MainTable:
     plan = results.plan
     first = plan.headline
-    baselines = list(dict.fromkeys(baseline for _, baseline in first.comparisons))[:2]
     headlines = select_headline_comparisons(plan, compared)
-    marked = build_marks(headlines, baselines)
+    marked = build_marks(plan, headlines)
     rows = [_build_row(results, name, chosen[name], marked.get(name, "")) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
     notes += _describe_incomplete(plan, configurations, chosen) + _describe_pruned(results, configurations)
@@ -259,7 +258,7 @@ def _build_main_table(
         notes=notes,
         metric=plan.metric,
         splits=(plan.search_split, plan.test_split),
-        baselines=baselines,
+        baselines=plan.mark_baselines,
         target=next((c.target for c in headlines if c.target), None),
         correction=first.correction,
         alpha=plan.alpha,

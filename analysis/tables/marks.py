@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
 
 MARKS = ({"better": "▲", "worse": "▼"}, {"better": "△", "worse": "▽"})
@@ -12,12 +13,12 @@ SEED_MARKS = {True: ("⇑", "↑"), False: ("⇓", "↓")}
 """Marks of a gain (True) or a loss, one for each level: a double arrow is 99 %, a single one 95 %."""
 
 
-def build_marks(compared: Sequence[Comparison], baselines: Sequence[str]) -> dict[str, str]:
-    """Return the marks of each compared system, for the first baseline and then for the second."""
+def build_marks(plan: Plan, compared: Sequence[Comparison]) -> dict[str, str]:
+    """Return the marks of each compared system, for the first of `Plan.mark_baselines` and then for the second."""
     marks = dict.fromkeys((c.system for c in compared), "")
-    for baseline, symbols in zip(baselines, MARKS, strict=False):
+    for baseline, symbols in zip(plan.mark_baselines, MARKS, strict=False):
         for c in compared:
-            if c.baseline == baseline:
+            if plan.describe_baseline(c.baseline) == baseline:
                 marks[c.system] += symbols.get(c.verdict, "")
     return marks
 

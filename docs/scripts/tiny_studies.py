@@ -98,6 +98,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "output.folder": ("{folder}/results",),
     "output.remote": ("{folder}/copy",),
     "search.batch_size": ("[8, 16]",),
+    "search.compare": ("epsilon", "multiple"),
     "search.learning_rate": ("[5e-6]", "[3e-5]"),
     "search.n_configurations.BERT": ("1",),
     "search.n_configurations.SimCSE": ("1",),

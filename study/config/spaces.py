@@ -13,10 +13,11 @@ def make_system_space(study: Study, system: str) -> SystemSpace:
         system,
         study_type.variants[properties.variant],
         study_type.defaults,
-        search.smoothing_grid,
+        {**search.smoothing_grid, **{name: (value,) for name, value in properties.fixed.items()}},
         search.optimisation_grid,
         {name: getattr(study.training, name) for name in search.optimisation_grid},
         properties.curriculum,
+        properties.fixed,
     )
 
 
@@ -40,6 +41,7 @@ def count_proposals(study: Study) -> dict[str, int]:
     for name, system in get_systems(study).items():
         if name != study.study_type.baseline or study.search.optimisation_grid:
             size = count_configurations(study, name)
-            requested = study.search.trials.get(name, study.study_type.default_n_configurations[system.variant])
+            default = study.study_type.default_n_configurations[system.variant]
+            requested = study.search.trials.get(system.n_configurations_key, default)
             proposals[name] = size if study.search.sampler == "grid" else min(requested, size)
     return proposals

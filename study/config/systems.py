@@ -1,8 +1,10 @@
-"""Systems of a study: its smoothing variants, and the variants that are trained with a curriculum."""
+"""Systems of a study: its smoothing variants, their compared values, and the variants with a curriculum."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
+from search_spaces.smoothing import has_param
 from search_spaces.space import Grid
 from study.config.schema import Study
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
@@ -14,13 +16,20 @@ UNTRAINED = "untrained"
 
 
 class System(NamedTuple):
-    """A row of the main table: a variant, with or without a curriculum."""
+    """A row of the main table: a variant, or one of its compared values, with or without a curriculum."""
 
     name: str
     variant: str
     """Smoothing variant: a key of `StudyType.variants`."""
     curriculum: Grid
     """Values of the hyperparameters of the curriculum, by name. If empty, there is no curriculum."""
+    fixed: Mapping[str, Any]
+    """Value of the hyperparameter that `search.compare` names, by that name. If empty, the variant does not have it."""
+
+    @property
+    def n_configurations_key(self) -> str:
+        """Name of the system in `search.n_configurations`, where all compared values of a variant share a number."""
+        return self.variant if self.fixed else self.name
 
 
 def get_systems(study: Study) -> dict[str, System]:
@@ -33,17 +42,55 @@ def get_systems(study: Study) -> dict[str, System]:
         >>> list(get_systems(study))
         ['BERT', 'LS', 'CL']
     """
-    systems: dict[str, System] = {name: System(name, name, {}) for name in study.variants}
+    systems = {system.name: system for variant in study.variants for system in _iter_systems(study, variant)}
     settings = study.curriculum
     for variant in settings.variants:
         head = "CL" if variant == study.study_type.baseline else f"{variant}-CL"
         if settings.compare is None:
-            systems[head] = System(head, variant, settings.grid)
+            systems[head] = System(head, variant, settings.grid, {})
         else:
             for value in settings.grid[settings.compare]:
                 name = f"{head}-{value}"
-                systems[name] = System(name, variant, {**settings.grid, settings.compare: (value,)})
+                systems[name] = System(name, variant, {**settings.grid, settings.compare: (value,)}, {})
     return systems
+
+
+def _iter_systems(study: Study, variant: str) -> Iterator[System]:
+    """Yield the systems of a variant without a curriculum: one, or one for each value that the study compares."""
+    compared = study.search.compare
+    if compared is None or not has_compared_param(study, variant):
+        yield System(variant, variant, {}, {})
+        return
+    for value in study.search.smoothing_grid[compared]:
+        yield System(f"{variant}-{str(value).removesuffix('.0')}", variant, {}, {compared: value})
+
+
+def has_compared_param(study: Study, variant: str) -> bool:
+    """Return whether a variant of the study has the hyperparameter that `search.compare` names."""
+    search, compared = study.search, study.search.compare
+    return compared is not None and has_param(study.study_type.variants[variant], compared, search.smoothing_params)
+
+
+def list_variant_comparisons(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs of systems that the trainable compares in addition to those with the baseline.
+
+    Systems of compared values are paired at the same value: T-WSLS-0.2 with T-LS-0.2. A system without the compared
+    hyperparameter is paired with every value.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_variant_comparisons(load_study("quick", ["search.compare=switch", "search.switch=[0.25, 0.5]"]))
+        [('T-WSLS-0.25', 'T-LS-0.25'), ('T-WSLS-0.5', 'T-LS-0.5')]
+    """
+    plain = [system for system in get_systems(study).values() if not system.curriculum]
+    return [
+        (first.name, second.name)
+        for pair in study.study_type.comparisons
+        for first in plain
+        for second in plain
+        if (first.variant, second.variant) == pair
+        and all(second.fixed.get(name, value) == value for name, value in first.fixed.items())
+    ]
 
 
 def list_trained_scores(study: Study) -> list[DifficultyScoreName]:

@@ -124,11 +124,13 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
     """Return the space of the system, with a single value for every hyperparameter in `values`."""
     space = make_system_space(study, variant)
     scores = space.curriculum_grid.get("score", ())
-    fixed = study.curriculum.compare if space.curriculum_grid else None
-    if fixed and values.get(fixed, space.curriculum_grid[fixed][0]) != space.curriculum_grid[fixed][0]:
-        raise UserError(
-            f"{SWEEP_OPTION} {fixed}", values[fixed], f"{space.curriculum_grid[fixed][0]}, the only value of {variant}"
-        )
+    compared = study.curriculum.compare if space.curriculum_grid else None
+    fixed = dict(space.fixed)
+    if compared:
+        fixed[compared] = space.curriculum_grid[compared][0]
+    for name, value in fixed.items():
+        if values.get(name, value) != value:
+            raise UserError(f"{SWEEP_OPTION} {name}", values[name], f"{value}, the only value of {variant}")
     if scores and values.get("score", scores[0]) not in scores:
         listed = ", ".join(map(str, scores))
         raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")

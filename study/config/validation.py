@@ -6,7 +6,8 @@ from math import prod
 from search_spaces.registry import ConfigError
 from study.config.schema import Study
 from study.config.spaces import count_configurations
-from study.config.systems import get_systems, list_trained_scores
+from study.config.systems import get_systems, has_compared_param, list_trained_scores
+from trainables.smoothing.schedules import SCHEDULE_SETTINGS
 from trainables.specs.base import BaseTrainingSettings
 from trainables.utils.settings import MAX_COUNT
 
@@ -38,6 +39,7 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     if curriculum_errors := list(_find_curriculum_errors(study)):
         yield from curriculum_errors
         return  # the other checks need valid systems
+    yield from _find_compare_errors(study)
     yield from _find_search_errors(study)
     yield from study.study_type.check_study(study)
     yield from _find_optimisation_errors(study)
@@ -118,6 +120,22 @@ def find_scorer_errors(study: Study) -> Iterator[ConfigError]:
         yield key, instances, expected, related
 
 
+def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
+    search, name = study.search, study.search.compare
+    if name is None:
+        return
+    if not any(has_compared_param(study, variant) for variant in study.variants):
+        expected = f"a hyperparameter that one of variants has ({', '.join(study.variants)})"
+        yield "search.compare", name, expected, ("variants",)
+    without = [schedule for schedule in search.schedule if name not in SCHEDULE_SETTINGS[schedule]]
+    if without and name not in (*search.smoothing_params, "schedule"):
+        expected = f"a hyperparameter of every schedule in search.schedule; {without[0]} does not have it"
+        yield "search.compare", name, expected, ("search.schedule",)
+    if smoothed := [variant for variant in study.curriculum.variants if has_compared_param(study, variant)]:
+        expected = f"variants without {name}, the hyperparameter that search.compare names; {smoothed[0]} has it"
+        yield "curriculum.variants", list(study.curriculum.variants), expected, ("search.compare",)
+
+
 def _find_search_errors(study: Study) -> Iterator[ConfigError]:
     search, metric = study.search, study.analysis.metric
     if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
@@ -140,7 +158,9 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
             (),
         )
         return
-    named = get_systems(study)
+    named: dict[str, list[str]] = {}
+    for name, system in get_systems(study).items():
+        named.setdefault(system.n_configurations_key, []).append(name)
     for variant, trials in search.trials.items():
         if variant not in named and variant not in study.study_type.variants:
             yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
@@ -150,12 +170,13 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
             )
             yield f"search.trials.{variant}", trials, expected, ()
         elif variant in named:
-            size = count_configurations(study, variant)
+            size = max(count_configurations(study, name) for name in named[variant])
             related = tuple(f"search.{name}" for name in (*search.smoothing_params, "switch", "sampler"))
             if search.sampler == "grid" and trials != size:
                 yield f"search.trials.{variant}", trials, f"{size} or none: the sampler grid runs them all", related
             if trials > size:
-                expected = f"at most {size}, the number of distinct configurations of its grid"
+                each = f" at each {search.compare}" if named[variant] != [variant] else ""
+                expected = f"at most {size}, the number of distinct configurations of its grid{each}"
                 yield f"search.trials.{variant}", trials, expected, related
 
 

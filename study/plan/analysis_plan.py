@@ -12,6 +12,7 @@ from study.config.systems import (
     find_system_without_curriculum,
     get_systems,
     list_trained_scores,
+    list_variant_comparisons,
 )
 from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
@@ -38,7 +39,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     order = [study_type.baseline, *(name for name in systems if name != study_type.baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     comparisons = [[name, study_type.baseline] for name in order if name != study_type.baseline]
-    comparisons += [list(pair) for pair in study_type.comparisons if set(pair) <= set(order)]
+    comparisons += [list(pair) for pair in list_variant_comparisons(study)]
     comparisons += [[name, other] for name in order if (other := find_random_order_system(study, name))]
     comparisons += [[name, other] for name in order if (other := find_system_without_curriculum(study, name))]
     sanity = [[study_type.baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
@@ -77,6 +78,16 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         ),
         **({"margin": study.analysis.margin} if study.analysis.margin else {}),
         **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
+        **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
+    }
+
+
+def _describe_compared(study: Study, name: str) -> dict[str, Any]:
+    """Return the compared hyperparameter, and the variant and the value of each system that has it."""
+    systems = [system for system in get_systems(study).values() if system.fixed]
+    return {
+        "hyperparameter": name,
+        "systems": {system.name: {"variant": system.variant, "value": system.fixed[name]} for system in systems},
     }
 
 

@@ -5,6 +5,7 @@ to the Optuna study. This module makes both from the study that the sweep was ex
 """
 
 import os
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +37,7 @@ def make_sweep_scheduler(source: StudyReference, variant: str, folder: Path) -> 
     study = load_study(source.name, source.overrides)
     if study.search.sampler == "grid":
         raise UserError("--engine", "optuna, for the sampler grid", "another search.sampler, or no --engine")
-    path = folder / f"{variant.lower().replace('-', '_')}_space.py"
+    path = folder / f"{re.sub(r'[-.]', '_', variant.lower())}_space.py"
     arguments = ", ".join(map(repr, source.arguments))
     code = (
         f'"""Search space and sampler of {variant} for `wandb sweep-scheduler`, from its study."""\n\n'

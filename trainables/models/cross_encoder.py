@@ -19,7 +19,7 @@ class CrossEncoder(Transformer):
 
     Args:
         path: folder with the model's files (safetensors; nothing is unpickled).
-        settings: layers, frozen layers, pooling.
+        settings: layers, frozen layers, pooling, ranking score.
         seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
         vocabulary_size: number of tokens that the model must know. Embeddings of tokens that the model lacks are drawn,
             and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
@@ -28,7 +28,7 @@ class CrossEncoder(Transformer):
     def __init__(self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0) -> None:
         base = load_pretrained(path, seed, vocabulary_size)
         super().__init__(base, settings)
-        self.pooling = settings.pooling
+        self.pooling, self.ranking_score = settings.pooling, settings.ranking_score
         self.pooler = base.pooler if settings.pooling == "cls" else None
         self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, 2)
         self.cosine_mean, self.cosine_std = 0.0, 1.0

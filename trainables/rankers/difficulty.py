@@ -47,7 +47,7 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
             if split == "train"
             else np.arange(len(pairs.relevant)).reshape(len(ids), -1)
         )
-        scores = trainer.score_rows(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
+        scores = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
             values = DIFFICULTY_SCORES[name].compute(scores, pairs.relevant[rows])
             parts.append(build_difficulty_table(split, ids, values))

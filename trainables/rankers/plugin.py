@@ -41,8 +41,9 @@ def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
-    """Return the expected calibration error for scores that are logits."""
-    if trial.specification.system == "sampler":
+    """Return the expected calibration error for scores from which a probability follows."""
+    model = as_ranker_spec(trial.specification).model
+    if model is None or model.ranking_score != "difference" or trial.specification.system == "sampler":
         return {}
     return {"ECE": expected_calibration_error(scores, frame["relevant"])}
 

@@ -117,15 +117,26 @@ class RankerTrainer(Trainer):
         return loss
 
     def score_pairs(self, pairs: Pairs) -> np.ndarray:
-        """Return logit(relevant) - logit(not relevant) of every pair, a float64 array of shape (pairs,)."""
-        return self.score_rows(pairs.first_row + np.arange(len(pairs.relevant)))
+        """Return the score that ranks every pair, a float64 array of shape (pairs,).
 
-    def score_rows(self, rows: Ints) -> np.ndarray:
-        """Return the same scores for the pairs with these numbers, in this order."""
-        settings, scores = self.settings, np.empty(len(rows))
+        It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so.
+        """
+        rows = pairs.first_row + np.arange(len(pairs.relevant))
+        return (
+            self.compute_log_odds(rows) if self.model.ranking_score == "difference" else self._compute_logits(rows)[1]
+        )
+
+    def compute_log_odds(self, rows: Ints) -> np.ndarray:
+        """Return logit(relevant) - logit(not relevant) of the pairs with these numbers, in this order."""
+        not_relevant, relevant = self._compute_logits(rows)
+        log_odds: np.ndarray = relevant - not_relevant
+        return log_odds
+
+    def _compute_logits(self, rows: Ints) -> np.ndarray:
+        """Return the logits (not relevant, relevant) of the pairs with these numbers, float64 of shape (2, rows)."""
+        settings, logits = self.settings, np.empty((2, len(rows)))
         bf16 = settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
-                logits = self.model(self.source.read(rows[places])).double()
-                scores[places] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
-        return scores
+                logits[:, places] = self.model(self.source.read(rows[places])).double().cpu().numpy().T
+        return logits

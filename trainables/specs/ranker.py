@@ -141,6 +141,15 @@ class RankerModelSettings(BaseModelSettings):
     The cosine is that between the mean of the query tokens and the mean of the document tokens, which are encoded
     jointly. It is standardised on training pairs before training.
     """
+    ranking_score: Annotated[
+        Literal["difference", "relevant_logit"], Field(exclude_if=lambda it: it == "difference")
+    ] = "difference"
+    """Score that ranks the candidates: logit(relevant) - logit(not relevant), or logit(relevant) alone.
+
+    The code of Penha and Hauff (2021) ranks by logit(relevant). A probability does not follow from it, so there is no
+    Brier, NLL or ECE, and no reliability diagram. The difficulty scores BERT_pred and BERT_loss stay those of
+    probabilities.
+    """
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of [CLS] query [SEP] document [SEP].
 

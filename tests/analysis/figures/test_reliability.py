@@ -1,15 +1,19 @@
 """Reliability diagrams show the curve and the error of the pooled scores of the chosen runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from analysis.data.cautions import format_caption, list_cautions
+from analysis.data.results import per_query
 from analysis.figures import reliability
 from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from trainables.metrics import expected_calibration_error, reliability_curve
+from trainables.utils.errors import UserError
 
 
 def test_a_system_is_its_chosen_configuration_with_all_seeds_on_test(tmp_path: Path) -> None:
@@ -39,3 +43,25 @@ def test_without_test_scores_there_is_no_diagram(tmp_path: Path) -> None:
         run.scores.pop("test", None)
     write_records(tmp_path, plan_of(made, seeds=[1]), made)
     assert reliability.plot_reliability(build_report_data(read_records(tmp_path))) is None
+
+
+def test_a_single_logit_has_no_diagram_and_the_report_says_so(tmp_path: Path) -> None:
+    made = study_runs(seeds=(1, 2), grid=False)
+    write_records(tmp_path, plan_of(made, seeds=[1, 2]), made)
+    plain = read_records(tmp_path)
+    model = {"max_length": 40, "ranking_score": "relevant_logit"}
+    runs = [
+        run
+        if run.seed is None
+        else replace(run, config={**run.config, "specification": {**run.config["specification"], "model": model}})
+        for run in plain.runs
+    ]
+    single = replace(plain, runs=runs)
+    assert reliability.plot_reliability(build_report_data(plain)) is not None
+    assert reliability.plot_reliability(build_report_data(single)) is None
+    told = "Candidates are ranked by logit(relevant) alone (model.ranking_score)"
+    assert [told in " ".join(list_cautions(results)) for results in (plain, single)] == [False, True]
+    assert [told in format_caption(results) for results in (plain, single)] == [False, True]
+    assert len(per_query(single, "test", "MAP")) == len(per_query(plain, "test", "Brier")) > 0
+    with pytest.raises(UserError, match="Brier of a single logit; expected a metric of rankings"):
+        per_query(single, "test", "Brier")

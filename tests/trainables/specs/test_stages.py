@@ -101,6 +101,9 @@ CHANGES = {
     "model": {"model": {"name": "sha256:1", "max_length": 32}},
     "layers": {"model": {"name": "sha256:0", "max_length": 32, "layers": 2}},
     "pooling": {"model": {"name": "sha256:0", "max_length": 32, "pooling": "mean"}},
+    "scores of the learning curve": {
+        "model": {"name": "sha256:0", "max_length": 32, "ranking_score": "relevant_logit"}
+    },
     "threads": {"training": {**TRAINING, "threads": 2}},
     "precision": {"training": {**TRAINING, "precision": "bf16"}},
     "dropout": {"training": {**TRAINING, "dropout": 0.2}},
