@@ -70,7 +70,7 @@ def _build_score_section(data: SuiteData, group: list[PlannedStudy], split: str)
     plan, reports = data.plan, [data.reports.get(study.key) for study in group]
     rows = [_index_rows(report) for report in reports]
     systems, baselines = _list_systems(reports), _list_baselines(reports)
-    marked = [_build_marks(data, study, baselines) if split == "test" else {} for study in group]
+    marked = [_build_marks(data, study) if split == "test" else {} for study in group]
     scores = {name: [_get_score(by_system.get(name), split) for by_system in rows] for name in systems}
     has_average = len(group) > 1 and find_common_metric(filter(None, reports)) is not None
     averages = {name: _average(scores[name]) for name in systems} if has_average else {}
@@ -216,12 +216,13 @@ def _list_systems(reports: list[ReportData | None]) -> list[str]:
 
 
 def _list_baselines(reports: list[ReportData | None]) -> list[str]:
-    return list(dict.fromkeys(name for report in reports if report for name in report.table.baselines))[:2]
+    return list(dict.fromkeys(name for report in reports if report for name in report.results.plan.mark_baselines))[:2]
 
 
-def _build_marks(data: SuiteData, study: PlannedStudy, baselines: list[str]) -> dict[str, str]:
+def _build_marks(data: SuiteData, study: PlannedStudy) -> dict[str, str]:
     own = [replace(each.comparison, verdict=each.verdict) for each in data.comparisons if each.study == study.key]
-    return build_marks(own, baselines)
+    report = data.reports.get(study.key)
+    return build_marks(report.results.plan, own) if report else {}
 
 
 def _title_column(plan: SuitePlan, study: PlannedStudy, reports: list[ReportData | None]) -> str:
