@@ -29,6 +29,18 @@ class PlannedFamily(BaseModel):
     metrics: tuple[str, ...] = ()
     """Metrics of the comparisons. If empty, the plan's metric."""
 
+    def format_pairs(self) -> str:
+        """Format the pairs, grouped by baseline.
+
+        Example:
+            >>> PlannedFamily(name="variants", comparisons=(("LS", "BERT"), ("T-LS", "BERT"))).format_pairs()
+            'LS and T-LS with BERT'
+        """
+        against: dict[str, list[str]] = {}
+        for system, baseline in self.comparisons:
+            against.setdefault(baseline, []).append(system)
+        return "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
+
 
 class Budgets(BaseModel):
     """Limits of a search. None means no limit."""
@@ -153,3 +165,7 @@ def adapt_to_unit(text: str, unit: str) -> str:
         '1000 pairs'
     """
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")
+
+
+def _join_names(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -116,6 +116,46 @@ def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> Non
     assert back["settings"] == first["settings"]
 
 
+NAMED = [["T-WSLS", "WSLS"], ["WSLS", "LS"]]
+
+
+def test_named_comparisons_follow_the_given_ones_in_their_family() -> None:
+    variants, sanity = build_plan(study(analysis={"comparisons": NAMED}), MODEL)["families"]
+    assert (variants["name"], variants["comparisons"]) == ("variants", ALL + NAMED)
+    assert sanity == build_plan(study(), MODEL)["families"][1]
+
+
+def test_no_named_comparison_is_the_plan_of_before() -> None:
+    plan = build_plan(study(analysis={"comparisons": []}), MODEL)
+    assert plan == build_plan(study(), MODEL)
+    assert plan["settings"]["analysis"].keys() == {"metric", "alpha", "correction"}
+
+
+def test_named_comparisons_of_encoders_are_in_both_families() -> None:
+    variants = 'variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]'
+    made = load_study("gs-infonce", [variants, 'analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]'])
+    families = build_plan(made, MODEL)["families"]
+    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
+
+
+def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_taken_away(tmp_path: Path) -> None:
+    register_plan(study(analysis={"comparisons": NAMED[:1]}), MODEL, tmp_path)
+    write_test_scores(tmp_path)
+    plan = register_plan(study(analysis={"comparisons": NAMED}), MODEL, tmp_path).document
+    assert (plan["version"], plan["exploratory"], comparisons(plan)[:-2]) == (2, NAMED[1:], ALL + NAMED)
+    changes: tuple[dict[str, Any], ...] = (
+        {"comparisons": NAMED[:1]},
+        {"comparisons": [NAMED[0][::-1], NAMED[1]]},
+        {},
+        {"comparisons": NAMED, "correction": "holm"},
+        {"comparisons": [*NAMED, ["T-WSLS", "LS"]], "alpha": 0.01},
+    )
+    for change in changes:
+        with pytest.raises(UserError, match=r"test scores from before these settings changed: analysis\."):
+            register_plan(study(analysis=change), MODEL, tmp_path)
+    assert read_plan(tmp_path / "plan.json") == plan
+
+
 def test_another_model_is_another_version(tmp_path: Path) -> None:
     register_plan(study(), MODEL, tmp_path)
     plan = register_plan(study(), "sha256:1", tmp_path).document
