@@ -277,3 +277,7 @@ class AnalysisSettings(Settings):
 
     They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
     scores exist are exploratory."""
+    dev_comparisons: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    """Compare the systems on the development set, too, as a family with its own correction.
+
+    Scores of a searched system are optimistic there, because its configuration was chosen by them."""

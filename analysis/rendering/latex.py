@@ -83,6 +83,8 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
             f"simultaneous {100 * (1 - plan.alpha):g} % interval, p corrected for {len(compared)} "
             f"({family.correction})."
         )
+        if family.phase != "test":
+            caption += f" {sections.describe_dev_scores(analysis)}"
         columns = Raw("".join("l" if name in _TEXT_COLUMNS else "r" for name in shown))
         tables.append(_Table(caption, _make_label(f"comparisons-{family.name}"), columns, shown, rows))
     return tables

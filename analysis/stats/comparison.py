@@ -90,6 +90,7 @@ class Comparison:
             corrected level.
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
+        split: split of the scores, if it is not the test split.
     """
 
     family: str
@@ -110,10 +111,12 @@ class Comparison:
     alike: float | None
     detectable: float | None
     verdict: Verdict
+    split: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON."""
-        return asdict(self) | {"record": self.record._asdict() if self.record else None}
+        """Return the comparison for JSON; it names a split only if that is not the test split."""
+        values = asdict(self) | {"record": self.record._asdict() if self.record else None}
+        return {key: value for key, value in values.items() if key != "split" or value}
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ class ComparisonFamily:
         metrics: metric of each comparison. If empty, `metric` applies to all.
         is_correlation: True if the differences are of pseudo-values. Their mean is a difference, their signs have no
             meaning.
+        split: split of the scores, if it is not the test split.
     """
 
     name: str
@@ -138,6 +142,7 @@ class ComparisonFamily:
     pairs: Sequence[tuple[str, str, Floats | None]]
     metrics: Sequence[str] = ()
     is_correlation: bool = False
+    split: str | None = None
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
@@ -201,6 +206,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                     p_equivalence[index],
                     settings.alpha,
                 ),
+                split=family.split,
             )
         )
     return comparisons

@@ -69,7 +69,7 @@ class MetricTable(NamedTuple):
             seeds=seeds,
             s="s" * (seeds != 1),
             marks=format_marks_legend(self.baselines),
-            families="; ".join(f"{own.name}: {own.correction}" for own in plan.families),
+            families="; ".join(f"{own.name}: {own.correction}" for own in plan.test_families),
         )
 
 
@@ -84,7 +84,8 @@ def build_metric_table(
         return None
     metrics.append(plan.metric)
     baselines = list(dict.fromkeys(baseline for _, baseline in plan.headline.comparisons))[:2]
-    first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # of the first family
+    tested = [c for c in compared if c.split is None]
+    first = {(c.metric, c.system, c.baseline): c for c in reversed(tested)}.values()  # of the first family
     marked = [build_marks([c for c in first if c.metric == metric], baselines) for metric in metrics]
     rows = {
         name: [

@@ -37,6 +37,9 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     sanity = [[study_type.baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
+    if study.analysis.dev_comparisons and comparisons:
+        family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
+        families.append(family | {"split": "dev"})
     settings = public.model_dump(
         mode="json", exclude={"tracking", "resources", "trial", "output", "caching", "expected"}
     )

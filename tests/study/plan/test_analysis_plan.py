@@ -125,8 +125,25 @@ def test_named_comparisons_follow_the_given_ones_in_their_family() -> None:
     assert sanity == build_plan(study(), MODEL)["families"][1]
 
 
+def test_comparisons_on_dev_are_a_family_of_their_own() -> None:
+    settings = {"comparisons": NAMED, "correction": "holm"}
+    before = build_plan(study(analysis=settings), MODEL)
+    plan = build_plan(study(analysis=settings | {"dev_comparisons": True}), MODEL)
+    own = {"name": "variants on dev", "correction": "holm", "comparisons": ALL + NAMED, "split": "dev"}
+    assert plan["families"] == [*before["families"], own]
+    assert Plan.model_validate(plan).headline.name == "variants"
+    alone = {"variants": ["BERT"], "analysis": {"dev_comparisons": True}}
+    assert [family["name"] for family in build_plan(study(**alone), MODEL)["families"]] == ["sanity"]
+
+
+def test_comparisons_on_dev_of_encoders_are_by_the_metric_of_the_study() -> None:
+    families = build_plan(load_study("gs-infonce", ["analysis.dev_comparisons=true"]), MODEL)["families"]
+    assert families[-1]["comparisons"] == families[0]["comparisons"]
+    assert "metrics" not in families[-1]
+
+
 def test_no_named_comparison_is_the_plan_of_before() -> None:
-    plan = build_plan(study(analysis={"comparisons": []}), MODEL)
+    plan = build_plan(study(analysis={"comparisons": [], "dev_comparisons": False}), MODEL)
     assert plan == build_plan(study(), MODEL)
     assert plan["settings"]["analysis"].keys() == {"metric", "alpha", "correction"}
 
