@@ -17,8 +17,10 @@ _READING = (
     "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
     "which is what “the method is better” means; with one seed they ask about new queries only. p (queries) asks "
     "whether these trained checkpoints differ on new queries, p (seeds) whether other seeds would differ on these "
-    "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
-    "MDE: minimum detectable effect, the difference that the test finds with 80 % power."
+    f"queries. {render.QUERIES_BONFERRONI}, corrected for the family, is the test of the paper (Penha and Hauff 2021): "
+    "do these trained checkpoints differ on new queries; it says nothing about new seeds. Intervals hold for all "
+    "comparisons of the family at once, and the verdict is corrected for them. MDE: minimum detectable effect, the "
+    "difference that the test finds with 80 % power."
 )
 _RECORD = " W/T/L: queries won, tied and lost."
 _PSEUDO_VALUES = (

@@ -79,6 +79,8 @@ class Comparison:
         target: population that the headline test generalises to: both, or what the data has.
         targets: result of each test that the data allows, uncorrected.
         adjusted: corrected p-values of the headline test, by correction.
+        adjusted_queries: corrected p-values of the test over queries, by correction. With Bonferroni it is the test of
+            Penha and Hauff (2021, Table 2), which says nothing about new seeds.
         interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
         free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
@@ -103,6 +105,7 @@ class Comparison:
     target: Target | None
     targets: dict[str, TestResult | None]
     adjusted: dict[str, float | None]
+    adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
     free: dict[str, float | str]
@@ -169,6 +172,12 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
         "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
     }
+    tests = [
+        {name: estimate.test(1 - settings.alpha) if estimate else None for name, estimate in by_target.items()}
+        for by_target in estimates
+    ]
+    over_queries = [test.p if (test := by_target["queries"]) else None for by_target in tests]
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
     single_level = settings.alpha / len(pairs)
     if settings.correction == "maxt" and max_t_test:
         single_level = max_t_test.per_comparison_level(settings.alpha)
@@ -191,8 +200,9 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 comparisons=len(pairs),
                 difference=None if d is None else float(d.mean()),
                 target=targets[index],
-                targets={name: e.test(1 - settings.alpha) if e else None for name, e in estimates[index].items()},
+                targets=tests[index],
                 adjusted=adjusted_p,
+                adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
                 each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=_distribution_free_p_values(d, single_level, settings) if d is not None else {},
