@@ -22,7 +22,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
-from analysis.rendering.cells import format_comparisons, format_terminal_table
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none
@@ -109,6 +109,10 @@ _QUESTIONS = {
     "queries": "p asks whether these runs differ on new queries; it says nothing about new seeds",
     "seeds": "p asks whether other seeds would differ on these queries; it says nothing about new queries",
 }
+_USUAL_TEST = (
+    f"{QUERIES_BONFERRONI} is the usual test: it asks whether these runs differ on new queries; it says nothing about "
+    "new seeds"
+)
 
 
 def format_result(result: ComparisonResult) -> str:
@@ -152,9 +156,10 @@ def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
     for c in comparisons:
         if c.target:
             by_target.setdefault(c.target, []).append(f"{c.system} over {c.baseline}")
+    usual = [_USUAL_TEST] if "both" in by_target else []
     if len(by_target) == 1:
-        return [_QUESTIONS[target] for target in by_target]
-    return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()]
+        return [_QUESTIONS[target] for target in by_target] + usual
+    return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()] + usual
 
 
 def _has_several_seeds(scores: ScoreTable, name: str) -> bool:

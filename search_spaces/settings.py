@@ -106,6 +106,7 @@ def check_not_empty(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
+SystemPair = Annotated[tuple[str, str], expect("a pair of systems")]
 PositiveNumber = Annotated[float, Field(gt=0, lt=math.inf)]
 PositiveNumbers = Annotated[
     tuple[PositiveNumber, ...],
@@ -284,3 +285,16 @@ class AnalysisSettings(Settings):
     """Smallest difference that matters, in units of the metric. If None, there is no equivalence test.
 
     Two systems are called equivalent if their difference is surely smaller."""
+    comparisons: Annotated[
+        tuple[SystemPair, ...],
+        expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
+        Field(exclude_if=lambda it: not it),
+    ] = ()
+    """Further comparisons, each a pair of a system and the system that it is compared with.
+
+    They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
+    scores exist are exploratory."""
+    dev_comparisons: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    """Compare the systems on the development set, too, as a family with its own correction.
+
+    Scores of a searched system are optimistic there, because its configuration was chosen by them."""

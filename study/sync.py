@@ -1,4 +1,4 @@
-"""Command line that uploads the records of a study to a W&B server.
+"""Command line that uploads the records of a study, or of all studies of a suite, to a W&B server.
 
     python -m study.sync FOLDER [--project NAME] [--entity NAME]
 
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
 from study.records.run_store import RunStore
 from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations
@@ -29,16 +30,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(
         prog="python -m study.sync",
-        description="Upload the records of a study to a W&B server. Rerun the same command to resume.",
+        description="Upload the records of a study, or of all studies of a suite, to a W&B server. Rerun the same "
+        "command to resume.",
     )
-    parser.add_argument("folder", type=Path, help="the study's folder, e.g. results/quick")
+    parser.add_argument("folder", type=Path, help="the folder of the study or suite, e.g. results/quick")
     parser.add_argument("--project", help="W&B project (default: the study's own)")
     parser.add_argument(
         "--entity", help="user or team that owns the project (default: the study's own, else that of the API key)"
     )
     arguments = parser.parse_args(argv)
     folder = arguments.folder.absolute()
-    return report_errors("study.sync", lambda: sync_study(folder, arguments.project, arguments.entity))
+    return report_errors("study.sync", lambda: _sync_folder(folder, arguments.project, arguments.entity))
+
+
+def _sync_folder(folder: Path, project: str | None, entity: str | None) -> int:
+    """Upload the study in a folder, or each study of the suite, and return the exit status."""
+    if (folder / PLAN_FILE).is_file() or not (folder / SUITE_FILE).is_file():
+        return sync_study(folder, project, entity)
+    places = [folder / study["key"] for study in read_suite_plan(folder / SUITE_FILE)["studies"]]
+    return max(sync_study(place, project, entity) for place in places if (place / PLAN_FILE).is_file())
 
 
 def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
@@ -52,7 +62,7 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
     Raises:
         UserError: the folder contains no study.
     """
-    if not (folder / "plan.json").is_file():
+    if not (folder / PLAN_FILE).is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
     run_store, own = RunStore(folder), read_project(folder)
     tracking = Tracking(

@@ -177,6 +177,21 @@ def choose_configurations(results: Results, configurations: list[Configuration])
     return best
 
 
+def describe_dev_choice(plan: Plan, configurations: list[Configuration]) -> str:
+    """Describe what was chosen by scores on the search split; empty if nothing was.
+
+    A configuration is chosen where a system has several with seeds of the search, a checkpoint where the plan takes the
+    best evaluation of a run.
+    """
+    searched = [
+        c.system for c in configurations if c.system in plan.systems and not c.runs.keys().isdisjoint(plan.seeds)
+    ]
+    training = (plan.model_extra or {}).get("settings", {}).get("training", {})
+    parts = ["configurations"] if len(searched) > len({*searched}) else []
+    parts += ["checkpoints"] if training.get("checkpoint", "last") != "last" else []
+    return " and ".join(parts)
+
+
 def format_value(name: str, value: float | str) -> str:
     """Format the value of a hyperparameter; names of pacing functions and scores are not changed."""
     if isinstance(value, str):

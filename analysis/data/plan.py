@@ -28,6 +28,25 @@ class PlannedFamily(BaseModel):
     comparisons: tuple[tuple[str, str], ...]
     metrics: tuple[str, ...] = ()
     """Metrics of the comparisons. If empty, the plan's metric."""
+    split: Literal["dev", "test"] = "test"
+    """Split that the systems are compared on; "dev" is the split of the search."""
+
+    @property
+    def phase(self) -> Phase:
+        """Phase whose scores are compared."""
+        return "test" if self.split == "test" else "search"
+
+    def format_pairs(self) -> str:
+        """Format the pairs, grouped by baseline.
+
+        Example:
+            >>> PlannedFamily(name="variants", comparisons=(("LS", "BERT"), ("T-LS", "BERT"))).format_pairs()
+            'LS and T-LS with BERT'
+        """
+        against: dict[str, list[str]] = {}
+        for system, baseline in self.comparisons:
+            against.setdefault(baseline, []).append(system)
+        return "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
 
 
 class ComparedSystem(BaseModel):
@@ -150,10 +169,14 @@ class Plan(BaseModel):
 
     @property
     def headline(self) -> PlannedFamily:
-        """The family that the report's conclusion is about: the first one that compares by the plan's metric."""
-        return next(
-            (family for family in self.families if self.metric in self.get_family_metrics(family)), self.families[0]
-        )
+        """The family that the report's conclusion is about: the first one on the test split by the plan's metric."""
+        by_metric = (family for family in self.test_families if self.metric in self.get_family_metrics(family))
+        return next(by_metric, self.families[0])
+
+    @property
+    def test_families(self) -> list[PlannedFamily]:
+        """The families that compare on the test split."""
+        return [family for family in self.families if family.phase == "test"]
 
     def get_family_metrics(self, family: PlannedFamily) -> tuple[str, ...]:
         """Return the metrics that a family compares by."""
@@ -191,3 +214,7 @@ def adapt_to_unit(text: str, unit: str) -> str:
         '1000 pairs'
     """
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")
+
+
+def _join_names(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

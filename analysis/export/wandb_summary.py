@@ -19,7 +19,7 @@ HOURS, GPU_HOURS, INSTANCES = "cost/hours", "cost/gpu_hours", "cost/instances"
 HOURS_BUDGET, GPU_HOURS_BUDGET = "budget/hours", "budget/gpu_hours"
 
 
-def make_comparison_key(system: str, baseline: str, quantity: str, metric: str = "") -> str:
+def make_comparison_key(system: str, baseline: str, quantity: str, metric: str = "", split: str | None = None) -> str:
     """Return the key of a number of a comparison.
 
     Args:
@@ -27,8 +27,10 @@ def make_comparison_key(system: str, baseline: str, quantity: str, metric: str =
         baseline: system that it is compared with.
         quantity: difference, low, high, p, p_corrected or verdict.
         metric: metric, if it is not the plan's.
+        split: split, if it is not the test split.
     """
-    return f"comparison/{system} vs {baseline}{f' on {metric}' if metric else ''}/{quantity}"
+    where = (f" on {metric}" if metric else "") + (f" ({split})" if split else "")
+    return f"comparison/{system} vs {baseline}{where}/{quantity}"
 
 
 def make_system_key(system: str, quantity: str) -> str:
@@ -86,7 +88,8 @@ def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue |
         "verdict": c.verdict,
     }
     metric = "" if c.metric == plan.metric else c.metric
-    return {make_comparison_key(c.system, c.baseline, quantity, metric): value for quantity, value in values.items()}
+    pair = c.system, c.baseline
+    return {make_comparison_key(*pair, quantity, metric, c.split): value for quantity, value in values.items()}
 
 
 def _is_incomplete(configuration: Configuration, plan: Plan) -> bool:

@@ -48,7 +48,8 @@ def plot_effects(analysis: ReportData) -> Any:
         axis.spines["left"].set_visible(False)
         axis.margins(x=0.08)
     better = "lower" if plan.metric in LOWER_IS_BETTER else "higher"
-    axes[-1].set_xlabel(f"difference in {plan.test_split} {plan.metric} ({better} is better)")
+    splits = " or ".join(dict.fromkeys(plan.get_split(family.phase) for family in plan.families))
+    axes[-1].set_xlabel(f"difference in {splits} {plan.metric} ({better} is better)")
     figure.legend(handles=_make_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
     return figure
 

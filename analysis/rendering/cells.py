@@ -10,9 +10,11 @@ from analysis.tables import marks
 from analysis.tables.main import MainTable, SystemRow, format_p_value
 from trainables.utils.cli import escape_control_characters
 
+QUERIES_BONFERRONI = "p (queries), Bonferroni"
+"""Column with the test of Penha and Hauff (2021)."""
 _COMPARISON_HEADER = [
-    "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", "p (seeds)", "effect",
-    "W/T/L", "P(better)", "MDE", "verdict",
+    "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", QUERIES_BONFERRONI, "p (seeds)",
+    "effect", "W/T/L", "P(better)", "MDE", "verdict",
 ]  # fmt: skip
 _QUERY_COLUMNS = ("W/T/L", "P(better)")
 """Columns that only a metric of single queries has."""
@@ -76,6 +78,7 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
         headline,
         format_p_value(c.adjusted[correction]),
         queries,
+        format_p_value(c.adjusted_queries["bonferroni"]),
         seeds,
         f"{c.effect:+.3f}" if c.effect is not None else "-",
         "/".join(map(str, c.record)) if c.record else "-",
@@ -121,15 +124,18 @@ def _describe_seeds(table: MainTable) -> str:
     return f"seeds: {table.search_seeds} of the search on {dev}, {table.seeds} fresh ones on {test}"
 
 
-def format_terminal_table(title: str, header: list[str], rows: list[list[str]], width: int = 160) -> str:
-    """Format a table as plain text of at most `width` columns; cells that do not fit are wrapped."""
+def format_terminal_table(title: str, header: list[str], rows: list[list[str]], width: int = 174) -> str:
+    """Format a table as plain text of at most `width` columns; cells that do not fit are wrapped.
+
+    A title with a comma is written in two lines.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
 
     grid = RichTable(title=title, box=box.SIMPLE, title_justify="left", title_style="", collapse_padding=True)
     for name in header:
-        grid.add_column(escape_control_characters(name), overflow="fold")
+        grid.add_column(escape_control_characters(name).replace(", ", ",\n"), overflow="fold")
     for row in rows:
         grid.add_row(*map(escape_control_characters, row))
     stream = io.StringIO()

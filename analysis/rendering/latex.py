@@ -14,9 +14,11 @@ from analysis.tables.query_groups import QueryAttribute
 from analysis.tables.strata import StrataTable
 
 _HEADER = [
-    "system", "baseline", "metric", "difference", "interval", "corrected p", "effect", "W/T/L", "verdict",
+    "system", "baseline", "metric", "difference", "interval", "corrected p", render.QUERIES_BONFERRONI, "effect",
+    "W/T/L", "verdict",
 ]  # fmt: skip
 """Columns of the comparisons, if they have them."""
+_QUERIES_TEST = "do these checkpoints differ on new queries; it says nothing about new seeds."
 _TEXT_COLUMNS = ("system", "baseline", "metric", "verdict")
 
 _WRAPPED_COLUMN = r">{\raggedright\arraybackslash}p"
@@ -96,15 +98,19 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
     for family in plan.families:
         compared = [c for c in analysis.comparisons if c.family == family.name]
         header, cells = render.format_comparisons(compared, family.correction, plan.unit)
-        shown = [name for name in _HEADER if name in header]
+        shown = [name for name in map(plan.adapt_to_unit, _HEADER) if name in header]
         rows = [[row[header.index(name)] for name in shown] for row in cells]
         caption = (
             f"Comparisons {family.name} of {', '.join(plan.get_family_metrics(family))}: difference of the means, "
             f"simultaneous {100 * (1 - plan.alpha):g} % interval, p corrected for {len(compared)} "
-            f"({family.correction})."
+            f"({family.correction}). " + plan.adapt_to_unit(f"{render.QUERIES_BONFERRONI}: {_QUERIES_TEST}")
         )
+        if family.phase != "test":
+            caption += f" {sections.describe_dev_scores(analysis)}"
         columns = Raw("".join("l" if name in _TEXT_COLUMNS else "r" for name in shown))
-        tables.append(_Table(caption, _make_label(f"comparisons-{family.name}"), columns, shown, rows))
+        tables.append(
+            _Table(caption, _make_label(f"comparisons-{family.name}"), columns, [*map(_break_title, shown)], rows)
+        )
     return tables
 
 

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from analysis.data.configurations import describe_dev_choice
 from analysis.data.cost import compute_run_seconds
 from analysis.data.run import Run
 from analysis.rendering import cells as render
@@ -16,8 +17,10 @@ _READING = (
     "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
     "which is what “the method is better” means; with one seed they ask about new queries only. p (queries) asks "
     "whether these trained checkpoints differ on new queries, p (seeds) whether other seeds would differ on these "
-    "queries. Intervals hold for all comparisons of the family at once, and the verdict is corrected for them. "
-    "MDE: minimum detectable effect, the difference that the test finds with 80 % power."
+    f"queries. {render.QUERIES_BONFERRONI}, corrected for the family, is the test of the paper (Penha and Hauff 2021): "
+    "do these trained checkpoints differ on new queries; it says nothing about new seeds. Intervals hold for all "
+    "comparisons of the family at once, and the verdict is corrected for them. MDE: minimum detectable effect, the "
+    "difference that the test finds with 80 % power."
 )
 _RECORD = " W/T/L: queries won, tied and lost."
 _PSEUDO_VALUES = (
@@ -28,6 +31,15 @@ _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
     "correction decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
+_DEV = (
+    "Scores on {split}, over the seeds of the search. The family has a correction of its own; the columns are those of "
+    "the other comparisons. "
+)
+_OPTIMISTIC = (
+    "These scores are optimistic: {what} were chosen by them, so part of a difference may be luck, for which p does "
+    "not account. For claims, read the comparisons on {test}."
+)
+_NOTHING_CHOSEN = "Nothing was chosen by these scores: every system has one configuration."
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
 _NONE = ("-", "incomplete", "")
 """Cells without a value."""
@@ -65,18 +77,23 @@ class Section(NamedTuple):
 
 def build_comparison_sections(analysis: ReportData) -> list[Section]:
     """Build the declared comparisons, one table a family."""
+    plan, sections = analysis.results.plan, []
+    for family in plan.families:
+        own = [c for c in analysis.comparisons if c.family == family.name]
+        legend = describe_dev_scores(analysis) if family.phase != "test" else ""
+        if [family] == plan.test_families[-1:]:
+            legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
+        title = f"Comparisons: {family.name} ({len(own)}, {family.correction})"
+        sections.append(Section(title, *render.format_comparisons(own, family.correction, plan.unit), legend))
+    return sections
+
+
+def describe_dev_scores(analysis: ReportData) -> str:
+    """Describe what the comparisons on the development set are worth."""
     plan = analysis.results.plan
-    families = [(family, [c for c in analysis.comparisons if c.family == family.name]) for family in plan.families]
-    last = len(families) - 1
-    reading = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
-    return [
-        Section(
-            f"Comparisons: {family.name} ({len(own)}, {family.correction})",
-            *render.format_comparisons(own, family.correction, plan.unit),
-            reading if place == last else "",
-        )
-        for place, (family, own) in enumerate(families)
-    ]
+    what = describe_dev_choice(plan, analysis.configurations)
+    caution = _OPTIMISTIC.format(what=what, test=plan.test_split) if what else _NOTHING_CHOSEN
+    return _DEV.format(split=plan.search_split) + caution
 
 
 def build_metric_sections(analysis: ReportData) -> list[Section]:

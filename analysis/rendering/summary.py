@@ -27,10 +27,6 @@ def answer_questions(analysis: ReportData) -> list[tuple[str, list[str]]]:
 def _describe_comparisons(analysis: ReportData) -> list[str]:
     plan, table = analysis.results.plan, analysis.table
     first = plan.headline
-    against: dict[str, list[str]] = {}
-    for system, baseline in first.comparisons:
-        against.setdefault(baseline, []).append(system)
-    pairs = "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
     searched = analysis.results.search.systems.values() if analysis.results.search else ()
     tried = sum(len(own.proposals) for own in searched)
     chosen = f" Settings chosen on {plan.search_split} among {tried} configurations." if tried else ""
@@ -45,7 +41,7 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
     exception = f", except for {late} that {added} exploratory" if late else ""
     declared = f"plan {analysis.results.plan_hash}, version {plan.version}"
     return [
-        f"{pairs}: {plan.metric} on {plan.task}, {sample}.{named}{chosen}{more}",
+        f"{first.format_pairs()}: {plan.metric} on {plan.task}, {sample}.{named}{chosen}{more}",
         f"Declared before any {plan.test_split} score{exception}: {declared}.",
     ]
 
@@ -87,10 +83,6 @@ def _describe_difference(c: Comparison, correction: str) -> str:
 def _sort_key(c: Comparison) -> tuple[bool, float]:
     """Return a key that sorts decided comparisons first, then by size."""
     return c.verdict == "undecided", -abs(c.difference or 0.0)
-
-
-def _join_names(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _format_count(count: int, noun: str) -> str:

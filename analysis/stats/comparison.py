@@ -79,6 +79,8 @@ class Comparison:
         target: population that the headline test generalises to: both, or what the data has.
         targets: result of each test that the data allows, uncorrected.
         adjusted: corrected p-values of the headline test, by correction.
+        adjusted_queries: corrected p-values of the test over queries, by correction. With Bonferroni it is the test of
+            Penha and Hauff (2021, Table 2), which says nothing about new seeds.
         interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
         free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
@@ -90,6 +92,7 @@ class Comparison:
             corrected level.
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
+        split: split of the scores, if it is not the test split.
     """
 
     family: str
@@ -102,6 +105,7 @@ class Comparison:
     target: Target | None
     targets: dict[str, TestResult | None]
     adjusted: dict[str, float | None]
+    adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
     free: dict[str, float | str]
@@ -110,10 +114,12 @@ class Comparison:
     alike: float | None
     detectable: float | None
     verdict: Verdict
+    split: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON."""
-        return asdict(self) | {"record": self.record._asdict() if self.record else None}
+        """Return the comparison for JSON; it names a split only if that is not the test split."""
+        values = asdict(self) | {"record": self.record._asdict() if self.record else None}
+        return {key: value for key, value in values.items() if key != "split" or value}
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,7 @@ class ComparisonFamily:
         metrics: metric of each comparison. If empty, `metric` applies to all.
         is_correlation: True if the differences are of pseudo-values. Their mean is a difference, their signs have no
             meaning.
+        split: split of the scores, if it is not the test split.
     """
 
     name: str
@@ -138,6 +145,7 @@ class ComparisonFamily:
     pairs: Sequence[tuple[str, str, Floats | None]]
     metrics: Sequence[str] = ()
     is_correlation: bool = False
+    split: str | None = None
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
@@ -164,6 +172,12 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
         "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
     }
+    tests = [
+        {name: estimate.test(1 - settings.alpha) if estimate else None for name, estimate in by_target.items()}
+        for by_target in estimates
+    ]
+    over_queries = [test.p if (test := by_target["queries"]) else None for by_target in tests]
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
     single_level = settings.alpha / len(pairs)
     if settings.correction == "maxt" and max_t_test:
         single_level = max_t_test.per_comparison_level(settings.alpha)
@@ -186,8 +200,9 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 comparisons=len(pairs),
                 difference=None if d is None else float(d.mean()),
                 target=targets[index],
-                targets={name: e.test(1 - settings.alpha) if e else None for name, e in estimates[index].items()},
+                targets=tests[index],
                 adjusted=adjusted_p,
+                adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
                 each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=_distribution_free_p_values(d, single_level, settings) if d is not None else {},
@@ -201,6 +216,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                     p_equivalence[index],
                     settings.alpha,
                 ),
+                split=family.split,
             )
         )
     return comparisons

@@ -116,7 +116,7 @@ def effect_size(d: ArrayLike) -> float | None:
     """
     per_query = np.round(_as_differences(d).mean(axis=0), _DECIMALS)
     mean, deviation = float(per_query.mean()), float(per_query.std(ddof=1)) if len(per_query) > 1 else 0.0
-    if mean == 0:
+    if round(mean, _DECIMALS) == 0:  # the values are rounded themselves, so their mean may differ from zero
         return 0.0
     return None if np.ptp(per_query) == 0 else mean / deviation
 

@@ -15,8 +15,9 @@ from markupsafe import Markup
 from analysis.rendering.cells import format_terminal_table
 from analysis.rendering.escaping import render_template
 from analysis.rendering.latex import render_sections
+from analysis.suites.data import SuiteData, build_suite_data
 from analysis.suites.results import SuiteResults
-from analysis.suites.tables import SuiteData, build_sections, build_suite_data
+from analysis.suites.tables import build_sections
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError
 

@@ -67,7 +67,7 @@ class MetricTable(NamedTuple):
             seeds=seeds,
             s="s" * (seeds != 1),
             marks=format_marks_legend(plan.mark_baselines),
-            families="; ".join(f"{own.name}: {own.correction}" for own in plan.families),
+            families="; ".join(f"{own.name}: {own.correction}" for own in plan.test_families),
         )
 
 
@@ -81,7 +81,8 @@ def build_metric_table(
     if not metrics or all(scores is None for row in values.values() for scores in row):
         return None
     metrics.append(plan.metric)
-    first = {(c.metric, c.system, c.baseline): c for c in reversed(compared)}.values()  # of the first family
+    tested = [c for c in compared if c.split is None]
+    first = {(c.metric, c.system, c.baseline): c for c in reversed(tested)}.values()  # of the first family
     marked = [build_marks(plan, [c for c in first if c.metric == metric]) for metric in metrics]
     rows = {
         name: [

@@ -1,5 +1,9 @@
-"""Every test run against the baseline's run of the same seed, as Penha and Hauff (2020, Table 4)."""
+"""Every test run against the runs of the same seed of the baseline and of the shuffled order.
 
+Penha and Hauff (2020, Table 4) mark the runs against the shuffled order.
+"""
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,23 +15,27 @@ from analysis.stats.paired_tests import differences, estimate_each_seed
 from analysis.tables.marks import format_seed_legend, get_seed_mark
 from trainables.metrics import LOWER_IS_BETTER
 
+_SHUFFLED = "random"
+"""Difficulty score of a system whose order is shuffled."""
 _LEGEND = (
-    "{metric} on {test} of the runs with each seed. Marks: {marks}, by a paired t-test over the queries with that seed "
-    "alone. These tests are uncorrected, one a seed, as in the paper. For conclusions use the table of the "
+    "{metric} on {test} of the runs with each seed. Marks: {marks}{shuffled}, by a paired t-test over the queries with "
+    "that seed alone. These tests are uncorrected, one a seed, as in the paper. For conclusions use the table of the "
     "comparisons, which is corrected and includes the variation between seeds. SD: sample standard deviation over "
     "seeds. Bold: the best of a row."
 )
 
+_TABLE_4 = " (the marks of Penha and Hauff 2020, Table 4)"
+
 
 class SeedCell(NamedTuple):
-    """Mean of a run over queries, and its mark."""
+    """Mean of a run over queries, and its marks."""
 
     value: float
-    mark: str
+    marks: str
 
     def to_text(self) -> str:
-        """Format the value and the mark."""
-        return f"{self.value:.4f}" + (f" {self.mark}" if self.mark else "")
+        """Format the value and the marks."""
+        return f"{self.value:.4f} {self.marks}".rstrip()
 
 
 class SeedTable(NamedTuple):
@@ -38,12 +46,14 @@ class SeedTable(NamedTuple):
         systems: the plan's systems that have a test run with a seed.
         seeds: seeds declared for the test.
         rows: one row a seed, with one cell a system. A cell is None if the run is missing.
+        shuffled: systems with a shuffled order, with which the plan compares others.
     """
 
     baseline: str
     systems: list[str]
     seeds: tuple[int, ...]
     rows: list[list[SeedCell | None]]
+    shuffled: list[str]
 
     def to_cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
         """Return header, rows as plain text, and the places (row, column) of the best cells of each row."""
@@ -63,8 +73,12 @@ class SeedTable(NamedTuple):
 
     def format_legend(self, plan: Plan) -> str:
         """Return the legend of the table."""
+        order = f"the shuffled order ({', '.join(self.shuffled)})"
         return plan.adapt_to_unit(_LEGEND).format(
-            metric=plan.metric, test=plan.test_split, marks=format_seed_legend(self.baseline)
+            metric=plan.metric,
+            test=plan.test_split,
+            marks=format_seed_legend(self.baseline),
+            shuffled=f"; {format_seed_legend(order, kind=1)}{_TABLE_4}" if self.shuffled else "",
         )
 
 
@@ -72,15 +86,27 @@ def build_seed_table(results: Results, chosen: dict[str, Configuration | None]) 
     """Build the table from the test runs of each system's chosen configuration; None without any."""
     plan = results.plan
     seeds, baseline = plan.get_seeds("test"), plan.headline.comparisons[0][1]
+    orders = _find_shuffled_orders(plan, chosen)
     by_system = {name: _evaluate_runs(plan, chosen.get(name), seeds) for name in (*plan.systems, baseline)}
     systems = [name for name in plan.systems if any(values is not None for values in by_system[name])]
     if not systems:
         return None
-    rows = [
-        [_build_cell(plan, by_system[name][index], by_system[baseline][index]) for name in systems]
-        for index in range(len(seeds))
-    ]
-    return SeedTable(baseline, systems, seeds, rows)
+    rows = []
+    for index in range(len(seeds)):
+        own = {name: values[index] for name, values in by_system.items()}
+        rows.append([_build_cell(plan, own[name], (own[baseline], own.get(orders.get(name, "")))) for name in systems])
+    return SeedTable(baseline, systems, seeds, rows, list(dict.fromkeys(orders.values())))
+
+
+def _find_shuffled_orders(plan: Plan, chosen: dict[str, Configuration | None]) -> dict[str, str]:
+    """Return the system with a shuffled order that the plan compares a system with, by system."""
+    orders = dict[str, str]()
+    for system, other in plan.headline.comparisons:
+        configuration = chosen.get(other)
+        runs = configuration.runs.values() if configuration else ()
+        if other in plan.systems and any(run.config.get("score") == _SHUFFLED for run in runs):
+            orders.setdefault(system, other)
+    return orders
 
 
 def _evaluate_runs(plan: Plan, configuration: Configuration | None, seeds: tuple[int, ...]) -> list[np.ndarray | None]:
@@ -94,14 +120,17 @@ def _evaluate_runs(plan: Plan, configuration: Configuration | None, seeds: tuple
     return [None if own is None or np.isnan(own).any() else own for own in values]
 
 
-def _build_cell(plan: Plan, values: np.ndarray | None, baseline: np.ndarray | None) -> SeedCell | None:
+def _build_cell(plan: Plan, values: np.ndarray | None, others: Sequence[np.ndarray | None]) -> SeedCell | None:
+    """Return the mean of a run, with a mark for each run of the same seed that it is compared with."""
     if values is None:
         return None
-    if baseline is None or len(values) < 2:
-        return SeedCell(float(values.mean()), "")
-    (estimate,) = estimate_each_seed(differences(values, baseline))
-    p, gain = estimate.test().p, estimate.mean * (-1 if plan.metric in LOWER_IS_BETTER else 1)
-    return SeedCell(float(values.mean()), get_seed_mark(p, gain))
+    marks = ""
+    for kind, other in enumerate(others):
+        if other is not None and len(values) > 1:
+            (estimate,) = estimate_each_seed(differences(values, other))
+            gain = estimate.mean * (-1 if plan.metric in LOWER_IS_BETTER else 1)
+            marks += get_seed_mark(estimate.test().p, gain, kind)
+    return SeedCell(float(values.mean()), marks)
 
 
 def _format_number(value: float) -> str:

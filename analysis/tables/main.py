@@ -1,6 +1,7 @@
 """The declared comparisons and the main table: every number of the report, before it is formatted."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
@@ -25,6 +26,7 @@ from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table
 from analysis.tables.strata import StrataTable, build_strata_table
 from trainables.metrics import LOWER_IS_BETTER, get_measure
+from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -146,26 +148,32 @@ def build_report_data(results: Results) -> ReportData:
 
 
 def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -> list[Comparison]:
-    """Compare the pairs of the plan on its test split, by each metric of their family.
+    """Compare the pairs of the plan on the split of their family, by each of its metrics.
 
     The comparisons are in the plan's order of families, pairs and metrics.
     """
-    plan, correlation = results.plan, results.plan.is_correlation
-    values = {
-        (name, metric): c.evaluate_queries(plan, "test", metric) if c else None
-        for metric in plan.metrics
-        for name, c in chosen.items()
-    }
-    compared = []
+    plan, compared = results.plan, list[Comparison]()
+
+    @cache
+    def evaluate(system: str, phase: Phase, metric: str) -> Floats | None:
+        configuration = chosen[system]
+        return configuration.evaluate_queries(plan, phase, metric) if configuration else None
+
     for family in plan.families:
         requested = [(*pair, metric) for pair in family.comparisons for metric in plan.get_family_metrics(family)]
         pairs = [
-            (system, baseline, differences_or_none(values[system, metric], values[baseline, metric]))
-            for system, baseline, metric in requested
+            (pair[0], pair[1], differences_or_none(*(evaluate(name, family.phase, metric) for name in pair)))
+            for *pair, metric in requested
         ]
         settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
         comparison_family = ComparisonFamily(
-            family.name, plan.task, plan.metric, pairs, [metric for *_, metric in requested], correlation
+            family.name,
+            plan.task,
+            plan.metric,
+            pairs,
+            [metric for *_, metric in requested],
+            plan.is_correlation,
+            None if family.phase == "test" else plan.get_split(family.phase),
         )
         compared += compare_family(comparison_family, settings)
     return compared

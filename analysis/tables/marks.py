@@ -9,8 +9,8 @@ MARKS = ({"better": "▲", "worse": "▼"}, {"better": "△", "worse": "▽"})
 """Marks of a difference from the first and the second baseline, by verdict."""
 SEED_LEVELS = (0.01, 0.05)
 """Levels of the tests with one seed, the strictest first."""
-SEED_MARKS = {True: ("⇑", "↑"), False: ("⇓", "↓")}
-"""Marks of a gain (True) or a loss, one for each level: a double arrow is 99 %, a single one 95 %."""
+SEED_MARKS = ({True: ("⇑", "↑"), False: ("⇓", "↓")}, {True: ("△△", "△"), False: ("▽▽", "▽")})
+"""Marks of a gain (True) or a loss of one seed, for the baseline and for the shuffled order, one for each level."""
 
 
 def build_marks(plan: Plan, compared: Sequence[Comparison]) -> dict[str, str]:
@@ -30,15 +30,28 @@ def format_marks_legend(baselines: Sequence[str]) -> str:
     )
 
 
-def get_seed_mark(p: float, gain: float) -> str:
-    """Return the mark of the strictest level that a test with one seed passes; empty if it passes none."""
-    return next((SEED_MARKS[gain > 0][index] for index, level in enumerate(SEED_LEVELS) if p < level), "")
+def get_seed_mark(p: float, gain: float, kind: int = 0) -> str:
+    """Return the mark of the strictest level that a test with one seed passes; empty if it passes none.
+
+    Args:
+        p: p-value of the test.
+        gain: difference, above 0 if the system is better.
+        kind: what the run is compared with: 0 the baseline, 1 the shuffled order.
+    """
+    marks = SEED_MARKS[kind][gain > 0]
+    return next((marks[index] for index, level in enumerate(SEED_LEVELS) if p < level), "")
 
 
-def format_seed_legend(baseline: str) -> str:
-    """Describe which mark belongs to which level."""
+def format_seed_legend(baseline: str, kind: int = 0) -> str:
+    """Describe which mark belongs to which level.
+
+    Args:
+        baseline: what the runs are compared with, in words.
+        kind: kind of the marks, see `get_seed_mark`.
+    """
+    better, worse = SEED_MARKS[kind][True], SEED_MARKS[kind][False]
     parts = [
-        f"{SEED_MARKS[True][i]} better and {SEED_MARKS[False][i]} worse than {baseline} at {100 * (1 - level):g} %"
+        f"{better[i]} better and {worse[i]} worse than {baseline} at {100 * (1 - level):g} %"
         for i, level in enumerate(SEED_LEVELS)
     ]
     return ", ".join(reversed(parts))

@@ -117,3 +117,25 @@ def find_system_without_curriculum(study: Study, system: str) -> str | None:
     variant, curriculum = get_systems(study)[system].variant, get_systems(study)[system].curriculum
     has_counterpart = curriculum and variant != study.study_type.baseline and variant in study.variants
     return variant if has_counterpart else None
+
+
+def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs of systems that a study compares unless it names more: system, then its baseline.
+
+    They are every system with the baseline, those of `list_variant_comparisons`, and each curriculum with the random
+    order and with the same system without its curriculum.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_default_comparisons(load_study("quick", ['variants=["BERT", "T-LS", "T-WSLS"]']))
+        [('T-LS', 'BERT'), ('T-WSLS', 'BERT'), ('T-WSLS', 'T-LS')]
+    """
+    study_type = study.study_type
+    names = [name for name in get_systems(study) if name != study_type.baseline]
+    others = [study_type.baseline, *names]
+    return [
+        *((name, study_type.baseline) for name in names),
+        *list_variant_comparisons(study),
+        *((name, other) for name in others if (other := find_random_order_system(study, name))),
+        *((name, other) for name in others if (other := find_system_without_curriculum(study, name))),
+    ]

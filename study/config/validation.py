@@ -6,7 +6,7 @@ from math import prod
 from search_spaces.registry import ConfigError
 from study.config.schema import Study
 from study.config.spaces import count_configurations
-from study.config.systems import get_systems, has_compared_param, list_trained_scores
+from study.config.systems import get_systems, has_compared_param, list_default_comparisons, list_trained_scores
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS
 from trainables.specs.base import BaseTrainingSettings
 from trainables.utils.settings import MAX_COUNT
@@ -41,6 +41,7 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
         return  # the other checks need valid systems
     yield from _find_compare_errors(study)
     yield from _find_search_errors(study)
+    yield from _find_comparison_errors(study)
     yield from study.study_type.check_study(study)
     yield from _find_optimisation_errors(study)
 
@@ -178,6 +179,23 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
                 each = f" at each {search.compare}" if named[variant] != [variant] else ""
                 expected = f"at most {size}, the number of distinct configurations of its grid{each}"
                 yield f"search.trials.{variant}", trials, expected, related
+
+
+def _find_comparison_errors(study: Study) -> Iterator[ConfigError]:
+    """Yield errors of named comparisons; a pair in the other order is the same comparison."""
+    key, related = "analysis.comparisons", ("variants", "curriculum.variants")
+    named, planned = get_systems(study), {frozenset(pair): pair for pair in list_default_comparisons(study)}
+    seen = set[frozenset[str]]()
+    for pair in study.analysis.comparisons:
+        value, systems = list(pair), frozenset(pair)
+        if not systems <= named.keys() or len(systems) < 2:
+            yield key, value, f"two different systems out of {', '.join(named)}", related
+        elif systems in planned:
+            system, baseline = planned[systems]
+            yield key, value, f"no comparison that the plan has anyway: {system} with {baseline}", related
+        elif systems in seen:
+            yield key, value, "each comparison once", ()
+        seen.add(systems)
 
 
 def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:

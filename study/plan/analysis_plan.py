@@ -6,14 +6,7 @@ from typing import Any, NamedTuple
 from analysis.data.plan import HYPERPARAMETERS
 from search_spaces.registry import StudyType
 from study.config.loader import Study
-from study.config.systems import (
-    UNTRAINED,
-    find_random_order_system,
-    find_system_without_curriculum,
-    get_systems,
-    list_trained_scores,
-    list_variant_comparisons,
-)
+from study.config.systems import UNTRAINED, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
 from study.records.run_record import has_test_scores
@@ -21,6 +14,8 @@ from study.scheduling.objectives import get_objectives
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
+
+_COMPARISONS = "analysis.comparisons"
 
 
 def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -38,13 +33,13 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     systems, study_type = get_systems(study), study.study_type
     order = [study_type.baseline, *(name for name in systems if name != study_type.baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
-    comparisons = [[name, study_type.baseline] for name in order if name != study_type.baseline]
-    comparisons += [list(pair) for pair in list_variant_comparisons(study)]
-    comparisons += [[name, other] for name in order if (other := find_random_order_system(study, name))]
-    comparisons += [[name, other] for name in order if (other := find_system_without_curriculum(study, name))]
+    comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
     sanity = [[study_type.baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
+    if study.analysis.dev_comparisons and comparisons:
+        family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
+        families.append(family | {"split": "dev"})
     settings = public.model_dump(
         mode="json", exclude={"tracking", "resources", "trial", "output", "caching", "expected"}
     )
@@ -216,12 +211,22 @@ def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) 
 def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: Path, changes: list[str]) -> None:
     """Raise UserError if results exist that the change would invalidate.
 
-    After the first record the metric must not change. After the first test score, only `variants` may change.
+    After the first record the metric must not change. After the first test score, only `variants` may change, and
+    `analysis.comparisons` may grow: what is added is exploratory, and what was declared still counts in the correction.
     """
-    before, now = earlier["settings"], plan["settings"]
+    before, now = (_separate_comparisons(document["settings"]) for document in (earlier, plan))
     changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
+    if all(pair in now[_COMPARISONS] for pair in before[_COMPARISONS]):
+        changed.discard(_COMPARISONS)
     results = "test scores" if has_test_scores(folder) else "runs"
     recorded = any(folder.glob("runs/*/record.json"))
     if (results == "test scores" and changed - {"variants"}) or (recorded and plan["metric"] != earlier["metric"]):
         problem = f"{results} from before these settings changed: {'; '.join(changes)}"
         raise UserError(str(folder), problem, "the earlier values, or another output.folder for the changed study")
+
+
+def _separate_comparisons(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings by section, with the comparisons that the study names as a section of their own."""
+    analysis = dict(settings["analysis"])
+    comparisons = analysis.pop("comparisons", [])
+    return settings | {"analysis": analysis, _COMPARISONS: comparisons}

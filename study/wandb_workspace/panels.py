@@ -63,12 +63,13 @@ def _build_comparison_panels(plan: Plan) -> list[wr.PanelTypes]:
     panels: list[wr.PanelTypes] = []
     for family in plan.families:
         pairs = [(*pair, metric) for pair in family.comparisons for metric in family.metrics or ("",)]
+        split = None if family.phase == "test" else plan.get_split(family.phase)
         quantities = {
             f"corrected p ({family.correction}, level {plan.alpha:g})": "p_corrected",
             f"difference in {'each metric' if family.metrics else plan.metric}": "difference",
         }
         for title, quantity in quantities.items():
-            keys = [wandb_summary.make_comparison_key(a, b, quantity, metric) for a, b, metric in pairs]
+            keys = [wandb_summary.make_comparison_key(a, b, quantity, metric, split) for a, b, metric in pairs]
             panels.append(_make_bar_plot(f"{family.name}: {title}", keys))
     tested = [wandb_summary.make_system_key(name, "test") for name in plan.all_systems]
     return [*panels, _make_bar_plot(f"{plan.metric} on the test set, of the chosen configurations", tested)]

@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from analysis.data.plan import PlannedFamily
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals
 from study.config.systems import UNTRAINED, list_trained_scores
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, get_local_concurrency
-from study.plan.analysis_plan import check_changes, check_folder
+from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.plan_file import PLAN_FILE
@@ -51,8 +52,8 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
             (bounds),
-        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric and
-            detectable.
+        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable and
+            families (of the plan's comparisons).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -126,6 +127,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
+        "families": build_plan(study, model_digest="")["families"],  # they do not depend on the model
     }
     return Preview(values)
 
@@ -255,6 +257,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append(f"search: {', '.join(rules)}")
     if any(preview["budgets"].values()):
         lines.append("the result depends on the machine's speed and is not reproducible, because a time budget is set")
+    lines += [_format_family(PlannedFamily.model_validate(family)) for family in preview["families"]]
     lines.append(f"data: {preview['data'] or _UNPREPARED}")
     lines += map(describe_overlap, preview["overlaps"] or ())
     records, cost = preview["records"], preview["cost"]
@@ -268,6 +271,12 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         size = f"{effect:.4f}" if is_possible else "above the largest possible gain"
         effect_text = f"{size} with 80 % power, from the report"
     return [*lines, f"minimum detectable effect: {effect_text}"]
+
+
+def _format_family(family: PlannedFamily) -> str:
+    within = f" by {len(family.metrics)} metrics" if family.metrics else ""
+    count = len(family.comparisons) * max(1, len(family.metrics))
+    return f"comparisons, {family.name}: {family.format_pairs()}{within} ({family.correction} for {count})"
 
 
 def _format_sharing(unshared: dict[str, int], shared: dict[str, int]) -> str:

@@ -13,7 +13,9 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.compare import compare, format_result, main
 from analysis.data.score_table import build_score_table, read_score_file
+from analysis.rendering.cells import format_comparisons
 from analysis.stats.comparison import ComparisonSettings
+from analysis.tables.main import format_p_value
 from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")
@@ -102,6 +104,31 @@ def test_corrections_stand_side_by_side_and_are_statsmodels() -> None:
     for name, oracle in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
         assert [c.adjusted[name] for c in found] == pytest.approx(multipletests(raw, method=oracle)[1], abs=1e-10)
     assert all(c.adjusted["maxt"] <= c.adjusted["bonferroni"] + 0.02 for c in found)  # type: ignore[operator]
+
+
+def test_the_usual_test_is_scipys_over_queries_corrected_by_statsmodels() -> None:
+    """The test of Penha and Hauff (2021): pairs are queries, each averaged over the seeds; Bonferroni."""
+    frame = made()
+    means = frame.groupby(["system", "query"])["value"].mean().unstack(0)
+    result = compare(frame, settings=ComparisonSettings(correction="holm"))
+    raw = [stats.ttest_rel(means[c.system], means[c.baseline]).pvalue for c in result.comparisons]
+    for name, oracle in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
+        expected = multipletests(raw, method=oracle)[1]
+        assert [c.adjusted_queries[name] for c in result.comparisons] == pytest.approx(expected, abs=1e-10)
+    header, rows = format_comparisons(result.comparisons, "holm")
+    column = [row[header.index("p (queries), Bonferroni")] for row in rows]
+    assert column == [format_p_value(min(1.0, len(raw) * p)) for p in raw]
+    assert "p (queries), Bonferroni is the usual test" in format_result(result)
+    alone = compare(frame[frame["seed"] == 0])
+    assert "usual test" not in format_result(alone)  # it is the headline test there
+
+
+def test_a_comparison_that_could_not_be_made_counts_in_the_usual_test() -> None:
+    frame = made()
+    found = compare(frame[(frame["system"] != "LS") | (frame["seed"] != 2)], ["BERT"]).comparisons
+    assert [c.adjusted_queries["bonferroni"] is None for c in found] == [True, False]
+    assert found[1].targets["queries"] is not None
+    assert found[1].adjusted_queries["bonferroni"] == pytest.approx(2 * found[1].targets["queries"].p)
 
 
 def test_the_correction_that_decides_gives_the_intervals() -> None:

@@ -149,6 +149,8 @@ def test_every_column_is_what_its_definition_says(
     adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in FROM_P}
     families_own = permuted(tables)
     adjusted["maxt"] = families_own.adjust(raw) if families_own else raw
+    over_queries = [(test := one.targets.get("queries")) and test.p for one in found]
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
     single = how.alpha / len(tables)
     if how.correction == "maxt" and families_own:
         single = families_own.per_comparison_level(how.alpha)
@@ -162,6 +164,7 @@ def test_every_column_is_what_its_definition_says(
         assert list(one.adjusted) == [*FROM_P, "maxt"]
         for name, values in adjusted.items():
             assert one.adjusted[name] == near(values[place]), name
+        assert one.adjusted_queries == {name: values[place] for name, values in adjusted_queries.items()}
         if table is None:
             assert (one.difference, one.effect, one.record, one.interval, one.free) == (None, None, None, None, {})
             assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "not compared")

@@ -64,6 +64,12 @@ def test_baseline_without_seeds_is_repeated() -> None:
             s.differences(system, bad)
 
 
+def test_a_mean_that_only_rounding_moves_from_zero_is_no_effect() -> None:
+    sevenths = np.array([[-1, -1, 2, -3, 3, 3, 2], [-2, 0, -3, 2, 2, 2, -2], [2, 0, -3, -1, -1, -1, 0]]) / 700
+    assert s.effect_size(np.round(sevenths, 12)) == 0.0
+    assert s.effect_size(np.array([[1e-9, -3e-9, 4e-9]])) != 0.0
+
+
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((0, 3)), np.array([[1.0, math.nan]])])
 def test_what_cannot_be_tested_is_refused(bad: np.ndarray) -> None:
     with pytest.raises(ValueError, match="finite differences"):

@@ -85,6 +85,16 @@ def test_a_family_is_every_pair_by_every_metric_corrected_together(runs: list[Ma
     assert [c.verdict for c in analysis.comparisons][-2:] == ["undecided", "better"]
 
 
+def test_the_test_over_pairs_is_named_by_its_unit(report: Report) -> None:
+    says_nothing = "do these trained checkpoints differ on new pairs; it says nothing about new seeds"
+    for text in (report.text, *((report.folder / name).read_text() for name in ("table.md", "report.html"))):
+        assert says_nothing in text
+    assert "p (pairs), Bonferroni" in (report.folder / "table.md").read_text()
+    latex = (report.folder / "table.tex").read_text()
+    assert r"p\\(pairs),\\Bonferroni\end{tabular}" in latex
+    assert "do these checkpoints differ on new pairs; it says nothing about new seeds" in latex
+
+
 def test_comparisons_json_has_the_metric_of_each(report: Report) -> None:
     stored = json.loads((report.folder / "comparisons.json").read_text())
     assert [one["metric"] for one in stored] == [*METRICS, *METRICS, "STS", "STS"]

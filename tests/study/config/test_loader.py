@@ -198,6 +198,33 @@ MISTAKES = [
     ("task.libraries=[3]", "task.libraries: 3", "a valid string"),
     ("analysis.alpha=1", "analysis.alpha: 1", "less than 1"),
     ("analysis.correction=fdr", "analysis.correction: 'fdr'", "'bonferroni', 'holm', 'bh' or 'maxt'"),
+    ('analysis.comparisons=["LS"]', "analysis.comparisons: ['LS']", 'pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
+    ('analysis.comparisons=[["LS"]]', "analysis.comparisons: [['LS']]", "pairs of systems"),
+    (
+        'analysis.comparisons=[["LS", "BM25"]]',
+        "analysis.comparisons: ['LS', 'BM25']",
+        "two different systems out of BERT, LS, T-LS, WSLS",
+    ),
+    (
+        'analysis.comparisons=[["LS", "LS"]]',
+        "analysis.comparisons: ['LS', 'LS']",
+        "two different systems out of BERT, LS, T-LS, WSLS",
+    ),
+    (
+        'analysis.comparisons=[["T-WSLS", "T-LS"]]',
+        "analysis.comparisons: ['T-WSLS', 'T-LS']",
+        "the plan has anyway: T-WSLS with T-LS",
+    ),
+    (
+        'analysis.comparisons=[["BERT", "LS"]]',
+        "analysis.comparisons: ['BERT', 'LS']",
+        "no comparison that the plan has anyway: LS with BERT",
+    ),
+    (
+        'analysis.comparisons=[["LS", "WSLS"], ["WSLS", "LS"]]',
+        "analysis.comparisons: ['WSLS', 'LS']",
+        "each comparison once",
+    ),
     ("tracking.mode=on", "tracking.mode: 'on'", "'offline', 'online' or 'disabled'"),
     ("resources.concurrent=0", "resources.concurrent: 0", "greater than or equal to 1"),
     ("cache.folder=", "cache.folder: ''", "at least one character"),

@@ -116,6 +116,63 @@ def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> Non
     assert back["settings"] == first["settings"]
 
 
+NAMED = [["T-WSLS", "WSLS"], ["WSLS", "LS"]]
+
+
+def test_named_comparisons_follow_the_given_ones_in_their_family() -> None:
+    variants, sanity = build_plan(study(analysis={"comparisons": NAMED}), MODEL)["families"]
+    assert (variants["name"], variants["comparisons"]) == ("variants", ALL + NAMED)
+    assert sanity == build_plan(study(), MODEL)["families"][1]
+
+
+def test_comparisons_on_dev_are_a_family_of_their_own() -> None:
+    settings = {"comparisons": NAMED, "correction": "holm"}
+    before = build_plan(study(analysis=settings), MODEL)
+    plan = build_plan(study(analysis=settings | {"dev_comparisons": True}), MODEL)
+    own = {"name": "variants on dev", "correction": "holm", "comparisons": ALL + NAMED, "split": "dev"}
+    assert plan["families"] == [*before["families"], own]
+    assert Plan.model_validate(plan).headline.name == "variants"
+    alone = {"variants": ["BERT"], "analysis": {"dev_comparisons": True}}
+    assert [family["name"] for family in build_plan(study(**alone), MODEL)["families"]] == ["sanity"]
+
+
+def test_comparisons_on_dev_of_encoders_are_by_the_metric_of_the_study() -> None:
+    families = build_plan(load_study("gs-infonce", ["analysis.dev_comparisons=true"]), MODEL)["families"]
+    assert families[-1]["comparisons"] == families[0]["comparisons"]
+    assert "metrics" not in families[-1]
+
+
+def test_no_named_comparison_is_the_plan_of_before() -> None:
+    plan = build_plan(study(analysis={"comparisons": [], "dev_comparisons": False}), MODEL)
+    assert plan == build_plan(study(), MODEL)
+    assert plan["settings"]["analysis"].keys() == {"metric", "alpha", "correction"}
+
+
+def test_named_comparisons_of_encoders_are_in_both_families() -> None:
+    variants = 'variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]'
+    made = load_study("gs-infonce", [variants, 'analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]'])
+    families = build_plan(made, MODEL)["families"]
+    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
+
+
+def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_taken_away(tmp_path: Path) -> None:
+    register_plan(study(analysis={"comparisons": NAMED[:1]}), MODEL, tmp_path)
+    write_test_scores(tmp_path)
+    plan = register_plan(study(analysis={"comparisons": NAMED}), MODEL, tmp_path).document
+    assert (plan["version"], plan["exploratory"], comparisons(plan)[:-2]) == (2, NAMED[1:], ALL + NAMED)
+    changes: tuple[dict[str, Any], ...] = (
+        {"comparisons": NAMED[:1]},
+        {"comparisons": [NAMED[0][::-1], NAMED[1]]},
+        {},
+        {"comparisons": NAMED, "correction": "holm"},
+        {"comparisons": [*NAMED, ["T-WSLS", "LS"]], "alpha": 0.01},
+    )
+    for change in changes:
+        with pytest.raises(UserError, match=r"test scores from before these settings changed: analysis\."):
+            register_plan(study(analysis=change), MODEL, tmp_path)
+    assert read_plan(tmp_path / "plan.json") == plan
+
+
 def test_another_model_is_another_version(tmp_path: Path) -> None:
     register_plan(study(), MODEL, tmp_path)
     plan = register_plan(study(), "sha256:1", tmp_path).document

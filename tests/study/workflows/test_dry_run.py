@@ -88,6 +88,14 @@ def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
     assert json.loads(result.stdout) == build_preview(load_study("quick", settings))
 
 
+def test_the_declared_comparisons_are_those_of_the_plan(tmp_path: Path) -> None:
+    made, found = planned(tmp_path, analysis={"comparisons": [["T-LS", "LS"]]})
+    document = register_plan(made, "sha256:0", tmp_path).document
+    assert found["families"] == document["families"]
+    pairs = "LS, T-LS, WSLS and T-WSLS with BERT; T-WSLS with T-LS; T-LS with LS (bonferroni for 6)"
+    assert f"\ncomparisons, variants: {pairs}\ncomparisons, sanity: BERT with BM25; " in str(found)
+
+
 def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_path: Path) -> None:
     """Not that of a comparison among the variants, nor of another family."""
     rows = [

@@ -1,0 +1,52 @@
+"""Writes the folder of a synthetic suite: two samplers by two tasks, with queries of their own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.analysis.builders import PLAN, Made, plan_of, scores, study_runs, write_records
+from trainables.utils.hashing import hash_json
+
+TASKS, SAMPLERS = ("QQP", "MANtIS"), ("BM25", "random")
+PAIRS = PLAN["families"][0]["comparisons"]
+
+
+def runs_of(number: int, seeds: tuple[int, ...] = (1, 2, 3), shift: float = 0.0) -> list[Made]:
+    """The runs of a study: other scores in each, `shift` more for T-WSLS."""
+    runs = study_runs(seeds=seeds, grid=False)
+    for run in runs:
+        run.quality += shift * (run.variant == "T-WSLS")
+        seed = int(run.id[:8], 16) + 1000 * number
+        run.scores = {split: scores(split, count, run.quality, seed) for split, count in (("dev", 40), ("test", 60))}
+    return runs
+
+
+def suite_plan(**changes: Any) -> dict[str, Any]:
+    studies = [
+        {
+            "key": f"{sampler}-{task}".lower(),
+            "study": f"synthetic-{sampler}-{task}".lower(),
+            "project": "synthetic",
+            "labels": {"sampler": sampler, "task": task},
+            "comparisons": PAIRS,
+        }
+        for sampler in SAMPLERS
+        for task in TASKS
+    ]
+    axes = {"sampler": list(SAMPLERS), "task": list(TASKS)}
+    return {
+        "suite": "synthetic", "columns": "task", "axes": axes, "alpha": 0.05, "correction": "bonferroni",
+        "version": 1, "replaces": None, "studies": studies, "published": None, **changes,
+    }  # fmt: skip
+
+
+def write_suite(folder: Path, same_queries: bool = False, left_out: tuple[str, ...] = (), **changes: Any) -> None:
+    """The suite with the records of its studies; queries of two tasks differ by their task."""
+    plan = suite_plan(**changes)
+    folder.mkdir(parents=True)
+    (folder / "suite.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
+    for number, study in enumerate(plan["studies"]):
+        if study["key"] not in left_out:
+            runs = runs_of(number)
+            own = plan_of(runs, study=study["study"], task="task" if same_queries else study["labels"]["task"])
+            write_records(folder / study["key"], own, runs)

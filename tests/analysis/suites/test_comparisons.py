@@ -1,0 +1,132 @@
+"""Corrections over all studies of a suite, and the test of an average over tasks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from analysis.stats.estimate import Estimate
+from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
+from analysis.suites.comparisons import average_estimates
+from analysis.suites.data import SuiteData, build_suite_data
+from analysis.suites.results import read_suite_folder
+from tests.analysis.suites.builders import PAIRS, suite_plan, write_suite
+
+
+def built(folder: Path, **changes: object) -> SuiteData:
+    write_suite(folder, **changes)  # type: ignore[arg-type]
+    return build_suite_data(read_suite_folder(folder))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> SuiteData:
+    return built(tmp_path_factory.mktemp("suite") / "synthetic")
+
+
+@pytest.mark.parametrize(("correction", "oracle"), [("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")])
+def test_comparisons_are_corrected_for_those_of_all_studies(tmp_path: Path, correction: str, oracle: str) -> None:
+    suite = built(tmp_path / "suite", correction=correction)
+    p_values = [c.comparison.targets["both"].p for c in suite.comparisons]  # type: ignore[union-attr]
+    assert len(p_values) == 4 * len(PAIRS)
+    assert [c.p for c in suite.comparisons] == pytest.approx(multipletests(p_values, method=oracle)[1])
+    for each in suite.comparisons:
+        assert (each.verdict in ("better", "worse")) == (each.p is not None and each.p < 0.05)
+    assert {"better", "undecided"} <= {c.verdict for c in suite.comparisons}
+
+
+def test_a_study_without_results_counts_in_the_correction(data: SuiteData, tmp_path: Path) -> None:
+    less = built(tmp_path / "suite", left_out=("random-qqp",))
+    assert len(less.comparisons) == 3 * len(PAIRS)
+    known = {(c.study, c.comparison.system, c.comparison.baseline): c for c in data.comparisons}
+    for each in less.comparisons:
+        same = known[each.study, each.comparison.system, each.comparison.baseline]
+        assert (each.p, each.comparisons) == (same.p, same.comparisons)
+    assert {each.labels for each in less.averages if each.refusal} == {("random",)}
+
+
+def test_an_average_is_the_mean_of_the_differences_of_its_tasks(data: SuiteData) -> None:
+    assert [(*each.labels, each.system, each.baseline) for each in data.averages] == [
+        (sampler, *pair) for sampler in ("BM25", "random") for pair in PAIRS
+    ]
+    for each in data.averages:
+        own = [
+            c.comparison.difference
+            for c in data.comparisons
+            if c.study.startswith(each.labels[0].lower())
+            and (c.comparison.system, c.comparison.baseline) == (each.system, each.baseline)
+        ]
+        assert each.difference == pytest.approx(np.mean([d for d in own if d is not None]))
+        assert each.test is not None
+        assert each.interval is not None
+        assert each.p == pytest.approx(min(1, each.test.p * len(data.averages)))
+        assert (each.interval[0] > 0) == (each.verdict == "better")
+
+
+def test_the_same_queries_are_not_averaged(tmp_path: Path) -> None:
+    suite = built(tmp_path / "suite", same_queries=True)
+    assert {each.verdict for each in suite.averages} == {"not compared"}
+    assert all("same queries" in each.refusal for each in suite.averages)
+
+
+def test_tasks_with_different_metrics_are_not_averaged(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite")
+    results = read_suite_folder(tmp_path / "suite")
+    key = "bm25-qqp"
+    changed = results.studies[key]
+    object.__setattr__(changed, "plan", changed.plan.model_copy(update={"metric": "MRR"}))
+    averages = build_suite_data(results).averages
+    assert {each.labels: bool(each.refusal) for each in averages} == {("BM25",): True, ("random",): False}
+
+
+numbers = st.floats(0.001, 0.1)
+estimates = st.builds(Estimate, numbers, numbers, st.floats(1, 50), st.floats(0, 1), st.floats(1, 500))
+
+
+@given(estimates)
+def test_the_average_of_one_is_itself(estimate: Estimate) -> None:
+    assert average_estimates([estimate]) == estimate
+
+
+@given(st.lists(estimates, min_size=2, max_size=5))
+def test_variances_add_up_and_order_does_not_matter(items: list[Estimate]) -> None:
+    average, reverse = average_estimates(items), average_estimates(items[::-1])
+    assert average == pytest.approx(reverse)
+    assert average.error**2 * len(items) ** 2 == pytest.approx(sum(each.error**2 for each in items))
+    assert 0 <= average.share <= 1
+
+
+def test_with_one_part_it_is_the_test_of_welch() -> None:
+    """Two tasks with one seed: the sum of two means with unequal variances."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.02, 0.1, 40), rng.normal(0.01, 0.3, 90)
+    average = average_estimates([estimate_over_queries(first[None]), estimate_over_queries(second[None])])
+    oracle = stats.ttest_ind(first, -second, equal_var=False)
+    assert 2 * average.mean / (2 * average.error) == pytest.approx(oracle.statistic)
+    assert average.df == pytest.approx(oracle.df)
+    assert average.test().p == pytest.approx(oracle.pvalue)
+
+
+@pytest.mark.parametrize(("seeds", "deviation"), [(3, 0.0), (3, 0.02), (5, 0.01)])
+def test_equal_methods_are_told_apart_at_the_level(seeds: int, deviation: float) -> None:
+    """Three tasks of unequal size and noise, no true difference: rejections at .05, within four standard errors."""
+    rng, rejected, n = np.random.default_rng(1), 0, 1500
+    for _ in range(n):
+        tasks = [
+            estimate_over_both(rng.normal(0, noise, (seeds, queries)) + rng.normal(0, deviation, (seeds, 1)))
+            for queries, noise in ((60, 0.2), (100, 0.1), (300, 0.15))
+        ]
+        rejected += average_estimates(tasks).test().p < 0.05
+    assert rejected / n < 0.05 + 4 * (0.05 * 0.95 / n) ** 0.5
+    assert rejected / n > 0.01
+
+
+def test_rows_are_the_studies_that_differ_in_the_column_only(data: SuiteData) -> None:
+    assert [[study.key for study in group] for group in data.plan.list_rows()] == [
+        ["bm25-qqp", "bm25-mantis"],
+        ["random-qqp", "random-mantis"],
+    ]
+    assert suite_plan()["columns"] == "task"

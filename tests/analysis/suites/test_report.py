@@ -1,0 +1,117 @@
+"""The joint report of a suite, from its folder and from a W&B server."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis import report
+from analysis.results import read_records
+from analysis.suites.data import build_suite_data
+from analysis.suites.report import render_text, write_suite_report
+from analysis.suites.results import open_suite, read_suite_folder
+from analysis.suites.scores import build_published_section, build_score_section
+from tests.analysis.suites.builders import write_suite
+from trainables.utils.errors import UserError
+
+PUBLISHED = {
+    "source": "a paper, Table 1",
+    "metric": "R10@1",
+    "split": "test",
+    "note": "",
+    "scores": {"BM25/QQP": {"BERT": {"mean": 0.5, "sd": 0.01}, "T-WSLS": {"mean": 0.53, "sd": None}}},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("suite") / "synthetic"
+    write_suite(place, published=PUBLISHED)
+    return place
+
+
+def test_the_command_writes_the_joint_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main([str(folder), "--output", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert "bm25-qqp: T-WSLS is significantly better than BERT" in printed
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"comparisons.json", "report.html", "results.csv", "table.md", "table.tex"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert 'href="../bm25-qqp/report/report.html"' in page
+    assert "<script src" not in page
+    rows = list(csv.DictReader((tmp_path / "out" / "results.csv").open()))
+    alone = read_records(folder / "bm25-qqp")
+    own = [row for row in rows if (row["sampler"], row["task"]) == ("BM25", "QQP")]
+    assert len(own) == sum(len(run.files) for run in alone.runs)
+    entries = json.loads((tmp_path / "out" / "comparisons.json").read_text())
+    assert {entry["kind"] for entry in entries} == {"study", "average"}
+
+
+def test_the_table_has_the_means_of_the_studies_own_tables(folder: Path) -> None:
+    data = build_suite_data(read_suite_folder(folder))
+    for group in data.plan.list_rows():
+        section = build_score_section(data, group, "test")
+        assert section.header == ["system", "QQP", "MANtIS", "average", "gain"]
+        for row in section.rows:
+            means = []
+            for cell, study in zip(row[1:3], group, strict=True):
+                own = next(own for own in data.reports[study.key].table.rows if own.system == row[0])
+                assert own.test is not None
+                assert cell.startswith(f"{own.test[0]:.4f}")
+                means.append(own.test[0])
+            assert row[3] == f"{sum(means) / 2:.4f}"
+
+
+def test_marks_are_corrected_over_the_suite(folder: Path) -> None:
+    data = build_suite_data(read_suite_folder(folder))
+    for each in data.comparisons:
+        group = next(group for group in data.plan.list_rows() if any(study.key == each.study for study in group))
+        section = build_score_section(data, group, "test")
+        column = 1 + [study.key for study in group].index(each.study)
+        cell = next(row for row in section.rows if row[0] == each.comparison.system)[column]
+        symbol = {"BERT": "▲▼", "T-LS": "△▽"}[each.comparison.baseline]
+        expected = {"better": symbol[0], "worse": symbol[1]}.get(each.verdict)
+        assert (expected in cell) if expected else not re.search(f"[{symbol}]", cell)
+
+
+def test_published_scores_stand_beside_the_measured_ones(folder: Path) -> None:
+    data = build_suite_data(read_suite_folder(folder))
+    bm25, random = data.plan.list_rows()
+    assert build_published_section(data, random) == []
+    (section,) = build_published_section(data, bm25)
+    rows = {(row[0], row[1]): row for row in section.rows}
+    assert rows["QQP", "BERT"][2:] == ["0.5 ± 0.01", *rows["QQP", "BERT"][3:]]
+    assert rows["QQP", "T-WSLS"][4] == "+0.0300"
+    own = {row.system: row.test for row in data.reports["bm25-qqp"].table.rows}
+    assert own["T-WSLS"] is not None
+    assert own["BERT"] is not None
+    assert rows["QQP", "T-WSLS"][5] == f"{own['T-WSLS'][0] - own['BERT'][0]:+.4f}"
+    assert rows["MANtIS", "BERT"][2] == "-"
+
+
+def test_a_suite_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(tmp_path / "suite", left_out=("bm25-qqp", "bm25-mantis", "random-qqp", "random-mantis"))
+    assert report.main([str(tmp_path / "suite")]) == 2
+    assert "no study of the suite has results" in capsys.readouterr().err
+
+
+def test_options_that_have_no_meaning_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main([str(folder), "--study", "bm25-qqp"]) == 2
+    assert report.main([str(folder), "--suite", "synthetic"]) == 2
+    assert "wandb:ENTITY/PROJECT" in capsys.readouterr().err
+
+
+def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_suite_report(read_suite_folder(folder), tmp_path / name)
+    for path in (tmp_path / "first").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+
+
+def test_a_damaged_plan_is_told(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text('{"plan": {"suite": "x"}}')
+    with pytest.raises(UserError, match=r"suite\.json"), open_suite(str(tmp_path)):
+        pass
+    assert "synthetic" in render_text(build_suite_data(read_suite_folder(folder)))

@@ -1,0 +1,139 @@
+"""What a suite file says and what becomes of its studies; a mistake is one line."""
+
+from pathlib import Path
+
+import pytest
+
+from study.config.loader import load_study
+from study.suites.loader import is_suite, load_suite
+from trainables.utils.errors import UserError
+
+SUITE = """
+name = "small"
+base = "quick"
+
+[study]
+seeds = [1, 2]
+training.epochs = 2
+
+[axes.sampler.BM25]
+[axes.sampler.random]
+task.sampler = { name = "random", weak_label = "bm25" }
+
+[axes.task.short]
+task.document_words = 30
+training.instances = 128
+[axes.task.long]
+task.document_words = 60
+"""
+
+
+def written(folder: Path, text: str = SUITE) -> str:
+    path = folder / "suite.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_there_is_a_study_for_each_combination_in_the_order_of_the_axes(tmp_path: Path) -> None:
+    suite = load_suite(written(tmp_path))
+    assert [each.key for each in suite.studies] == ["bm25-short", "bm25-long", "random-short", "random-long"]
+    assert suite.studies[2].labels == {"sampler": "random", "task": "short"}
+    assert [each.study.task.sampler.name for each in suite.studies] == ["bm25", "bm25", "random", "random"]  # type: ignore[attr-defined]
+    assert [each.study.task.document_words for each in suite.studies] == [30, 60, 30, 60]  # type: ignore[attr-defined]
+    assert (suite.columns, suite.keys) == ("task", tuple(each.key for each in suite.studies))
+
+
+def test_a_study_of_a_suite_is_the_study_with_these_settings(tmp_path: Path) -> None:
+    """Apart from its name and its places it is the one that the same overrides make."""
+    study = load_suite(written(tmp_path)).studies[1].study
+    alone = load_study("quick", ["seeds=[1, 2]", "training.epochs=2", "task.document_words=60"])
+    own = {"name", "output", "tracking"}
+    assert study.model_dump(exclude=own) == alone.model_dump(exclude=own)
+    assert study.name == "small-bm25-long"
+    assert study.folder == Path("results/small/bm25-long").absolute()
+    assert (study.tracking.project, study.tracking.group) == ("small", "bm25-long")
+
+
+def test_a_later_place_replaces_an_alternative_of_an_earlier_one(tmp_path: Path) -> None:
+    """Epochs of the suite, instances of an axis, epochs of the command line."""
+    source = written(tmp_path)
+    assert [each.study.training.epochs for each in load_suite(source).studies] == [None, 2, None, 2]
+    assert {each.study.training.epochs for each in load_suite(source, ["training.epochs=3"]).studies} == {3}
+
+
+def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(tmp_path: Path) -> None:
+    overrides = ["name=other", "output.folder=/tmp/place", "output.remote=/tmp/copy", "seeds=[7]"]
+    suite = load_suite(written(tmp_path), overrides)
+    assert (suite.name, suite.folder) == ("other", Path("/tmp/place"))
+    for each in suite.studies:
+        assert each.study.seeds == (7,)
+        assert each.study.name == f"other-{each.key}"
+        assert each.study.folder == Path("/tmp/place", each.key)
+        assert each.study.records_url == f"/tmp/copy/{each.key}"
+        assert each.study.project == "other"
+
+
+def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_DATA", raising=False)
+    source = written(tmp_path, SUITE.replace("task.document_words = 60", 'task.libraries = ["${NO_SUCH_DATA}"]'))
+    suite = load_suite(source, selected=["*short"])
+    assert [each.key for each in suite.studies] == ["bm25-short", "random-short"]
+    with pytest.raises(UserError, match="axes.task.long.*NO_SUCH_DATA to be set"):
+        load_suite(source)
+    with pytest.raises(UserError, match="one of bm25-short, bm25-long, random-short, random-long"):
+        load_suite(source, selected=["x"])
+
+
+def test_combinations_can_be_skipped(tmp_path: Path) -> None:
+    source = written(tmp_path, SUITE.replace("[study]", 'skip = [{ sampler = "random", task = "long" }]\n[study]', 1))
+    assert [each.key for each in load_suite(source).studies] == ["bm25-short", "bm25-long", "random-short"]
+
+
+def test_a_base_is_found_beside_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text(
+        'name = "base"\nvariants = ["BERT"]\nmodel.name = "a/b"\ntraining.negatives = 1'
+    )
+    suite = load_suite(written(tmp_path, SUITE.replace('"quick"', '"base.toml"')))
+    assert {each.study.variants for each in suite.studies} == {("BERT",)}
+
+
+def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path: Path) -> None:
+    text = SUITE[: SUITE.index("[axes")] + '[axes.part.first]\nvariants = ["BERT", "LS"]\n[axes.part.second]\n'
+    studies = load_suite(written(tmp_path, text)).studies
+    assert [each.study.project for each in studies] == ["small-first", "small-second"]
+
+
+def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
+    source = written(tmp_path)
+    assert is_suite(source)
+    assert not is_suite("quick")
+    assert not is_suite(None)
+    assert not is_suite(str(tmp_path / "absent.toml"))
+    with pytest.raises(UserError, match="a suite of studies"):
+        load_study(source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('name = "small"', 'name = "Small"', r"name: 'Small'; expected lower-case letters"),
+        ("[study]", "columns = 'x'\n[study]", r"columns: 'x'; expected an axis: sampler, task"),
+        ("[study]", "column = 'x'\n[study]", r"column: 'x'; expected one of name, base, study, axes"),
+        ("[study]", "skip = [{x = 'y'}]\n[study]", r"skip: x = 'y'; expected labels of the axes"),
+        ("document_words = 30", "document_wrds = 30", r"axes\.task\.short: task\.document_wrds: .* did you mean"),
+        ("document_words = 30", "document_words = -3", r"axes\.task\.short: task\.document_words: -3; expected"),
+        ("[axes.task.long]", '[axes.task."Short "]', r"two studies 'bm25-short'"),
+        ('"quick"', '"absent"', r"absent: no such file"),
+        ("seeds", "search.hours = 2\nseeds", r"search\.hours: 2.*expected none in a suite"),
+        ("document_words = 30", "document_words = 30\nresources.gpu = 0.5", r"resources: .*expected the same"),
+        ("document_words = 30", "document_words = 30\nanalysis.alpha = 0.1", r"analysis\.alpha: .*the same"),
+        ("document_words = 30", "document_words = 30\ntraining.threads = 2", r"training\.threads: .*the same"),
+        ("[study]", "published = 'x.y'\n[study]", r"published: 'x\.y'; expected one of"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    with pytest.raises(UserError, match=told) as error:
+        load_suite(written(tmp_path, SUITE.replace(old, new, 1)))
+    assert "\n" not in str(error.value)

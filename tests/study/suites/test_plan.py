@@ -1,0 +1,82 @@
+"""The plan of a suite: what it has, its versions, and whose folder it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.suites.results import read_suite_plan
+from study.suites.loader import Suite, load_suite
+from study.suites.plan import build_suite_plan, check_suite_folder, register_suite_plan
+from tests.study.suites.test_loader import SUITE, written
+from trainables.utils.errors import UserError
+
+
+def loaded(folder: Path, *overrides: str, text: str = SUITE, selected: tuple[str, ...] = ()) -> Suite:
+    suite = load_suite(written(folder, text), [f"output.folder={folder / 'results'}", *overrides], selected)
+    for each in suite.studies:
+        each.study.folder.mkdir(parents=True, exist_ok=True)
+    return suite
+
+
+def put_test_score(suite: Suite, key: str) -> None:
+    place = suite.folder / key / "runs" / "a"
+    place.mkdir(parents=True)
+    (place / "test.json").write_text(json.dumps({"id": "a", "state": "finished", "summary": {}}))
+
+
+def test_each_study_has_the_comparisons_of_its_own_plan(tmp_path: Path) -> None:
+    plan = build_suite_plan(loaded(tmp_path))
+    pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
+    assert [study["comparisons"] for study in plan["studies"]] == [pairs] * 4
+
+
+def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path: Path) -> None:
+    first = register_suite_plan(loaded(tmp_path))
+    assert register_suite_plan(loaded(tmp_path)) == first
+    changed, changed_hash = register_suite_plan(loaded(tmp_path, 'variants=["BERT", "LS"]'))
+    assert (changed["version"], changed["replaces"]) == (2, first[1])
+    assert changed_hash != first[1]
+    for place in (tmp_path / "results", *(tmp_path / "results" / study["key"] for study in changed["studies"])):
+        assert read_suite_plan(place / "suite.json")[0].model_dump(mode="json") == changed
+
+
+def test_studies_that_are_not_selected_stay_in_the_plan(tmp_path: Path) -> None:
+    register_suite_plan(loaded(tmp_path, selected=("*long",)))
+    plan, _ = register_suite_plan(loaded(tmp_path, selected=("*short",)))
+    assert [study["key"] for study in plan["studies"]] == ["bm25-short", "bm25-long", "random-short", "random-long"]
+    assert not any(study["is_late"] for study in plan["studies"])
+
+
+def test_a_study_that_joins_after_test_scores_is_late(tmp_path: Path) -> None:
+    first = loaded(tmp_path, selected=("*long",))
+    register_suite_plan(first)
+    put_test_score(first, "bm25-long")
+    for _ in range(2):
+        plan, _ = register_suite_plan(loaded(tmp_path))
+        assert {study["key"]: study["is_late"] for study in plan["studies"]} == {
+            "bm25-short": True, "bm25-long": False, "random-short": True, "random-long": False,
+        }  # fmt: skip
+
+
+def test_the_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    suite = loaded(tmp_path)
+    check_suite_folder(suite)
+    register_suite_plan(suite)
+    check_suite_folder(suite)
+    with pytest.raises(UserError, match="results of the suite 'small'"):
+        check_suite_folder(loaded(tmp_path, "name=other"))
+    (suite.folder / "plan.json").write_text("{}")
+    with pytest.raises(UserError, match="results of a study"):
+        check_suite_folder(suite)
+
+
+def test_a_damaged_plan_is_told(tmp_path: Path) -> None:
+    suite = loaded(tmp_path)
+    register_suite_plan(suite)
+    path = suite.folder / "suite.json"
+    content = json.loads(path.read_text())
+    content["plan"]["alpha"] = 0.5
+    path.write_text(json.dumps({"plan": content["plan"], "hash": content["hash"]}))
+    with pytest.raises(UserError, match="its hash is not that of the plan"):
+        register_suite_plan(suite)

@@ -1,0 +1,41 @@
+"""What a suite would run, in all; nothing heavy is loaded for it."""
+
+import json
+from pathlib import Path
+
+from study.suites.loader import load_suite
+from study.suites.preview import build_suite_preview
+from study.workflows.dry_run import build_preview
+from tests.study.command import light
+from tests.study.suites.test_loader import SUITE, written
+
+
+def test_totals_are_the_sums_over_the_studies(tmp_path: Path) -> None:
+    text = SUITE.replace("training.epochs = 2", "training.instances = 256")
+    suite = load_suite(written(tmp_path, text), [f"output.folder={tmp_path / 'r'}", f"cache.folder={tmp_path / 'c'}"])
+    preview = build_suite_preview(suite)
+    own = [build_preview(each.study) for each in suite.studies]
+    assert preview["runs"] == sum(each["runs"] for each in own)
+    for bound in ("low", "high"):
+        assert preview["instances"][bound] == sum(each["instances"]["shared"][bound] for each in own)
+    assert preview["trial_hours"] is None
+    assert "total" in str(preview)
+
+
+def test_the_command_loads_nothing_heavy(tmp_path: Path) -> None:
+    source = written(tmp_path)
+    printed = light(tmp_path, source, "--dry-run")
+    assert printed.returncode == 0, printed.stderr
+    assert "suite small: 4 studies" in printed.stdout
+    as_json = light(tmp_path, source, "--dry-run", "--json", "--study", "*long")
+    assert [*json.loads(as_json.stdout)["studies"]] == ["bm25-long", "random-long"]
+    one = light(tmp_path, source, "--dry-run", "--study", "bm25-long")
+    assert one.stdout.startswith("study small-bm25-long")
+
+
+def test_what_is_for_one_study_is_refused(tmp_path: Path) -> None:
+    source = written(tmp_path)
+    for arguments in (["quick", "--study", "x", "--dry-run"], [source, "--export-sweep"], [source, "--sweep"]):
+        refused = light(tmp_path, *arguments)
+        assert refused.returncode == 2
+        assert len(refused.stderr.splitlines()) == 1
