@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256
+from analysis.data.results import STATISTICS_KEY
 from analysis.readers.wandb_offline import PROVENANCE
+from study.records.data_statistics import read_data_statistics
 from study.records.plan_file import PLAN_FILE, read_plan
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, get_scores_path, read_history, read_run_record
@@ -114,6 +116,8 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
     files: dict[str, Path] = {}
     if document == "plan":
         config["plan"], summary = plan, {}
+        if statistics := read_data_statistics(folder):
+            config[STATISTICS_KEY] = statistics
     elif document == "search":
         searches = read_search_log(folder)
         if not searches:
