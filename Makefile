@@ -25,11 +25,12 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# The pages that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
+# The pages and the figure that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
 docs: $(INSTALLED)
 	$(BIN)/python -m study.workflows.choices > docs/reference/choices.md
 	$(BIN)/python -m docs.scripts.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.scripts.configuration > docs/reference/configuration.md
+	$(BIN)/python -m docs.scripts.pacing > docs/images/pacing.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 dist: $(INSTALLED)

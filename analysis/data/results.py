@@ -1,14 +1,63 @@
-"""The results of a study as the readers return them: its plan and its runs."""
+"""The results of a study as the readers return them: its plan, its runs and statistics of its data."""
 
 from dataclasses import dataclass, field
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from analysis.data.plan import Plan
 from analysis.data.run import Run
 from analysis.data.same_queries import check_same_queries
 from analysis.data.search_log import SearchLog
 from trainables.utils.errors import UserError
+
+STATISTICS_FILE = "data.json"
+"""Name of the statistics of the data in the study's folder."""
+STATISTICS_KEY = "data_statistics"
+"""Key of the statistics in the configuration of the W&B run that holds the plan."""
+
+
+class Statistic(BaseModel):
+    """A row of `DataStatistics`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    decimals: int = 0
+    values: tuple[float | None, ...]
+    """One value per column. None where the column has no such value."""
+
+
+class DataStatistics(BaseModel):
+    """Counts and mean lengths of the data, for people. They are no part of the plan.
+
+    Example:
+        >>> row = {"name": "words per query", "decimals": 1, "values": [8, 7.52]}
+        >>> DataStatistics(columns=("train", "dev"), rows=(row,)).to_cells()
+        (['statistic', 'train', 'dev'], [['words per query', '8.0', '7.5']])
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    """Splits or evaluation sets."""
+    rows: tuple[Statistic, ...]
+    legend: str = ""
+
+    @model_validator(mode="after")
+    def _check_rows(self) -> "DataStatistics":
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"row {row.name!r} has {len(row.values)} values for {len(self.columns)} columns")
+        return self
+
+    def to_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return header and rows as plain text."""
+        rows = [
+            [row.name, *("-" if value is None else f"{value:,.{row.decimals}f}" for value in row.values)]
+            for row in self.rows
+        ]
+        return ["statistic", *self.columns], rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +72,7 @@ class Results:
         unfinished: runs that neither finished nor failed: they still train, or were killed.
         queries: attributes of the queries, as returned by `analysis.data.query_attributes.read_queries`. None if the
             study did not write them.
+        statistics: statistics of the data. None if the study did not write them.
         server_address: address of the project, if the study was read from a server.
     """
 
@@ -32,6 +82,7 @@ class Results:
     search: SearchLog | None = None
     unfinished: list[Run] = field(default_factory=list)
     queries: pd.DataFrame | None = None
+    statistics: DataStatistics | None = None
     server_address: str | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -45,7 +96,7 @@ class Results:
             same_queries = self.queries is other.queries
         else:
             same_queries = self.queries.equals(other.queries)
-        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search) for r in (self, other))
+        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search, r.statistics) for r in (self, other))
         return same_queries and mine == theirs
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from analysis.data.json_files import History, drop_empty_objects, read_object, sort_keys
 from analysis.data.plan import Plan
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
-from analysis.data.results import Results
+from analysis.data.results import STATISTICS_FILE, STATISTICS_KEY, DataStatistics, Results
 from analysis.data.run import Run
 from analysis.data.scores import Evaluator
 from analysis.data.search_log import SearchLog
@@ -82,7 +82,7 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
 
 
 def read_records(folder: Path | str) -> Results:
-    """Read a study from its run records: plan.json, search.json, queries.parquet and runs/<id>/.
+    """Read a study from its run records: plan.json, data.json, search.json, queries.parquet and runs/<id>/.
 
     Raises:
         UserError: if plan.json or a record is missing, or a file is damaged.
@@ -104,13 +104,16 @@ def read_records(folder: Path | str) -> Results:
     if stored.get("hash", plan_hash) != plan_hash:
         raise UserError(str(study_folder / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
     runs = read_recorded_runs(study_folder)
-    search = read_object(study_folder / "search.json") if (study_folder / "search.json").is_file() else None
+    search, statistics = (
+        read_object(study_folder / name) if (study_folder / name).is_file() else None
+        for name in ("search.json", STATISTICS_FILE)
+    )
     queries = read_queries(study_folder / QUERIES_FILE) if (study_folder / QUERIES_FILE).is_file() else None
-    return _build_results(_PlanDocuments(stored["plan"], plan_hash, search, queries), runs, str(folder))
+    return _build_results(_PlanDocuments(stored["plan"], plan_hash, search, queries, statistics), runs, str(folder))
 
 
 class _PlanDocuments(NamedTuple):
-    """A plan and its hash, with the log of the searches and the queries.
+    """A plan and its hash, with the log of the searches, the queries and the statistics of the data.
 
     The hash is not that of the plan as returned by W&B: there 1.0 becomes 1, and {} is absent.
     """
@@ -119,6 +122,7 @@ class _PlanDocuments(NamedTuple):
     plan_hash: str
     search: dict[str, Any] | None
     queries: pd.DataFrame | None
+    statistics: dict[str, Any] | None
 
 
 def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
@@ -146,7 +150,8 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
         raise UserError(f"W&B run {missing[0]}", f"no {QUERIES_FILE}", "the artifact that its summary names")
     query_run = find_latest([run for run in wandb_runs if run.id in files])
     queries = read_queries(files[query_run.id], query_run.summary.get(SHA256_KEY)) if query_run else None
-    return _PlanDocuments(latest_plan["plan"], plan_hash, search.config["search"] if search else None, queries)
+    searches, statistics = search.config["search"] if search else None, latest_plan.get(STATISTICS_KEY)
+    return _PlanDocuments(latest_plan["plan"], plan_hash, searches, queries, statistics)
 
 
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
@@ -175,8 +180,9 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     unfinished = sorted((run for run in runs if run.specification_id not in unique), key=lambda run: run.id)
     ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
     searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
-    runs = sorted(cleaned, key=lambda run: run.id)
-    return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries)
+    runs, stored = sorted(cleaned, key=lambda run: run.id), documents.statistics
+    statistics = None if stored is None else _parse_model(DataStatistics, stored, f"statistics of the data in {where}")
+    return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries, statistics)
 
 
 def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:

@@ -1,4 +1,4 @@
-"""Renders the tables for a paper as LaTeX with booktabs: systems, comparisons, searches and strata."""
+"""Renders the tables for a paper as LaTeX with booktabs: systems, comparisons, searches, strata and data."""
 
 import re
 from collections.abc import Sequence
@@ -62,6 +62,7 @@ def render_latex(analysis: ReportData) -> str:
     tables += [_build_seed_table(section) for section in sections.build_seed_sections(analysis)]
     if strata:
         tables += [_build_strata_table(strata, attribute, plan) for attribute in strata.attributes]
+    tables += [_build_data_table(section) for section in sections.build_data_sections(analysis.results.statistics)]
     return render_template("tables.tex.j2", tables=tables)
 
 
@@ -140,6 +141,12 @@ def _build_strata_table(table: StrataTable, attribute: QueryAttribute, plan: Pla
     caption += table.format_legend(plan)
     label = _make_label(f"strata-{attribute.name}")
     return _Table(caption, label, Raw("l" * len(header)), [*map(_break_title, header)], rows)
+
+
+def _build_data_table(section: sections.Section) -> _Table:
+    columns = Raw("l" + "r" * (len(section.header) - 1))
+    caption = f"{section.title}. {section.legend}".rstrip()
+    return _Table(caption, Raw("data"), columns, section.header, section.rows, _choose_environment(section))
 
 
 def _choose_environment(section: sections.Section) -> str:

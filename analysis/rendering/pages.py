@@ -15,6 +15,7 @@ from analysis.rendering.sections import (
     Section,
     build_comparison_sections,
     build_corrections_section,
+    build_data_sections,
     build_dev_sections,
     build_metric_sections,
     build_runs_section,
@@ -55,7 +56,7 @@ def render_html(analysis: ReportData, drawings: dict[str, bytes]) -> str:
 
 
 def render_markdown(analysis: ReportData) -> str:
-    """Render the conclusion, the main table, the notes, the comparisons and the tables of the search."""
+    """Render the conclusion, the main table, the notes, the comparisons, the tables of the search and the data."""
     return render_template("report.md.j2", conclusion=analysis.conclusion, **_collect_values(analysis))
 
 
@@ -72,6 +73,7 @@ def render_text(analysis: ReportData) -> str:
         *build_dev_sections(analysis),
         *build_search_sections(analysis),
         *build_comparison_sections(analysis),
+        *build_data_sections(analysis.results.statistics),
     ]:
         parts += [render.format_terminal_table(f"\n{section.title}", section.header, section.rows), section.legend]
     cost = " ".join(dict(answer_questions(analysis))["What did it cost?"])
@@ -94,5 +96,6 @@ def _collect_values(analysis: ReportData) -> dict[str, Any]:
             *build_sample_size_sections(analysis),
             *build_search_sections(analysis),
             *build_strata_sections(analysis),
+            *build_data_sections(analysis.results.statistics),
         ],
     }

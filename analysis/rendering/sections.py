@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from analysis.data.configurations import describe_dev_choice
 from analysis.data.cost import compute_run_seconds
+from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering import cells as render
 from analysis.stats.comparison import Comparison
@@ -180,6 +181,14 @@ def build_search_sections(analysis: ReportData) -> list[Section]:
         legend = importance.LEGEND.format(split=plan.search_split)
         built.append(Section("Importance of the hyperparameters", *cells, legend))
     return built
+
+
+def build_data_sections(statistics: DataStatistics | None) -> list[Section]:
+    """Build the statistics of the data, if the study has them."""
+    if statistics is None:
+        return []
+    header, rows = statistics.to_cells()
+    return [Section("Data", header, rows, statistics.legend, is_wide=len(header) > _MAX_COLUMNS)]
 
 
 def build_runs_section(analysis: ReportData) -> Section:

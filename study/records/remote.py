@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.data.query_attributes import QUERIES_FILE
+from analysis.data.results import STATISTICS_FILE
 from study.records import run_record
 from study.records.plan_file import PLAN_FILE, read_plan
 from study.records.run_record import Split
@@ -137,15 +138,14 @@ class RemoteRecords:
         self._upload_files(folder, sorted(path for path in new_paths if Path(path).name in markers))
 
     def upload_study(self, folder: Path) -> None:
-        """Upload the plan, the search log, the query attributes, the sweep trials and the report.
+        """Upload the plan, statistics of the data, search log, query attributes, sweep trials and report.
 
         Existing files of the copy are replaced.
         """
         paths = [*folder.glob("swept/*.json"), *folder.glob("report/**/*")]
         others = (path.relative_to(folder).as_posix() for path in paths if path.is_file())
-        self._upload_files(
-            folder, [name for name in (PLAN_FILE, "search.json", QUERIES_FILE, *others) if (folder / name).is_file()]
-        )
+        names = (PLAN_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE, *others)
+        self._upload_files(folder, [name for name in names if (folder / name).is_file()])
 
     def download_study(self, folder: Path, study: str) -> list[str]:
         """Download everything that the folder lacks.

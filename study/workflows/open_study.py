@@ -7,6 +7,7 @@ from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
 from study.plan.analysis_plan import check_folder, register_plan
+from study.records.data_statistics import write_data_statistics
 from study.records.plan_file import PLAN_FILE
 from study.records.remote import RemoteRecords
 from study.records.run_record import read_run_record, set_aside_damaged_records
@@ -61,6 +62,7 @@ def open_study(study: Study) -> OpenStudy:
     study = study.model_copy(update={"task": prepared.settings})
     with Leases(open_storage(str(folder))).acquire(f".{PLAN_FILE}"):
         plan = register_plan(study, resolved.model_digest, folder, data.describe_data(prepared))
+        write_data_statistics(folder, study.study_type.trainable.load_statistics(prepared))
     version = plan.document["version"]
     if plan.changes:
         print_line(f"plan version {version}: {'; '.join(plan.changes)}; finished runs are kept")

@@ -1,5 +1,8 @@
 """Preparation of the data of a study without running the study."""
 
+from analysis.data.results import DataStatistics
+from analysis.rendering.cells import format_terminal_table
+from analysis.rendering.sections import build_data_sections
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
 from study.utils.console import print_line
@@ -8,7 +11,7 @@ from trainables.models.pretrained import check_model_settings, resolve_model_pat
 
 
 def prepare_study_data(study: Study) -> None:
-    """Prepare the data of a study and print a description of it.
+    """Prepare the data of a study and print a description and statistics of it.
 
     Raises:
         UserError: the task or the model is not what the study says.
@@ -23,3 +26,7 @@ def prepare_study_data(study: Study) -> None:
         print_line(line)
     if study.training.epochs is not None:
         print_line(describe_length(study, prepared))
+    statistics = study.study_type.trainable.load_statistics(prepared)
+    for section in build_data_sections(DataStatistics.model_validate(statistics) if statistics else None):
+        print_line(format_terminal_table(section.title, section.header, section.rows))
+        print_line(section.legend)

@@ -20,6 +20,15 @@ DATA = {
     },
     "weak_labels": {"mean": 0.31, "shares": [0.4, 0.3, 0.2, 0.1]},
 }
+STATISTICS: dict[str, Any] = {
+    "columns": ["train", "dev", "test"],
+    "rows": [
+        {"name": "queries", "decimals": 0, "values": [1234, 40, 60]},
+        {"name": "words per query", "decimals": 1, "values": [8.0, 7.26, None]},
+    ],
+    "legend": "Words are separated by white space.",
+}
+"""Of the data, with a mean that is whole, which W&B returns as an integer."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
 PLAN: dict[str, Any] = {
     "data": DATA,
@@ -187,6 +196,7 @@ def write_records(
     search: dict[str, Any] | None = None,
     old: bool = False,
     queries: pd.DataFrame | None = None,
+    statistics: dict[str, Any] | None = None,
 ) -> None:
     """The records; with `old`, the curves are in them, as they once were."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,6 +204,8 @@ def write_records(
         (folder / "search.json").write_text(json.dumps(search))
     if queries is not None:
         queries.to_parquet(folder / "queries.parquet", index=False)
+    if statistics is not None:
+        (folder / "data.json").write_text(json.dumps(statistics))
     (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
     for run in runs:
         place = folder / "runs" / run.id

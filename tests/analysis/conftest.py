@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.builders import plan_of, queries_of, study_runs, write_records
+from tests.analysis.builders import STATISTICS, plan_of, queries_of, study_runs, write_records
 from tests.analysis.offline import write_wandb
 from tests.analysis.searching import told
 
@@ -17,8 +17,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = study_runs(seeds=(1, 2), grid=False)
     plan = plan_of(runs, seeds=[1, 2], objectives=["R10@1", "ECE"], pruning="race")
     search = told(runs)
-    write_records(folder, plan, runs, search, queries=queries_of())
-    write_wandb(folder, plan, runs, search=search, queries=queries_of())
+    write_records(folder, plan, runs, search, queries=queries_of(), statistics=STATISTICS)
+    write_wandb(folder, plan, runs, search=search, queries=queries_of(), statistics=STATISTICS)
     return folder
 
 

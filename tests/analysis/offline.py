@@ -37,15 +37,13 @@ def write_wandb(
     resume: bool = True,
     search: dict[str, Any] | None = None,
     queries: pd.DataFrame | None = None,
+    statistics: dict[str, Any] | None = None,
 ) -> None:
     """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
     with environment(folder):
-        session(
-            folder,
-            f"plan-{hash_json(plan)}",
-            "plan",
-            {"study": plan["study"], "plan_hash": hash_json(plan), "plan": plan},
-        )
+        config = {"study": plan["study"], "plan_hash": hash_json(plan), "plan": plan}
+        config |= {} if statistics is None else {"data_statistics": statistics}
+        session(folder, f"plan-{hash_json(plan)}", "plan", config)
         if search is not None:
             write_search(folder, plan, search)
         if queries is not None:

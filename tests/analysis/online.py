@@ -42,10 +42,12 @@ def log_study(
     folder: Path,
     search: dict[str, Any] | None = None,
     queries: pd.DataFrame | None = None,
+    statistics: dict[str, Any] | None = None,
 ) -> None:
     """The study as it stands in W&B; what a study does beside its runs, and a sweep's agent, are logged too."""
     common = {"study": plan["study"], "plan_hash": hash_json(plan)}
-    log(project, folder, f"plan-{hash_json(plan)}", "plan", {**common, "plan": plan})
+    kept = {} if statistics is None else {"data_statistics": statistics}
+    log(project, folder, f"plan-{hash_json(plan)}", "plan", {**common, "plan": plan, **kept})
     if search is not None:
         log(project, folder, f"search-{hash_json(plan)}", "search", {**common, "search": search})
     if queries is not None:

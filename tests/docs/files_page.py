@@ -71,6 +71,9 @@ def check_records(study: Path) -> None:
         assert {key for row in rows for key in row if not is_named(key, first_cells(section("history.json")))} == set()
     plan = json.loads((study / "plan.json").read_text())
     assert all(f"`{key}`" in section("plan.json") for key in plan)
+    statistics = json.loads((study / "data.json").read_text())
+    assert [key for key in statistics if key not in first_cells(section("data.json"))] == []
+    assert all(f"`{key}`" in section("data.json") for row in statistics["rows"] for key in row)
     named = first_cells(section("plan.json"))
     assert [key for key in (*plan["plan"], *plan["plan"]["data"]) if key not in named] == []
 

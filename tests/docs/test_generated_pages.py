@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.scripts import commands, configuration
+from docs.scripts import commands, configuration, pacing
 from docs.scripts.run_ids import Answer, classify
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.key_names import get_study_file_key
@@ -19,6 +19,7 @@ from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT
 from tests.study.command import merged
 from tests.study.driving import RESOLVED, drive
+from trainables.curriculum import PACING
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGE = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
@@ -132,6 +133,16 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[object, ...],
 @pytest.mark.slow
 def test_the_page_of_keys_is_up_to_date() -> None:
     assert configuration.format_page() + "\n" == PAGE
+
+
+def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() -> None:
+    (panel,) = pacing.draw_pacing().axes
+    lines = {line.get_label(): line.get_xydata() for line in panel.lines if not line.get_label().startswith("_")}
+    assert list(lines) == list(PACING)
+    for name, points in lines.items():
+        assert points[500].tolist() == pytest.approx([0.5, PACING[name](50, T=90, delta=0.33)])
+        assert points[-1].tolist() == [1, 1]
+    assert pacing.render_svg() == (ROOT / "docs" / "images" / "pacing.svg").read_text(encoding="utf-8")
 
 
 def test_the_page_of_commands_is_up_to_date() -> None:

@@ -26,6 +26,7 @@ CACHE = (
     "prepared/*/domains-*.parquet",
     "prepared/*/domains-*.sha256",
     "prepared/*/meta.json",
+    "prepared/*/statistics.json",
     "prepared/*/SHA256SUMS",
     "sources/*.json",
     "sources/*.sha256",
@@ -40,6 +41,7 @@ CACHE = (
     "stages/*/state.safetensors",
 )
 STUDY = (
+    "data.json",
     "search.json",
     "clock.json",
     "queries.parquet",

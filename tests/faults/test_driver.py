@@ -20,6 +20,16 @@ from tests.study.command import command, comparisons, copy_cache, environment, r
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 KILLS = 3
+PAIRS = (
+    'variants=["BERT", "T-WSLS"]',
+    "training.unit=pair",
+    "training.batch_size=32",
+    "training.negatives=9",
+    "training.instances=704",
+    "cache.checkpoint_interval=0",
+)
+"""Batches of single pairs: an epoch of 600 pairs ends within a batch. Each batch is a checkpoint."""
+CHECKPOINTS = "cache/stages/resume/*/[0-9]*/stage.json"
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
 
 
@@ -38,6 +48,26 @@ def started(place: Path, count: int) -> "subprocess.Popen[str]":
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         time.sleep(0.05)
     return process
+
+
+def kill_within_a_run(place: Path, instances: int) -> None:
+    """Start the study of pairs and kill its process once a run has a checkpoint after so many instances or more."""
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command(place, *PAIRS), env=environment(), text=True, **pipes)
+    deadline = time.monotonic() + 400
+    while not any(int(path.parent.name) >= instances for path in place.glob(CHECKPOINTS)):
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def results(place: Path) -> dict[str, bytes]:
+    """The scores of all runs and the report's comparisons, byte for byte."""
+    study = place / "study"
+    paths = [*study.glob("runs/*/*scores.parquet"), study / "report" / "comparisons.json"]
+    return {str(path.relative_to(study)): path.read_bytes() for path in paths}
 
 
 def configurations(place: Path) -> Counter[tuple[Any, ...]]:
@@ -150,3 +180,21 @@ def test_no_trial_of_optuna_is_left_running(disturbed: Disturbed) -> None:
     assert sorted(names) == ["LS", "T-LS", "T-WSLS", "WSLS"]
     for name in names:
         assert all(trial.state.is_finished() for trial in optuna.load_study(study_name=name, storage=storage).trials)
+
+
+def test_a_study_of_pairs_that_is_killed_within_runs_gives_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    reference, place = (tmp_path_factory.mktemp(name) for name in ("pairs", "killed-pairs"))
+    undisturbed = run(reference, *PAIRS)
+    assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
+    copy_cache(reference, place)
+    for instances in (96, 384, 640):  # early, late in the first epoch, and in the second one
+        kill_within_a_run(place, instances)
+        assert len(records(place)) < len(records(reference)), "it had ended before it was killed"
+    last = run(place, *PAIRS)
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert results(place) == results(reference)
+    entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
+    resumed = [entry["summary"].get("instances_resumed", 0) for entry in entries]
+    assert max(resumed) >= 640, "no killed run went on from within its second epoch"

@@ -37,6 +37,10 @@ def test_the_table_names_every_system_and_the_last_lines_say_what_was_found(fini
     place, printed = finished_study
     for name in ("BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"):
         assert f"| {name} |" in table(place)
+    assert (
+        "## Data\n\n| statistic | train | dev | test |\n| --- | --- | --- | --- |\n| queries | 60 | 20 | 40 |"
+        in table(place)
+    )
     assert "minimum detectable effect" in printed or "differ" in printed
     assert "report.html" in printed
 

@@ -4,14 +4,12 @@ The counts are computed from the prepared tables and stored in the same folder, 
 has them too.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from trainables.utils.checksums import DamagedError, verify_file, write_with_checksum
+from trainables.data.store import load_or_compute
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import Overlap, describe_overlap, get_overlap_size
 
@@ -28,15 +26,7 @@ def load_overlaps(folder: Path, compute: Callable[[], list[Overlap]]) -> list[Ov
         folder: Folder of the prepared data.
         compute: Computes the counts.
     """
-    path = folder / "overlaps.json"
-    with suppress(OSError, DamagedError):
-        stored = json.loads(verify_file(path).read_bytes())
-        if stored["format"] == _FORMAT:
-            counts: list[Overlap] = stored["overlaps"]
-            return counts
-    overlaps = compute()
-    with suppress(OSError), write_with_checksum(path) as draft:
-        draft.write_text(json.dumps({"format": _FORMAT, "overlaps": overlaps}), encoding="utf-8")
+    overlaps: list[Overlap] = load_or_compute(folder / "overlaps.json", _FORMAT, compute)
     return overlaps
 
 

@@ -7,6 +7,7 @@ sources takes seconds, so a pointer in `<cache>/sources/` maps unchanged sources
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,26 @@ def create_once(folder: Path, make: Callable[[], object], report: Callable[[str]
         make()
 
     Leases(LocalStorage(folder.parent)).run_once(folder.name, lambda: is_intact(folder), rebuild, report_waiting)
+
+
+def load_or_compute(path: Path, version: int, compute: Callable[[], Any]) -> Any:
+    """Return a value that is stored next to prepared data. Compute and store it if missing, damaged or outdated.
+
+    If the folder is not writable, the value is computed every time.
+
+    Args:
+        path: File of the value. Its stem is the key of the value in it.
+        version: Version of the computation. A value of another version is outdated.
+        compute: Computes the value, which can be written as JSON.
+    """
+    with suppress(OSError, DamagedError):
+        stored = json.loads(verify_file(path).read_bytes())
+        if stored["format"] == version:
+            return stored[path.stem]
+    value = compute()
+    with suppress(OSError), write_with_checksum(path) as draft:
+        draft.write_text(json.dumps({"format": version, path.stem: value}), encoding="utf-8")
+    return value
 
 
 def hash_rows(parts: Iterable[Iterable[object]]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
+from trainables.data.statistics import load_ranking_statistics as load_statistics
 from trainables.data.tasks import SPLITS, get_task
 from trainables.data.tasks.readers import quote_text
 from trainables.metrics import RERANKING_NOTE, get_measure
@@ -24,6 +25,7 @@ __all__ = [
     "compute_query_attributes",
     "describe_data",
     "find_prepared_data",
+    "load_statistics",
     "prepare_data",
     "summarize_data",
 ]

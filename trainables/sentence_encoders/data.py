@@ -6,6 +6,7 @@ from typing import Any
 
 from trainables.data.overlaps import check_overlaps
 from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
+from trainables.data.statistics import load_sentence_statistics as load_statistics
 from trainables.models.pretrained import hash_model_files, read_max_tokens, resolve_model_path
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
@@ -15,6 +16,7 @@ __all__ = [
     "compute_query_attributes",
     "describe_data",
     "find_prepared_data",
+    "load_statistics",
     "prepare_data",
     "summarize_data",
 ]

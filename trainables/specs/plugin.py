@@ -7,7 +7,7 @@ neither torch nor numpy, because a plugin names the modules of its backends inst
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, cast
 
 from trainables.specs.base import BaseTaskSettings, RunSpec
 
@@ -122,6 +122,26 @@ class PreparedData(Protocol):
         """
 
 
+class Statistic(TypedDict):
+    """A row of `DataStatistics`."""
+
+    name: str
+    decimals: int
+    """Decimals that are shown: 0 for counts."""
+    values: list[float | None]
+    """One value per column. None where the column has no such value."""
+
+
+class DataStatistics(TypedDict):
+    """A table that describes data to a person, a JSON object. No run and no plan depends on it."""
+
+    columns: list[str]
+    """Splits or evaluation sets."""
+    rows: list[Statistic]
+    legend: str
+    """What is counted."""
+
+
 class DataBackend(Protocol):
     """Prepares data and describes it for the study and the report; the module loads no torch."""
 
@@ -189,6 +209,15 @@ class TrainablePlugin(NamedTuple):
     def data_backend(self) -> DataBackend:
         """Data backend, imported on first use."""
         return cast(DataBackend, import_module(self.data_module))
+
+    def load_statistics(self, prepared: PreparedData) -> DataStatistics | None:
+        """Return counts and mean lengths of the data for the report.
+
+        They come from the function `load_statistics` of the data backend, with the same argument. It is optional: a
+        backend without it has none.
+        """
+        load = getattr(self.data_backend, "load_statistics", None)
+        return load(prepared) if load else None
 
 
 def get_trainable(specification: RunSpec | type[RunSpec]) -> TrainablePlugin:

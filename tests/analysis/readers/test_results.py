@@ -12,7 +12,7 @@ import pytest
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import STATISTICS, Made, plan_of, scores, study_runs, write_records
 from tests.analysis.offline import environment, session, write_wandb
 from trainables.metrics import recall_at
 from trainables.utils.errors import UserError
@@ -26,6 +26,21 @@ def test_wandb_and_records_give_the_same(written: Path) -> None:
         pd.testing.assert_frame_equal(per_query(online, split, "R10@1"), per_query(records, split, "R10@1"))
         for first, second in zip(online.runs, records.runs, strict=True):
             pd.testing.assert_frame_equal(first.read_scores(split), second.read_scores(split))
+
+
+def test_statistics_of_the_data_are_those_that_were_written_and_may_be_absent_but_not_damaged(study: Path) -> None:
+    online, records = read_wandb_files(study), read_records(study)
+    expected = [["queries", "1,234", "40", "60"], ["words per query", "8.0", "7.3", "-"]]
+    for found in (online, records):
+        assert found.statistics is not None
+        assert found.statistics.to_cells() == (["statistic", "train", "dev", "test"], expected)
+    (study / "data.json").write_text(json.dumps(STATISTICS | {"columns": ["train"]}))
+    with pytest.raises(UserError, match=r"statistics of the data in .*row 'queries' has 3 values for 1 columns"):
+        read_records(study)
+    (study / "data.json").unlink()
+    without = read_records(study)
+    assert without.statistics is None
+    assert without != records
 
 
 def test_the_wandb_folder_alone_suffices_wherever_it_is(

@@ -20,7 +20,7 @@ from analysis.readers.results import read_records, read_wandb_files
 from analysis.readers.source import open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
-from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
+from tests.analysis.builders import STATISTICS, Made, plan_of, queries_of, scores, study_runs, write_records
 from tests.analysis.online import client, log, log_run, log_study
 from tests.analysis.searching import told
 from tests.wandb_server import Server
@@ -40,7 +40,7 @@ def server(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     plan = json.loads((written / "plan.json").read_text())["plan"]
     with Server(folder / "server") as server:
         with client(server, folder / "client"):
-            log_study("whole", plan, runs, folder / "client", told(runs), queries_of())
+            log_study("whole", plan, runs, folder / "client", told(runs), queries_of(), STATISTICS)
         yield server
 
 

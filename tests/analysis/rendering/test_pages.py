@@ -13,6 +13,7 @@ import pytest
 from analysis.data.cost import compute_cost
 from analysis.readers.results import read_records
 from analysis.rendering.cells import format_terminal_table
+from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_html, render_markdown, render_text
 from analysis.rendering.sections import (
     Section,
@@ -24,7 +25,7 @@ from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import estimate_variance_components
 from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
+from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
 
@@ -94,6 +95,24 @@ def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) ->
         assert f"{kind}-src 'sha256-{digest}'" in policy
     assert "prefers-color-scheme: dark" in style
     assert "@media print" in style
+
+
+def test_every_format_shows_the_data_if_it_was_written(analysis: ReportData, tmp_path: Path) -> None:
+    without = [render_html(analysis, {}), render_markdown(analysis), render_text(analysis), render_latex(analysis)]
+    made = study_runs()
+    write_records(tmp_path, plan_of(made), made, statistics=STATISTICS | {"legend": EVIL})
+    shown = build_report_data(read_records(tmp_path))
+    assert shown.results.plan_hash == analysis.results.plan_hash
+    page, *texts = [render_html(shown, {}), render_markdown(shown), render_text(shown), render_latex(shown)]
+    rows = [["queries", "1,234", "40", "60"], ["words per query", "8.0", "7.3", "-"]]
+    assert [["statistic", "train", "dev", "test"], *rows] in _Page(page).tables
+    assert EVIL in _Page(page).words["p"]
+    for cells, text in zip(("1,234 | 40 | 60", "1,234  40   60", "1,234 & 40 & 60"), texts, strict=True):
+        assert cells in text
+    for old, new in zip(without, (page, *texts), strict=True):
+        assert "1,234" not in old
+        assert len(new) > len(old)
+    assert "tab:data" in texts[-1]
 
 
 def test_the_first_words_of_the_page_are_the_four_answers(analysis: ReportData) -> None:

@@ -272,9 +272,10 @@ def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) 
         planned(tmp_path / "one", version)
         write_json(tmp_path / "one/report/comparisons.json", [version])
         write_json(tmp_path / "one/search.json", {"version": version})
+        write_json(tmp_path / "one/data.json", {"columns": [version]})
         (tmp_path / "one/queries.parquet").write_bytes(f"queries {version}".encode())
         RemoteRecords(place).upload_study(tmp_path / "one")
-    for name in ("plan.json", "search.json", "queries.parquet", "report/comparisons.json"):
+    for name in ("plan.json", "data.json", "search.json", "queries.parquet", "report/comparisons.json"):
         assert content(place, name) == (tmp_path / "one" / name).read_bytes()
     RemoteRecords(place).download_study(tmp_path / "fresh", "small")
     assert (tmp_path / "fresh/queries.parquet").read_bytes() == b"queries 2"

@@ -80,7 +80,7 @@ def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(
     source = written(tmp_path, SUITE.replace("task.document_words = 60", 'task.libraries = ["${NO_SUCH_DATA}"]'))
     suite = load_suite(source, selected=["*short"])
     assert [each.key for each in suite.studies] == ["bm25-short", "random-short"]
-    with pytest.raises(UserError, match="axes.task.long.*NO_SUCH_DATA to be set"):
+    with pytest.raises(UserError, match=r"axes\.task\.long.*NO_SUCH_DATA to be set"):
         load_suite(source)
     with pytest.raises(UserError, match="one of bm25-short, bm25-long, random-short, random-long"):
         load_suite(source, selected=["x"])

@@ -12,6 +12,7 @@ import pytest
 from analysis.readers.wandb_offline import index_staged_files, is_complete, locate_staged_file, read_offline_runs
 from study.config.schema import TrackingSettings
 from study.records import run_record as record
+from study.records.data_statistics import write_data_statistics
 from study.tracking import Tracking, WandbLogger, offline_files
 from study.tracking.payload import FINDINGS_FILE, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
@@ -134,6 +135,25 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     assert found[f"report-{key}"].config == about
     assert found[f"report-{key}"].summary == {"state": "finished", "failed_runs": 1}
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 3
+
+
+def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking: Tracking) -> None:
+    without = make_document_payload(tracking.folder, "plan")
+    statistics = {"columns": ["train"], "rows": [{"name": "queries", "decimals": 0, "values": [3]}], "legend": "."}
+    write_data_statistics(tracking.folder, None)
+    assert make_document_payload(tracking.folder, "plan") == without
+    write_data_statistics(tracking.folder, statistics)
+    written = (tracking.folder / "data.json").stat().st_mtime_ns
+    write_data_statistics(tracking.folder, statistics)
+    assert (tracking.folder / "data.json").stat().st_mtime_ns == written
+    found = make_document_payload(tracking.folder, "plan")
+    assert found is not None
+    assert without is not None
+    assert found.config == without.config | {"data_statistics": statistics}
+    assert found.id == without.id
+    assert found.version != without.version  # so that W&B gets it where an earlier version logged the plan
+    (tracking.folder / "data.json").write_text("{")
+    assert make_document_payload(tracking.folder, "plan") == without
 
 
 def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tracking) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from search_spaces.registry import get_study_type
 from study.config.loader import load_study
 from study.config.schema import CacheSettings, Study
 from study.config.study_class import get_study_class
+from study.plan.analysis_plan import build_plan
 from study.records import run_record as record
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
@@ -30,7 +32,7 @@ from trainables.data.ranking_tokens import get_pair_tokens_folder
 from trainables.data.ranking_tokens import load_pair_tokens as load_tokens
 from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
-from trainables.rankers.data import check_data, describe_data
+from trainables.rankers.data import check_data, describe_data, load_statistics
 from trainables.specs import environment
 from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -109,6 +111,29 @@ def test_what_a_report_tells_of_the_data(world: World) -> None:
     assert sum(told["weak_labels"]["shares"]) == pytest.approx(1, abs=1e-4)
     assert told["weak_labels"]["shares"][0] == pytest.approx(np.mean(labels < 0.05), abs=1e-6)
     assert told["splits"]["dev"]["queries"] == world.prepared.read_candidates("dev")["query_id"].nunique()
+
+
+def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = study(world, tmp_path, WRITERS["dialogues"](tmp_path / "data"))
+    prepared = prepare_data(given.task, given.cache)
+    before = build_plan(given, "sha256:0", describe_data(prepared))
+    prepare_study_data(given)
+    shown = capsys.readouterr().out
+    for row in load_statistics(prepared)["rows"]:
+        assert re.search(rf"^  {row['name']}  +{row['values'][0]:,.{row['decimals']}f} ", shown, re.MULTILINE), row
+    assert "Words are separated by white space" in shown
+    assert (prepared.folder / "statistics.json").is_file()
+    assert build_plan(given, "sha256:0", describe_data(prepare_data(given.task, given.cache))) == before
+
+
+def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = get_study_type("cross-encoder").trainable
+    monkeypatch.setattr("trainables.rankers.data.load_statistics", lambda prepared: ["of", prepared])
+    assert plugin.load_statistics("these") == ["of", "these"]  # type: ignore[arg-type, comparison-overlap]
+    monkeypatch.delattr("trainables.rankers.data.load_statistics")
+    assert plugin.load_statistics("these") is None  # type: ignore[arg-type]
 
 
 def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 
 from tests.trainables.small import batch
 from trainables.specs.ranker import RankerTrainingSettings
@@ -167,6 +168,16 @@ def test_batches_of_pairs_are_those_of_the_authors_of_wsls():
     expected = queries * (1 - (1 - batches.size / (10 * queries)) ** 10)
     assert len(np.unique(batches // 10)) == pytest.approx(expected, rel=0.01)
     assert np.mean([len(set(rows // 10)) for rows in batches]) > 31.9
+
+
+@pytest.mark.parametrize("queries", [82_181, 119_410, 502_939], ids=["MANtIS", "QQP", "TREC-DL"])
+def test_pairs_of_tasks_of_the_real_size_come_from_as_many_queries_as_with_the_authors(queries):
+    """50,000 instances see 38,000 to 48,000 queries: those of which a sample without replacement has a pair."""
+    drawn = pair_sampler(1, queries, 32, 9, instances=50_016)
+    found = len(np.unique(np.concatenate([drawn.sample_rows(step) for step in range(1_563)]) // 10))
+    expected = queries * (1 - hypergeom(10 * queries, 10, 50_016).pmf(0))
+    assert found == pytest.approx(expected, rel=0.005)
+    assert 38_000 <= found <= 48_000
 
 
 @given(st.integers(0, 2**31), st.integers(0, 30))

@@ -1,0 +1,133 @@
+"""Statistics of prepared data for people: counts and mean lengths of each split, as Penha and Hauff (2020, Table 3).
+
+They are computed from the prepared tables and stored in the same folder. No fingerprint, id or plan depends on them, so
+data prepared by an earlier version has them too.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
+from trainables.data.store import load_or_compute
+from trainables.data.tasks import SPLITS, get_task
+from trainables.metrics.sts import get_set_name
+from trainables.specs.plugin import DataStatistics, Statistic
+from trainables.utils.arrays import Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FORMAT = 1
+"""Part of the stored statistics. Increase it when the same tables give different statistics."""
+_FILE = "statistics.json"
+_WORDS = "Words are separated by white space."
+_RANKING_LEGEND = (
+    f"{_WORDS} A query-document pair is a candidate of a query. Means per query are over the queries of a split, means "
+    "per document over its pairs: a document counts as often as it is a candidate."
+)
+_TURNS_LEGEND = " A turn is an utterance; its separator is no word."
+_SENTENCE_LEGEND = f"{_WORDS} The sentences of a set are distinct, its pairs need not be."
+
+
+def load_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
+    """Return the statistics of a ranking task, by split. Computes and stores them if missing.
+
+    The rows are queries, query-document pairs, candidates per query, words per query and words per document. Dialogues
+    also have turns per query and words per turn, and a task with domains has the number of domains.
+
+    Args:
+        prepared: Prepared data of the task.
+    """
+    statistics: DataStatistics = load_or_compute(
+        prepared.folder / _FILE, _FORMAT, lambda: _compute_ranking_statistics(prepared)
+    )
+    domains = prepared.read_query_domains()  # in a file of their own, since no fingerprint depends on them
+    if domains is not None:
+        queries = prepared.read_candidates(columns=["split", "query_id"]).drop_duplicates()
+        named = queries.assign(domain=queries["query_id"].map(domains)).groupby("split")["domain"].nunique()
+        statistics["rows"].append(_make_count("domains", [int(named[split]) for split in SPLITS]))
+    return statistics
+
+
+def load_sentence_statistics(prepared: SentenceDataset) -> DataStatistics:
+    """Return the statistics of the training sentences and of each evaluation set. Computes and stores them if missing.
+
+    The rows are sentences, words per sentence and pairs.
+
+    Args:
+        prepared: Prepared sentences and pairs.
+    """
+    statistics: DataStatistics = load_or_compute(
+        prepared.folder / _FILE, _FORMAT, lambda: _compute_sentence_statistics(prepared)
+    )
+    return statistics
+
+
+def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
+    task, settings = get_task(prepared.settings.name), prepared.settings
+    queries, documents = prepared.read_queries().set_index("query_id"), prepared.read_documents()
+    candidates = prepared.read_candidates(columns=["split", "query_id", "document_id"])
+    contexts = [task.split_utterances(text) for text in queries["text"]]
+    query_words = _to_series([sum(map(_count_words, context)) for context in contexts], queries.index)
+    turns = _to_series([len(context) for context in contexts], queries.index)
+    document_words = _to_series(list(map(_count_words, documents["text"])), documents["document_id"])
+    sizes = [settings.get_candidates_per_query(split) for split in SPLITS]
+    rows = [candidates[candidates["split"] == split] for split in SPLITS]
+    names = [table["query_id"].iloc[::size] for table, size in zip(rows, sizes, strict=True)]
+    words = [query_words[own].to_numpy() for own in names]
+    statistics = [
+        _make_count("queries", [len(own) for own in names]),
+        _make_count("query-document pairs", [len(table) for table in rows]),
+        _make_count("candidates per query", sizes),
+    ]
+    if task.is_dialogue:
+        counts = [turns[own].to_numpy() for own in names]
+        statistics += [
+            _make_mean("turns per query", [own.mean() for own in counts]),
+            _make_mean("words per turn", [own.sum() / n.sum() for own, n in zip(words, counts, strict=True)]),
+        ]
+    statistics += [
+        _make_mean("words per query", [own.mean() for own in words]),
+        _make_mean("words per document", [document_words[table["document_id"]].mean() for table in rows]),
+    ]
+    legend = _RANKING_LEGEND + (_TURNS_LEGEND if task.is_dialogue else "")
+    return {"columns": list(SPLITS), "rows": statistics, "legend": legend}
+
+
+def _compute_sentence_statistics(prepared: SentenceDataset) -> DataStatistics:
+    table = prepared.read_pairs()
+    texts: dict[str, list[str]] = {"train": prepared.read_sentences()}
+    pairs: list[float | None] = [None]
+    for split in EVALUATION_SPLITS:
+        own = table[table["split"] == split]
+        for name, of_set in own.groupby(own["query_id"].map(get_set_name), sort=False):
+            texts[f"{split} {name}"] = list(dict.fromkeys((*of_set["first"], *of_set["second"])))
+            pairs.append(len(of_set))
+    rows = [
+        _make_count("sentences", [len(own) for own in texts.values()]),
+        _make_mean("words per sentence", [np.mean([*map(_count_words, own)]) for own in texts.values()]),
+        _make_count("pairs", pairs),
+    ]
+    return {"columns": list(texts), "rows": rows, "legend": _SENTENCE_LEGEND}
+
+
+def _count_words(text: str) -> int:
+    return len(text.split())
+
+
+def _to_series(values: list[int], names: "pd.Index | pd.Series") -> "pd.Series":
+    import pandas as pd
+
+    counts: Ints = np.array(values, dtype=np.int64)
+    return pd.Series(counts, index=pd.Index(names))
+
+
+def _make_count(name: str, values: Iterable[float | None]) -> Statistic:
+    return {"name": name, "decimals": 0, "values": list(values)}
+
+
+def _make_mean(name: str, values: Iterable[float | np.floating]) -> Statistic:
+    return {"name": name, "decimals": 1, "values": [round(float(value), 4) for value in values]}
