@@ -1,7 +1,7 @@
 """Studies from a script or a notebook: load, plan, run, report.
 
-Each function does what a command does, with the same objects: `load` reads a study file and settings, `plan` is
-`python -m study.run --dry-run`, `run` is `python -m study.run`, `report` is `python -m analysis.report`.
+Each function does what a command does, with the same objects: `load` and `load_suite` read a file and settings, `plan`
+is `python -m study.run --dry-run`, `run` is `python -m study.run`, `report` is `python -m analysis.report`.
 
 Example:
     >>> from study import api
@@ -14,17 +14,21 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from study.config.loader import load_study
 from study.config.schema import Study
+from study.suites.loader import Suite
+from study.suites.loader import load_suite as _load_suite
+from study.suites.preview import SuitePreview, build_suite_preview
 from study.utils.console import print_line
 from study.workflows.dry_run import Preview, build_preview
 
 if TYPE_CHECKING:
     from analysis.report import Report
+    from analysis.suites.report import SuiteReport
 
-__all__ = ["load", "plan", "report", "run"]
+__all__ = ["load", "load_suite", "plan", "report", "run"]
 
 
 def load(study: str | Path = "quick", settings: Mapping[str, Any] | Sequence[str] = ()) -> Study:
@@ -44,17 +48,39 @@ def load(study: str | Path = "quick", settings: Mapping[str, Any] | Sequence[str
         >>> load("quick", {"training.learning_rate": 1e-4}) == load("quick", ["training.learning_rate=1e-4"])
         True
     """
-    if isinstance(settings, Mapping):
-        settings = [f"{key}={_format_toml(value)}" for key, value in settings.items()]
-    return load_study(str(study), settings)
+    return load_study(str(study), _format_settings(settings))
 
 
-def plan(study: Study, estimate_cost: bool = False) -> Preview:
-    """Return what the study would run, share and cost. Nothing runs, and neither torch nor ray is loaded.
+def load_suite(
+    suite: str | Path, settings: Mapping[str, Any] | Sequence[str] = (), studies: Sequence[str] = ()
+) -> Suite:
+    """Read and validate a suite: several studies that run as one.
 
     Args:
-        study: a study.
-        estimate_cost: True to train for a minute in order to estimate the cost.
+        suite: a suite file, or the name of a shipped suite.
+        settings: settings of all studies that replace those of the file, as for `load`.
+        studies: patterns of the keys of some of the studies, such as "*qqp*". If empty, all are read.
+
+    Raises:
+        UserError: if something is wrong; the message has one line for each error.
+    """
+    return _load_suite(str(suite), _format_settings(settings), studies)
+
+
+@overload
+def plan(study: Study, estimate_cost: bool = False) -> Preview: ...
+
+
+@overload
+def plan(study: Suite, estimate_cost: bool = False) -> SuitePreview: ...
+
+
+def plan(study: Study | Suite, estimate_cost: bool = False) -> Preview | SuitePreview:
+    """Return what the study or suite would run, share and cost. Nothing runs, and neither torch nor ray is loaded.
+
+    Args:
+        study: a study or a suite.
+        estimate_cost: True to train for a minute, for each study, in order to estimate the cost.
 
     Returns:
         A dictionary with the keys of `--dry-run --json`; printed, it is the text of `--dry-run`.
@@ -62,21 +88,36 @@ def plan(study: Study, estimate_cost: bool = False) -> Preview:
     Raises:
         UserError: the study does not fit this machine, its model or its prepared data.
     """
+    if isinstance(study, Suite):
+        return build_suite_preview(study, estimate_cost, print_line)
     return build_preview(study, estimate_cost, print_line)
 
 
-def run(study: Study) -> "Report":
-    """Run everything in the study that is not finished, write the report, and return it.
+@overload
+def run(study: Study) -> "Report": ...
+
+
+@overload
+def run(study: Suite) -> "SuiteReport": ...
+
+
+def run(study: Study | Suite) -> "Report | SuiteReport":
+    """Run everything in the study or suite that is not finished, write the report, and return it.
 
     Progress is printed. Ctrl-C, or the stop button of a notebook, ends the study; the next call resumes it.
 
     Returns:
-        The report: data frames `systems`, `comparisons` and `runs`, the files of the `figures`, the `conclusion`.
+        The report: data frames `systems`, `comparisons` and `runs`, the files of the `figures`, the `conclusion`. Of a
+            suite it is the joint report, with the data frame `runs`.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
         study.utils.error_text.IncompleteError: a system has no complete test result.
     """
+    if isinstance(study, Suite):
+        from study.suites.run import run_suite
+
+        return run_suite(study, time.monotonic())
     from study.workflows.run_study import run_study
 
     return run_study(study, time.monotonic())
@@ -84,11 +125,11 @@ def run(study: Study) -> "Report":
 
 def report(
     source: str | Path, study: str | None = None, cache: Path | None = None, output: Path | None = None
-) -> "Report":
-    """Analyse a finished study and write its report.
+) -> "Report | SuiteReport":
+    """Analyse a finished study or suite and write its report.
 
     Args:
-        source: folder of a study, or wandb:ENTITY/PROJECT.
+        source: folder of a study or suite, or wandb:ENTITY/PROJECT.
         study: name of the study, if the project on the server contains several.
         cache: folder that keeps the scores from a server. If None, they are removed.
         output: folder of the report. If None, it is `report` in the study's folder, or ./report-PROJECT.
@@ -99,9 +140,21 @@ def report(
     """
     from analysis.readers.source import default_output_folder, open_results
     from analysis.report import write_report
+    from analysis.suites.report import write_suite_report
+    from analysis.suites.results import is_suite_folder, open_suite
 
+    if study is None and is_suite_folder(str(source)):
+        with open_suite(str(source), None, cache) as suite:
+            return write_suite_report(suite, output or default_output_folder(str(source)))
     with open_results(str(source), study, cache) as results:
         return write_report(results, output or default_output_folder(str(source)))
+
+
+def _format_settings(settings: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:
+    """Return settings as overrides of the command line."""
+    if isinstance(settings, Mapping):
+        return [f"{key}={_format_toml(value)}" for key, value in settings.items()]
+    return settings
 
 
 def _format_toml(value: object) -> str:

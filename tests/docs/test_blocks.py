@@ -16,13 +16,14 @@ import pytest
 from study import api
 from study.config.loader import list_shipped_studies, load_study
 from study.run import main
+from study.suites.loader import load_suite
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, read_blocks
 
 BLOCKS = [block for page in PAGES for block in read_blocks(page) if block.language in CHECKED]
 MARKS = {
     "sh": {"run", "dry-run", "options", "by hand"},
     "python": {"run", "by hand"},
-    "toml": {"study", "keys", "by hand"},
+    "toml": {"study", "suite", "keys", "by hand"},
 }
 OWN = re.compile(r"(study|analysis|benchmarks|docs)(\.\w+)+")
 
@@ -95,6 +96,15 @@ def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.Captur
 def test_a_study_file_is_whole(block: Block, place: Path) -> None:
     (place / "page.toml").write_text(block.text, encoding="utf-8")
     load_study("page.toml")
+
+
+@pytest.mark.parametrize("block", marked("suite"))
+def test_a_suite_file_is_whole(block: Block, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its data need not be there."""
+    for name in re.findall(r"\$\{(\w+)\}", block.text):
+        monkeypatch.setenv(name, str(place / name))
+    (place / "page.toml").write_text(block.text, encoding="utf-8")
+    assert load_suite("page.toml").studies
 
 
 @pytest.mark.parametrize("block", marked("keys"))

@@ -1,0 +1,99 @@
+"""A suite from its command line to its joint report, run again, with a study added, read back from a W&B server."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from analysis.report import main as report
+from analysis.results import read_records
+from study.sync import main as sync
+from tests.analysis.online import client
+from tests.study.suites.command import SUITE, contents, records, run, write
+from tests.wandb_server import Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+SMALL = SUITE.replace("[study]", '[study]\nvariants = ["BERT", "LS"]').replace(
+    "{ LS = 1, T-LS = 1, WSLS = 1, T-WSLS = 1 }", "{ LS = 1 }"
+)
+REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """First the study on networkx alone, then the whole suite."""
+    place = tmp_path_factory.mktemp("finished")
+    write(place, SMALL)
+    alone = run(place, "--study", "networkx")
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    before = records(place)
+    whole = run(place)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    after = records(place)
+    assert before
+    assert {name: after[name] for name in before} == before
+    return place, whole.stdout
+
+
+def test_every_study_has_its_records_and_its_report(finished: tuple[Path, str]) -> None:
+    place, printed = finished
+    for key in ("networkx", "pandas"):
+        results = read_records(place / "suite" / key)
+        assert len(results.runs) == 1 + 2 * 3
+        assert all("test" in run.files for run in results.runs)
+        assert (place / "suite" / key / "report" / "report.html").is_file()
+        assert f"tiny-{key}: all trials have ended" in printed
+    assert "Average over the tasks" in printed
+
+
+def test_the_study_that_came_later_is_marked(finished: tuple[Path, str]) -> None:
+    place, _ = finished
+    plan = json.loads((place / "suite" / "suite.json").read_text())["plan"]
+    assert plan["version"] == 2
+    assert [(study["key"], study["is_late"]) for study in plan["studies"]] == [("networkx", False), ("pandas", True)]
+    assert "joined late" in (place / "suite" / "report" / "table.md").read_text()
+
+
+def test_again_trains_nothing_and_writes_the_same(finished: tuple[Path, str]) -> None:
+    place, _ = finished
+    before, reports = records(place), contents(place, [f"report/{name}" for name in REPORT])
+    again = run(place)
+    assert again.returncode == 0, again.stderr
+    assert "trials at once" not in again.stdout
+    assert records(place) == before
+    assert contents(place, [f"report/{name}" for name in REPORT]) == reports
+
+
+def test_the_report_can_be_written_again_from_the_folder(finished: tuple[Path, str], tmp_path: Path) -> None:
+    place, _ = finished
+    assert report([str(place / "suite"), "--output", str(tmp_path)]) == 0
+    for name in REPORT:
+        assert (tmp_path / name).read_bytes() == (place / "suite" / "report" / name).read_bytes()
+
+
+def test_a_server_gives_the_same_joint_report(
+    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = finished
+    with Server(tmp_path / "server") as server, client(server, tmp_path / "client"):
+        assert sync([str(place / "suite")]) == 0
+        runs = server.runs("tiny").values()
+        assert {run.group.split("/")[0] for run in runs if run.group} == {"networkx", "pandas"}
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        assert report([f"wandb:{server.entity}/tiny", "--suite", "tiny", "--output", str(tmp_path / "out")]) == 0
+    for name in REPORT:
+        assert (tmp_path / "out" / name).read_bytes() == (place / "suite" / "report" / name).read_bytes(), name
+
+
+def test_rankings_are_exported_study_by_study(finished: tuple[Path, str], tmp_path: Path) -> None:
+    place, _ = finished
+    exported = run(place, "--export-trec", str(tmp_path / "trec"))
+    assert exported.returncode == 0, exported.stderr
+    assert {path.name for path in (tmp_path / "trec").iterdir()} == {"networkx", "pandas"}
+    command = [sys.executable, "-m", "study.run", str(place / "suite.toml"), "--export-sweep"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
