@@ -40,7 +40,7 @@ class SuiteReport:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """Metric of every finished run of all studies; see `build_runs_frame` of this module."""
+        """Metric of every finished run of all studies; see `build_suite_runs_frame`."""
         return build_suite_runs_frame(self.data)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     texts = {
         "table.md": _render_markdown(data),
         "table.tex": render_sections(build_sections(data)),
-        "report.html": _render_html(data),
+        "report.html": _render_html(data, folder),
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
         "results.csv": build_suite_runs_frame(data).to_csv(index=False, lineterminator="\n"),
     }
@@ -119,11 +119,14 @@ def _render_markdown(data: SuiteData) -> str:
     )
 
 
-def _render_html(data: SuiteData) -> str:
+def _render_html(data: SuiteData, folder: Path) -> str:
+    """Render the page; in its usual place, in the folder of the suite, it has links to the reports of the studies."""
     files = resources.files("analysis.rendering").joinpath("templates")
     style, script = (Markup(files.joinpath(f"page.{kind}").read_text("utf-8")) for kind in ("css", "js"))
     sections = build_sections(data)
-    links = {key: f"../{key}/report/report.html" for key in data.reports} if data.results.is_local else {}
+    suite_folder = data.results.folder
+    has_links = suite_folder is not None and folder.absolute().parent == suite_folder.absolute()
+    links = {key: f"../{key}/report/report.html" for key in data.reports} if has_links else {}
     return render_template(
         "suite.html.j2",
         style=style,

@@ -30,13 +30,13 @@ class SuiteResults:
         plan: plan of the suite.
         plan_hash: hash of the plan.
         studies: results of each study by key, in the order of the plan. Studies without results are absent.
-        is_local: True if they were read from the folder of the suite.
+        folder: folder of the suite; None if they were read from a server.
     """
 
     plan: SuitePlan
     plan_hash: str
     studies: dict[str, Results]
-    is_local: bool = True
+    folder: Path | None = None
 
 
 def is_suite_folder(source: str) -> bool:
@@ -62,7 +62,8 @@ def read_suite_folder(folder: Path) -> SuiteResults:
     """
     plan, plan_hash = read_suite_plan(folder / PLAN_FILE)
     places = {study.key: folder / study.key for study in plan.studies}
-    return SuiteResults(plan, plan_hash, {key: read_folder(place) for key, place in places.items() if _is_study(place)})
+    studies = {key: read_folder(place) for key, place in places.items() if _is_study(place)}
+    return SuiteResults(plan, plan_hash, studies, folder)
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterato
             place = f"{PREFIX}{'/'.join(filter(None, (project_address.entity, study.project)))}"
             study_cache = cache / study.key if cache else None
             studies[study.key] = stack.enter_context(read_server(place, study.study, study_cache))
-        yield SuiteResults(plan, plan_hash, studies, is_local=False)
+        yield SuiteResults(plan, plan_hash, studies)
 
 
 def _is_study(folder: Path) -> bool:

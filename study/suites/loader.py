@@ -181,7 +181,7 @@ def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]
     """Yield the labels of each study by axis, in the order of the file.
 
     Raises:
-        UserError: if a label of `skip` is unknown, or two studies would have the same key.
+        UserError: if a label of `skip` is unknown, or two studies would have the same key or none.
     """
     for skipped in file.skip:
         for axis, label in skipped.items():
@@ -192,6 +192,8 @@ def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]
     for values in product(*file.axes.values()):
         labels = dict(zip(file.axes, values, strict=True))
         key = _make_key(labels)
+        if not all(re.search("[A-Za-z0-9]", label) for label in labels.values()):
+            raise UserError(f"{source}: axes", repr(list(labels.values())), "labels with an ASCII letter or digit")
         if key in keys:
             raise UserError(f"{source}: axes", f"two studies {key!r}", "labels that differ in letters or digits")
         keys.add(key)

@@ -125,6 +125,7 @@ def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
         ("document_words = 30", "document_wrds = 30", r"axes\.task\.short: task\.document_wrds: .* did you mean"),
         ("document_words = 30", "document_words = -3", r"axes\.task\.short: task\.document_words: -3; expected"),
         ("[axes.task.long]", '[axes.task."Short "]', r"two studies 'bm25-short'"),
+        ("[axes.task.long]", '[axes.task."\N{GREEK SMALL LETTER ALPHA}"]', r"labels with an ASCII letter"),
         ('"quick"', '"absent"', r"absent: no such file"),
         ("seeds", "search.hours = 2\nseeds", r"search\.hours: 2.*expected none in a suite"),
         ("document_words = 30", "document_words = 30\nresources.gpu = 0.5", r"resources: .*expected the same"),
