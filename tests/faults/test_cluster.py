@@ -19,6 +19,7 @@ import pytest
 from study.probe import main as probe
 from tests.processes import Process, processes, tree
 from tests.study.command import comparisons, environment, records, table, weights
+from tests.study.suites import command as suite
 from tests.study.test_probe_command import arguments
 from tests.trainables.encoders import Encoders
 
@@ -233,6 +234,21 @@ def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path:
     goes_on = "rerun the same command to resume, once there is a cluster"
     assert said == f"study.run: lost the head node of cluster {one.address}; {safe}; {goes_on}"
     assert "rpc_client" not in log.read_text(encoding="utf-8")
+
+
+def test_a_suite_is_one_pool_on_a_cluster_and_gives_the_same_bytes(tmp_path: Path) -> None:
+    suites = [tmp_path / "here", tmp_path / "there"]
+    for place in suites:
+        suite.write(place, suite.TWO_SYSTEMS)
+    here = suite.run(suites[0])
+    assert here.returncode == 0, here.stdout + here.stderr
+    with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
+        _, _, _, *arguments = suite.command(suites[1])
+        there = command(one, *arguments)
+    assert there.returncode == 0, there.stdout + there.stderr
+    compared = ("report/comparisons.json", "report/results.csv", "*/runs/*/*scores.parquet")
+    assert suite.contents(suites[1], compared) == suite.contents(suites[0], compared)
+    assert len(suite.contents(suites[1], compared)) == 2 + 2 * 2 * (1 + 2 * 3)
 
 
 def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: Encoders, tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_a_killed_suite_ends_with_the_same_bytes(tmp_path: Path) -> None:
     after = records(killed)
     for before in known:
         assert {name: after[name] for name in before} == before
+    assert "trials at once" not in run(killed).stdout
+    assert records(killed) == after
     expected = contents(left_alone, COMPARED)
     assert len(expected) > N_RECORDS
     assert contents(killed, COMPARED) == expected

@@ -29,6 +29,9 @@ task.libraries = ["networkx"]
 [axes.task.pandas]
 task.libraries = ["pandas"]
 """
+TWO_SYSTEMS = SUITE.replace("[study]", '[study]\nvariants = ["BERT", "LS"]').replace(
+    "{ LS = 1, T-LS = 1, WSLS = 1, T-WSLS = 1 }", "{ LS = 1 }"
+)
 SAMPLERS = """
 [axes.sampler.BM25]
 [axes.sampler.random]

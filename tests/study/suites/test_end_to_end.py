@@ -12,13 +12,10 @@ from analysis.report import main as report
 from analysis.results import read_records
 from study.sync import main as sync
 from tests.analysis.online import client
-from tests.study.suites.command import SUITE, contents, records, run, write
+from tests.study.suites.command import TWO_SYSTEMS, records, run, write
 from tests.wandb_server import Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-SMALL = SUITE.replace("[study]", '[study]\nvariants = ["BERT", "LS"]').replace(
-    "{ LS = 1, T-LS = 1, WSLS = 1, T-WSLS = 1 }", "{ LS = 1 }"
-)
 REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")
 
 
@@ -26,7 +23,7 @@ REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """First the study on networkx alone, then the whole suite."""
     place = tmp_path_factory.mktemp("finished")
-    write(place, SMALL)
+    write(place, TWO_SYSTEMS)
     alone = run(place, "--study", "networkx")
     assert alone.returncode == 0, alone.stdout + alone.stderr
     before = records(place)
@@ -55,16 +52,6 @@ def test_the_study_that_came_later_is_marked(finished: tuple[Path, str]) -> None
     assert plan["version"] == 2
     assert [(study["key"], study["is_late"]) for study in plan["studies"]] == [("networkx", False), ("pandas", True)]
     assert "joined late" in (place / "suite" / "report" / "table.md").read_text()
-
-
-def test_again_trains_nothing_and_writes_the_same(finished: tuple[Path, str]) -> None:
-    place, _ = finished
-    before, reports = records(place), contents(place, [f"report/{name}" for name in REPORT])
-    again = run(place)
-    assert again.returncode == 0, again.stderr
-    assert "trials at once" not in again.stdout
-    assert records(place) == before
-    assert contents(place, [f"report/{name}" for name in REPORT]) == reports
 
 
 def test_the_report_can_be_written_again_from_the_folder(finished: tuple[Path, str], tmp_path: Path) -> None:
