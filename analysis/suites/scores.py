@@ -85,7 +85,9 @@ def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
 
 
 def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[Section]:
-    """Build the published scores beside the measured ones, and the gains over the first baseline of both.
+    """Build the published scores beside the measured ones, and the gains of both over the same baseline.
+
+    It is the first baseline that has a published score.
 
     Args:
         data: the suite.
@@ -96,12 +98,14 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
         return []
     reports = [data.reports.get(study.key) for study in group]
     baselines, rows = _list_baselines(reports), []
-    first = baselines[0] if baselines else None
+    known = {name for study in group for name in published.get_scores(study)}
+    first = next((name for name in baselines if name in known), baselines[0] if baselines else None)
     for study, report in zip(group, reports, strict=True):
         theirs, own = published.get_scores(study), _index_rows(report)
         theirs_first = theirs.get(first) if first else None
         own_first = _get_score(own.get(first), published.split) if first else None
-        for name in [*theirs, *(name for name in own if name not in theirs and name in _list_systems([report]))]:
+        systems = [name for name in _list_systems([report]) if name in own or name in theirs]
+        for name in [*systems, *(name for name in theirs if name not in systems)]:
             score = _get_score(own.get(name), published.split)
             rows.append([
                 study.labels[plan.columns], name, _format_published(theirs.get(name)), format_score(score),

@@ -27,7 +27,15 @@ from study.config.systems import CURRICULUM_PATTERN
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
-__all__ = ["Study", "list_known_keys", "list_shipped_studies", "load_layered_study", "load_study", "read_toml"]
+__all__ = [
+    "Study",
+    "list_known_keys",
+    "list_shipped_studies",
+    "list_shipped_suites",
+    "load_layered_study",
+    "load_study",
+    "read_toml",
+]
 
 STUDIES_FOLDER = Path(__file__).parents[1] / "studies"
 COMMAND_LINE = "command line"
@@ -48,9 +56,20 @@ _ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
 
 
 def list_shipped_studies() -> list[tuple[str, str]]:
-    """Return the name and the first comment line of every shipped study, sorted by name."""
+    """Return the name and the first comment line of every shipped study, sorted by name; suites are not among them."""
+    return [(name, line) for name, line, is_suite in _list_shipped() if not is_suite]
+
+
+def list_shipped_suites() -> list[tuple[str, str]]:
+    """Return the name and the first comment line of every shipped suite, sorted by name."""
+    return [(name, line) for name, line, is_suite in _list_shipped() if is_suite]
+
+
+def _list_shipped() -> list[tuple[str, str, bool]]:
+    """Return the name and the first comment line of every shipped file, and whether it is a suite, sorted by name."""
     files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
-    return [(file.stem, file.read_text("utf-8").partition("\n")[0].lstrip("# ")) for file in files]
+    texts = [(file.stem, file.read_text("utf-8")) for file in files]
+    return [(name, text.partition("\n")[0].lstrip("# "), "axes" in tomllib.loads(text)) for name, text in texts]
 
 
 def list_known_keys() -> set[str]:
@@ -138,14 +157,14 @@ def load_layered_study(layers: Sequence[tuple[str, Mapping[str, Any]]], override
 
 
 def read_toml(source: str) -> dict[str, Any]:
-    """Return the content of a study file, or of the shipped study of this name, as it is written.
+    """Return the content of a study or suite file, or of the shipped one of this name, as it is written.
 
     Raises:
         UserError: if there is no such file, or it is not TOML.
     """
-    names = [name for name, _ in list_shipped_studies()]
+    names = sorted(file.stem for file in STUDIES_FOLDER.glob("*.toml"))
     file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
-    expected = f"a study file or one of {', '.join(names)}"
+    expected = "a study file or a name that --list shows"
     try:
         data = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_parse_finite_float)
     except FileNotFoundError:

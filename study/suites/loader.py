@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from search_spaces.settings import expect
+from search_spaces.settings import PositiveNumber, expect
 from study.config.loader import STUDIES_FOLDER, load_layered_study, read_toml
 from study.config.schema import Study, Text
 from study.suites.published import Published, read_published
@@ -23,6 +23,15 @@ _RUN_PARTS = ("task", "model", "training")
 """Settings that decide, with a system's hyperparameters and the seed, what a run is."""
 _TABLE = Annotated[dict[str, Any], expect("a table of keys of a study")]
 Label = Annotated[str, Field(pattern=r"^[\w.+-][\w.+ -]{0,39}$")]
+
+
+class SuiteExpectations(Settings):
+    """Needs of a suite, for its readers; they change nothing."""
+
+    data: Text | None = None
+    """Data that the suite needs, and the environment variables that name them. If None, it needs no download."""
+    gpu_hours: PositiveNumber | None = None
+    """Rough estimate of the hours that all studies take on one GPU. If None, there is none."""
 
 
 class SuiteFile(Settings):
@@ -52,6 +61,8 @@ class SuiteFile(Settings):
     If None, `task` if there is such an axis, else the first one."""
     published: Text | None = None
     """Table of published results that the report shows beside the measured ones; see `study/studies/published`."""
+    expected: SuiteExpectations = SuiteExpectations()
+    """Needs of the suite."""
 
 
 class SuiteStudy(NamedTuple):
@@ -79,6 +90,7 @@ class Suite(NamedTuple):
         keys: keys of all studies of the file, also of those that were not read.
         studies: the studies, in the order in which they run.
         published: published results, or None.
+        expected: needs of the suite.
     """
 
     name: str
@@ -88,6 +100,7 @@ class Suite(NamedTuple):
     keys: tuple[str, ...]
     studies: tuple[SuiteStudy, ...]
     published: Published | None
+    expected: SuiteExpectations = SuiteExpectations()
 
 
 def is_suite(source: str | None) -> bool:
@@ -141,7 +154,8 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
     _check_studies(source, studies)
     axes = {axis: list(values) for axis, values in file.axes.items()}
     published = read_published(file.published, f"{source}: published") if file.published else None
-    return Suite(file.name, folder, columns, axes, tuple(combinations), _separate_projects(studies), published)
+    separate = _separate_projects(studies)
+    return Suite(file.name, folder, columns, axes, tuple(combinations), separate, published, file.expected)
 
 
 def _validate(source: str, data: Mapping[str, Any]) -> SuiteFile:

@@ -33,9 +33,9 @@ def build_suite_preview(
         log: called with a line for each step of these minutes.
 
     Returns:
-        Keys are suite, folder, axes, columns, published (source of the published results, or None), studies (by key,
-            the labels and the preview of the study), runs, instances (bounds), trial_hours (bounds) and hours (bounds).
-            A sum that is not known for all studies is None.
+        Keys are suite, folder, axes, columns, expected (needs that the file states), published (source of the published
+            results, or None), studies (by key, the labels and the preview of the study), runs, instances (bounds),
+            trial_hours (bounds) and hours (bounds). A sum that is not known for all studies is None.
 
     Raises:
         UserError: a study cannot be run as it is; see `study.workflows.dry_run.build_preview`.
@@ -57,6 +57,7 @@ def build_suite_preview(
         folder=str(suite.folder),
         axes=suite.axes,
         columns=suite.columns,
+        expected=suite.expected.model_dump(),
         published=suite.published.source if suite.published else None,
         studies=studies,
         runs=sum(preview["runs"] for preview in studies.values()),
@@ -102,6 +103,11 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         lines.append(f"cost: {_format(preview['hours'])} hours as one pool of trials")
     else:
         lines.append("cost: unknown until every study has a recorded run, or --estimate-cost")
+    expected = preview["expected"]
+    if expected["gpu_hours"]:
+        lines.append(f"stated by the file: roughly {expected['gpu_hours']:g} hours on one GPU")
+    if expected["data"]:
+        lines.append(f"needs: {expected['data']}")
     lines.append("studies that share a run or its first segment train it once; the totals count it for each of them")
     if preview["published"]:
         lines.append(f"published results beside the measured ones: {preview['published']}")

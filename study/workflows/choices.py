@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
 from study.config.key_names import get_study_file_key
-from study.config.loader import list_shipped_studies
+from study.config.loader import list_shipped_studies, list_shipped_suites
 from study.config.study_class import get_study_class
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS
@@ -117,9 +117,12 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
 
 
 def print_choices() -> None:
-    """Print the shipped studies, the entries of all registries and the variants of all trainables."""
+    """Print the shipped studies and suites, the entries of all registries and the variants of all trainables."""
     print_escaped("studies: the first argument")
     for name, line in list_shipped_studies():
+        _print_item(name, line)
+    print_escaped("\nsuites, several studies that run as one: the first argument")
+    for name, line in list_shipped_suites():
         _print_item(name, line)
     for section in SECTIONS:
         print_escaped(f"\n{section.title}: {', '.join(section.keys)}")

@@ -98,6 +98,21 @@ def test_in_the_suites_folder_the_page_links_the_studies_reports(tmp_path: Path)
     }
 
 
+def test_published_rows_are_in_the_order_of_the_plan_and_gains_are_over_a_published_baseline(tmp_path: Path) -> None:
+    """The plan's first baseline is BERT, its second one T-LS; only the second is published."""
+    scores = {"BM25/QQP": {"T-WSLS": {"mean": 0.53}, "T-LS": {"mean": 0.5}, "of another year": {"mean": 0.4}}}
+    write_suite(tmp_path / "suite", published=PUBLISHED | {"scores": scores})
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    (section,) = build_published_section(data, data.plan.list_rows()[0])
+    rows = [row for row in section.rows if row[0] == "QQP"]
+    systems = data.reports["bm25-qqp"].results.plan.systems
+    assert [row[1] for row in rows if row[1] in systems] == list(systems)
+    assert rows[-1][1:3] == ["of another year", "0.4"]
+    gains = {row[1]: row[4] for row in rows}
+    assert (gains["T-WSLS"], gains["T-LS"], gains["BERT"]) == ("+0.0300", "-", "-")
+    assert "Gains: over T-LS." in section.legend
+
+
 def test_a_suite_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_suite(tmp_path / "suite", left_out=("bm25-qqp", "bm25-mantis", "random-qqp", "random-mantis"))
     assert report.main([str(tmp_path / "suite")]) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from search_spaces.settings import BaseHyperparameters, SearchSettings
 from study.config.key_names import get_study_file_key
-from study.config.loader import load_study
+from study.config.loader import list_shipped_suites, load_study
 from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.tasks import get_task
@@ -52,6 +52,14 @@ def test_an_entry_describes_itself_in_one_line(section: Section, entry: Entry) -
         assert not text.endswith(".")
         assert "|" not in text  # it is a cell of a table
     assert entry.load_target() is not None
+
+
+def test_suites_are_listed_apart_from_studies(listed: list[str]) -> None:
+    start = listed.index("suites, several studies that run as one: the first argument")
+    studies, suites = listed[:start], listed[start : listed.index("", start + 1)]
+    assert any(line.startswith("  quick ") for line in studies)
+    assert {name for name, _ in list_shipped_suites()} == {line.split()[0] for line in suites[1:]}
+    assert not {name for name, _ in list_shipped_suites()} & {line.split()[0] for line in studies if line}
 
 
 @every_section

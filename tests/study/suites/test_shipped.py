@@ -1,0 +1,199 @@
+"""The shipped studies and suites of the published experiments, on data in the papers' formats made small."""
+
+import re
+import shlex
+import statistics
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from analysis.suites.plan import SuitePlan
+from study.config.loader import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites, load_study
+from study.config.systems import get_systems
+from study.run import main
+from study.suites.loader import Suite, load_suite
+from study.suites.plan import build_suite_plan
+from study.suites.published import FOLDER as PUBLISHED_FOLDER
+from study.suites.published import read_published
+from tests.sts import write_sentences, write_sts
+
+ROOT = Path(__file__).parents[3]
+TEXTS = ROOT / "examples" / "own_text"
+PAGE = ROOT / "docs" / "results" / "reproduce.md"
+SUITES = [name for name, _ in list_shipped_suites()]
+STUDIES = [name for name, _ in list_shipped_studies()]
+PUBLISHED = {
+    f"{path.stem}.{name}" for path in PUBLISHED_FOLDER.glob("*.toml") for name in tomllib.loads(path.read_text())
+}
+COMMANDS = sorted(set(re.findall(r"`(python -m study\.run [^`]+)`", PAGE.read_text(encoding="utf-8"))))
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Small files in the formats of the papers' data, and the environment variables that name them."""
+    vectors = tmp_path / "words.vec"
+    vectors.write_text("2 3\nsoil 1 0 0\nseeds 0 1 0\n")
+    named = {
+        "QQP": TEXTS / "qqp",
+        "MSMARCO": TEXTS / "msmarco",
+        "MSMARCO_NEGATIVES": TEXTS / "hard-negatives",
+        "MANTIS": TEXTS / "dialogues",
+        "MSDIALOG": TEXTS / "dialogues",
+        "FASTTEXT": vectors,
+        "WIKI": write_sentences(tmp_path / "sentences.txt"),
+        "SENTEVAL": write_sts(tmp_path / "senteval"),
+    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    for name, path in named.items():
+        monkeypatch.setenv(name, str(path))
+    return {name: str(path) for name, path in named.items()}
+
+
+def read_text(name: str) -> str:
+    return (STUDIES_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def list_published_of_suites() -> dict[str, str]:
+    """Table of published results -> the suite that shows it."""
+    return {table: name for name in SUITES if (table := tomllib.loads(read_text(name)).get("published"))}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_dry_run_shows_every_study_of_a_suite_and_what_it_needs(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "--dry-run"]) == 0
+    out, suite = capsys.readouterr().out, load_suite(name)
+    assert suite.name == name
+    for each in suite.studies:
+        assert re.search(rf"^{re.escape(each.key)} ", out, re.MULTILINE)
+    assert f"roughly {suite.expected.gpu_hours:g} hours on one GPU\nneeds: {suite.expected.data}\n" in out
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_can_be_planned(name: str, data: dict[str, str]) -> None:
+    paths = {
+        "curriculum": [f"task.path={data['MSDIALOG']}"],
+        "gs": [f"task.path={data['WIKI']}", f"task.evaluation_path={data['SENTEVAL']}"],
+    }
+    assert main([name, *paths.get(name.partition("-")[0], []), "--dry-run"]) == 0
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_analysis_understands_the_plan_of_a_suite(name: str) -> None:
+    suite = load_suite(name)
+    plan = SuitePlan.model_validate(build_suite_plan(suite))
+    assert [each.key for each in plan.studies] == [each.key for each in suite.studies]
+    assert (plan.published is None) == (suite.published is None)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_names_its_data_its_cost_and_its_command(name: str) -> None:
+    text, suite = read_text(name), load_suite(name)
+    comment = text.partition("\nname = ")[0]
+    assert suite.expected.gpu_hours
+    for variable in VARIABLE.findall(text):
+        assert variable in comment
+        assert variable in (suite.expected.data or "")
+    assert re.search(rf"^#     python -m study\.run {name}$", comment, re.MULTILINE)
+    assert "one GPU" in comment
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_data_that_are_not_there_are_told_in_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in (variables := VARIABLE.findall(read_text(name))):
+        monkeypatch.delenv(variable)
+    assert main([name, "--dry-run"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert any(line.endswith(f"expected the environment variable {variable} to be set") for variable in variables)
+
+
+def test_a_task_alone_needs_its_own_data_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("MSMARCO", "MANTIS"):
+        monkeypatch.delenv(variable)
+    assert main(["wsls-table-1", "--study", "*-qqp", "--dry-run"]) == 0
+
+
+def get_suite_of(table: str) -> Suite:
+    return load_suite(list_published_of_suites()[table])
+
+
+@pytest.mark.parametrize("table", sorted(list_published_of_suites()))
+def test_published_results_are_those_of_studies_and_systems(table: str) -> None:
+    published, suite = read_published(table, "test"), get_suite_of(table)
+    studies = {"/".join(each.labels.values()): each.study for each in suite.studies}
+    assert published.scores.keys() <= studies.keys()
+    for label, scores in published.scores.items():
+        assert scores.keys() <= get_systems(studies[label]).keys(), label
+        assert studies[label].analysis.metric == published.metric
+
+
+def test_every_published_table_is_shown_by_a_suite_or_part_of_its_mean() -> None:
+    parts = {name for name in PUBLISHED if name.startswith("gs-infonce-2021.table-2-")}
+    assert list_published_of_suites().keys() | parts == PUBLISHED
+    assert len(parts) == 7
+
+
+def test_published_means_are_those_of_the_published_runs() -> None:
+    table = tomllib.loads((PUBLISHED_FOLDER / "curriculum-2020.toml").read_text())["table-4"]["scores"]
+    for task, systems in table.items():
+        assert len(systems) == 8, task
+        for score in systems.values():
+            assert len(score["runs"]) == 5
+            assert statistics.fmean(score["runs"]) == pytest.approx(score["mean"], abs=0.000_051)
+            assert statistics.stdev(score["runs"]) == pytest.approx(score["sd"], abs=0.000_051)
+
+
+def test_published_means_of_encoders_are_those_of_the_sets() -> None:
+    """They average rounded figures, and are rounded themselves."""
+    mean = read_published("gs-infonce-2021.table-2", "test").scores
+    sets = [read_published(name, "test").scores for name in PUBLISHED if name.startswith("gs-infonce-2021.table-2-")]
+    for label, systems in mean.items():
+        for system, score in systems.items():
+            values = [each[label][system]["mean"] for each in sets]
+            assert statistics.fmean(values) == pytest.approx(score["mean"], abs=0.011), (label, system)
+
+
+def test_positions_of_the_slides_are_ten_minus_their_figures() -> None:
+    published = read_published("wsls-slides.results", "test")
+    stated = [float(text) for text in re.findall(r"\d\.\d\d", published.note)]
+    scores = [score["mean"] for systems in published.scores.values() for score in systems.values()]
+    assert scores == pytest.approx([10 - value for value in stated])
+
+
+def test_the_settings_of_the_authors_are_those_of_the_guide() -> None:
+    """The keys that the guide to the papers lists for each protocol."""
+    wsls = load_study("wsls-paper").model_dump()
+    assert wsls["training"].items() >= {"unit": "pair", "batch_size": 32, "instances": 50_016}.items()
+    assert wsls["model"]["ranking_score"] == "relevant_logit"
+    paper = {"k1": 0.9, "b": 0.4, "words": "stemmed", "idf": "lucene", "authors": True, "keep_query_text": True}
+    for sampler in ("sampler", "evaluation_sampler"):
+        assert wsls["task"][sampler].items() >= paper.items()
+    guide = (ROOT / "docs" / "guide" / "papers.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"study\.run (curriculum-scoring task\.path=.*?) --dry-run", guide, re.DOTALL)
+    keys = shlex.split(command.replace("\\\n", " "))[1:]
+    listed, own = load_study("curriculum-scoring", keys), load_study("curriculum-paper", ["task.path=FOLDER"])
+    for part in ("task", "model"):
+        assert getattr(own, part) == getattr(listed, part)
+    assert own.training.model_dump() == listed.training.model_dump()
+    apart = {"score"}
+    assert own.curriculum.model_dump(exclude=apart) == listed.curriculum.model_dump(exclude=apart)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_page_has_every_suite(name: str) -> None:
+    hours = f"{load_suite(name).expected.gpu_hours:g}"
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if f"`python -m study.run {name}`" in line]
+    assert hours in {row.split("|")[4].strip() for row in rows}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_page_can_be_planned(command: str) -> None:
+    words = [word for word in shlex.split(command)[3:] if word != "--prepare"]
+    assert main([*words, "--dry-run"]) == 0
