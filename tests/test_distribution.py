@@ -48,12 +48,12 @@ def place(request: pytest.FixtureRequest, distributions: Path, tmp_path_factory:
     return folder
 
 
-def run(place: Path, *arguments: str, timeout: int = 120) -> str:
+def run(place: Path, *arguments: str, timeout: int = 120, **variables: str) -> str:
     """What the installed Python prints in the folder."""
     result = subprocess.run(
         [str(place / ".venv" / "bin" / "python"), *arguments],
         cwd=place,
-        env={name: value for name, value in environment().items() if name != "PYTHONPATH"},
+        env={name: value for name, value in environment(**variables).items() if name != "PYTHONPATH"},
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -64,10 +64,13 @@ def run(place: Path, *arguments: str, timeout: int = 120) -> str:
 
 
 def test_help_list_and_plan_work(place: Path) -> None:
-    assert "STUDY | KEY=VALUE" in run(place, "-m", "study.run", "--help")
+    assert "STUDY | SUITE | KEY=VALUE" in run(place, "-m", "study.run", "--help")
     listed = run(place, "-m", "study.run", "--list")
     assert all(name in listed for name in STUDIES)
     assert "minimum detectable effect" in run(place, "-m", "study.run", "--dry-run")
+    (place / "quora_duplicate_questions.tsv").touch()
+    suite = run(place, "-m", "study.run", "wsls-table-2", "--study", "qqp", "--dry-run", "--json", QQP=str(place))
+    assert "wsls-table-2-qqp" in suite
     assert str(ROOT) not in run(place, "-m", "pip", "list", "--format", "freeze")
 
 
