@@ -124,7 +124,11 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
 
 
 def report(
-    source: str | Path, study: str | None = None, cache: Path | None = None, output: Path | None = None
+    source: str | Path,
+    study: str | None = None,
+    cache: Path | None = None,
+    output: Path | None = None,
+    suite: str | None = None,
 ) -> "Report | SuiteReport":
     """Analyse a finished study or suite and write its report.
 
@@ -133,6 +137,7 @@ def report(
         study: name of the study, if the project on the server contains several.
         cache: folder that keeps the scores from a server. If None, they are removed.
         output: folder of the report. If None, it is `report` in the study's folder, or ./report-PROJECT.
+        suite: name of a suite in the project, for its joint report.
 
     Raises:
         UserError: if there is no such study, or a file is damaged.
@@ -143,9 +148,9 @@ def report(
     from analysis.suites.report import write_suite_report
     from analysis.suites.results import is_suite_folder, open_suite
 
-    if study is None and is_suite_folder(str(source)):
-        with open_suite(str(source), None, cache) as suite:
-            return write_suite_report(suite, output or default_output_folder(str(source)))
+    if suite is not None or (study is None and is_suite_folder(str(source))):
+        with open_suite(str(source), suite, cache) as suite_results:
+            return write_suite_report(suite_results, output or default_output_folder(str(source)))
     with open_results(str(source), study, cache) as results:
         return write_report(results, output or default_output_folder(str(source)))
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study.config.arguments import split_arguments
-from study.config.loader import Study, list_known_keys, list_shipped_studies, load_study
+from study.config.loader import Study, list_known_keys, list_shipped_studies, list_shipped_suites, load_study
 from study.suites.loader import Suite, is_suite, load_suite
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
@@ -227,7 +227,8 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
 def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
     from study.wandb_sweeps.export import SchedulerFactory, StudyReference, export_sweeps
 
-    if "=" in folder or Path(folder).is_file() or folder in dict(list_shipped_studies()):
+    shipped = [*list_shipped_studies(), *list_shipped_suites()]
+    if "=" in folder or Path(folder).is_file() or folder in dict(shipped):
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
     make_scheduler: SchedulerFactory | None = None
     if engine == "optuna":

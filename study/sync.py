@@ -44,11 +44,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sync_folder(folder: Path, project: str | None, entity: str | None) -> int:
-    """Upload the study in a folder, or each study of the suite, and return the exit status."""
+    """Upload the study in a folder, or each study of the suite, and return the exit status.
+
+    Raises:
+        UserError: the studies of the suite need projects of their own.
+    """
     if (folder / PLAN_FILE).is_file() or not (folder / SUITE_FILE).is_file():
         return sync_study(folder, project, entity)
-    places = [folder / study["key"] for study in read_suite_plan(folder / SUITE_FILE)["studies"]]
-    return max(sync_study(place, project, entity) for place in places if (place / PLAN_FILE).is_file())
+    studies = read_suite_plan(folder / SUITE_FILE)["studies"]
+    if project is not None and len({study["project"] for study in studies}) > 1:
+        raise UserError("--project", project, "none, since the studies of this suite need projects of their own")
+    places = [folder / study["key"] for study in studies]
+    return max((sync_study(place, project, entity) for place in places if (place / PLAN_FILE).is_file()), default=0)
 
 
 def sync_study(folder: Path, project: str | None, entity: str | None) -> int:

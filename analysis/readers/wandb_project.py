@@ -55,7 +55,7 @@ class WandbProject:
         Raises:
             UserError: if there is no such project or study, or several and no name is given.
         """
-        names = sorted({str(run.config.get("study")) for run in self._list_runs({"jobType": "plan"})})
+        names = self.list_studies()
         if not names:
             raise UserError(str(self._address), "no plan of a study in it", "a project with the runs of a study")
         if name is not None and name not in names:
@@ -63,6 +63,14 @@ class WandbProject:
         if name is None and len(names) > 1:
             raise UserError(str(self._address), f"{len(names)} studies: {', '.join(names)}", "--study with one of them")
         return name or names[0]
+
+    def list_studies(self) -> list[str]:
+        """Return the names of the studies that have a plan in the project, sorted.
+
+        Raises:
+            UserError: if there is no such project.
+        """
+        return sorted({str(run.config.get("study")) for run in self._list_runs({"jobType": "plan"})})
 
     def find_suites(self) -> dict[str, tuple[dict[str, Any], str]]:
         """Return the latest plan of each suite that has a study in the project, and its hash, by name.

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
-from analysis.stats.equivalence import Verdict, decide_verdict
+from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import FROM_P, adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
@@ -26,14 +27,18 @@ class SuiteComparison:
         comparison: the comparison, corrected within the study.
         comparisons: number of comparisons of the suite.
         p: corrected p-value of the headline test. None if the systems were not compared.
-        verdict: verdict at that p-value.
+        alike: p-value of the equivalence test, by Bonferroni over the suite. None if there is no margin.
+        verdict: verdict at these p-values.
+        is_late: True if the study joined the suite when others had test scores: the comparison is exploratory.
     """
 
     study: str
     comparison: Comparison
     comparisons: int
     p: float | None
+    alike: float | None
     verdict: Verdict
+    is_late: bool
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,17 @@ class AverageComparison:
         baseline: system that it is compared with.
         columns: number of columns, such as tasks.
         difference: average difference. None if it is not tested.
-        gain: difference relative to the average of the baseline. None without a difference.
+        gain: difference relative to the average of the baseline, positive if the system is better. None without a
+            difference.
         target: population that the test generalises to, on these tasks.
         test: the test, uncorrected.
         interval: confidence interval of the difference, simultaneous for all averages.
         comparisons: number of averages that were declared.
         p: corrected p-value.
-        verdict: verdict at that p-value.
+        alike: p-value of the equivalence test, by Bonferroni over the averages. None if there is no margin.
+        verdict: verdict at these p-values.
         refusal: why there is no test; empty if there is one.
+        is_late: True if a study joined the suite when others had test scores: the comparison is exploratory.
     """
 
     labels: tuple[str, ...]
@@ -67,8 +75,10 @@ class AverageComparison:
     interval: tuple[float, float] | None = None
     comparisons: int = 0
     p: float | None = None
+    alike: float | None = None
     verdict: Verdict = "not compared"
     refusal: str = ""
+    is_late: bool = False
 
 
 def get_suite_correction(plan: SuitePlan) -> str:
@@ -110,6 +120,16 @@ def _pool_df(parts: Sequence[float], df: Sequence[float]) -> float:
     return sum(parts) ** 2 / spread if spread else max(df)
 
 
+def count_comparisons(plan: SuitePlan, reports: dict[str, ReportData]) -> int:
+    """Return the number of comparisons of a suite; of a study without results, those that the suite declared."""
+    return sum(
+        len(select_headline_comparisons(reports[study.key].results.plan, reports[study.key].comparisons))
+        if study.key in reports
+        else len(study.comparisons)
+        for study in plan.studies
+    )
+
+
 def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> list[SuiteComparison]:
     """Return the headline comparisons of all studies, corrected together.
 
@@ -124,14 +144,17 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         for key, report in reports.items()
         for comparison in select_headline_comparisons(report.results.plan, report.comparisons)
     ]
-    missing = sum(len(study.comparisons) for study in plan.studies if study.key not in reports)
     tests = [c.targets[c.target] if c.target else None for _, c in known]
     p_values = [test.p if test else None for test in tests]
-    adjusted = adjust_p_values([*p_values, *[None] * missing], get_suite_correction(plan))
-    return [
-        SuiteComparison(key, c, len(adjusted), p, decide_verdict(_get_gain(c), p, None, plan.alpha))
-        for (key, c), p in zip(known, adjusted, strict=False)
-    ]
+    missing = [None] * (count_comparisons(plan, reports) - len(known))
+    adjusted = adjust_p_values([*p_values, *missing], get_suite_correction(plan))
+    compared = []
+    for (key, c), p in zip(known, adjusted, strict=False):
+        # corrected within the study already; where that gives 1, it is 1 over the suite as well
+        alike = None if c.alike is None else min(1.0, c.alike / c.comparisons * len(adjusted))
+        verdict = decide_verdict(_get_gain(c), p, alike, plan.alpha)
+        compared.append(SuiteComparison(key, c, len(adjusted), p, alike, verdict, plan.get_study(key).is_late))
+    return compared
 
 
 def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> list[AverageComparison]:
@@ -154,7 +177,7 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     corrected = []
     for each, p in zip(averages, adjusted, strict=True):
         gain = -each.difference if each.difference is not None and lower_is_better else each.difference
-        verdict = decide_verdict(gain, p, None, plan.alpha)
+        verdict = decide_verdict(gain, p, each.alike, plan.alpha)
         corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
     return corrected
 
@@ -174,7 +197,8 @@ def _average_row(
 ) -> AverageComparison:
     system, baseline = pair
     labels = plan.get_row_labels(group[0])
-    nothing = AverageComparison(labels, system, baseline, len(group), None, None, None)
+    is_late = any(study.is_late for study in group)
+    nothing = AverageComparison(labels, system, baseline, len(group), None, None, None, is_late=is_late)
     present = [reports[study.key] for study in group if study.key in reports]
     if len(present) < len(group):
         return replace(nothing, refusal="a study has no results")
@@ -192,13 +216,16 @@ def _average_row(
         return replace(nothing, refusal="no test that all studies allow")
     average = average_estimates([estimate for each in estimates if (estimate := each[target])])
     base = sum(float(value.mean()) for value in values[1] if value is not None) / len(group)
+    sign = -1 if find_common_metric(present) in LOWER_IS_BETTER else 1
+    margin = present[0].results.plan.margin
     return replace(
         nothing,
         difference=average.mean,
-        gain=average.mean / base if base else None,
+        gain=sign * average.mean / abs(base) if base else None,
         target=target,
         test=average.test(1 - plan.alpha),
         interval=average.confidence_interval(1 - plan.alpha / count),
+        alike=min(1.0, tost(average, margin) * count) if margin else None,
     )
 
 
@@ -208,13 +235,18 @@ def _evaluate(report: ReportData, system: str) -> Floats | None:
 
 
 def _share_queries(reports: Sequence[ReportData]) -> bool:
-    """Return whether two studies of the same task have test queries with the same ids."""
-    seen: dict[str, set[str]] = {}
+    """Return whether two studies have mostly the same test queries, by their ids and those of their relevant documents.
+
+    Ids alone are often numbers, which tell nothing.
+    """
+    seen = list[set[tuple[str, str]]]()
     for report in reports:
-        plan = report.results.plan
-        run = next(run for c in report.chosen.values() if c for run in c.runs.values() if plan.test_split in run.files)
-        ids, known = set(run.evaluate_queries(plan.test_split, plan.metric).index), seen.setdefault(plan.task, set())
-        if ids & known:
+        split = report.results.plan.test_split
+        run = next(run for c in report.chosen.values() if c for run in c.runs.values() if split in run.files)
+        frame = read_scores(run.files[split], split)
+        relevant = frame[frame["relevant"] > 0]
+        pairs = set(zip(relevant["query_id"].astype(str), relevant["document_id"].astype(str), strict=True))
+        if any(2 * len(pairs & other) > min(len(pairs), len(other)) for other in seen):
             return True
-        known |= ids
+        seen.append(pairs)
     return False

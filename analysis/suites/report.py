@@ -148,7 +148,13 @@ def _list_comparisons(data: SuiteData) -> list[dict[str, Any]]:
             "kind": "study",
             "labels": data.plan.get_study(each.study).labels,
             **each.comparison.as_dict(),
-            "suite": {"comparisons": each.comparisons, "p": each.p, "verdict": each.verdict},
+            "suite": {
+                "comparisons": each.comparisons,
+                "p": each.p,
+                "alike": each.alike,
+                "verdict": each.verdict,
+                "is_late": each.is_late,
+            },
         }
         for each in data.comparisons
     ]

@@ -1,7 +1,7 @@
 """Reads the results of a suite: from its folder, or from its projects on a W&B server."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from analysis.data.results import Results
 from analysis.readers.results import read_server
 from analysis.readers.source import read_folder
 from analysis.readers.wandb_project import WandbProject
-from analysis.readers.wandb_server import PREFIX, ProjectAddress, connect
-from analysis.suites.plan import SuitePlan
+from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
+from analysis.suites.plan import PlannedStudy, SuitePlan
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
@@ -51,7 +51,10 @@ def read_suite_plan(path: Path) -> tuple[SuitePlan, str]:
         UserError: if the file is damaged.
     """
     stored = read_object(path)
-    return _parse_plan(stored.get("plan"), str(path)), hash_json(stored.get("plan"))
+    plan_hash = hash_json(stored.get("plan"))
+    if stored.get("hash", plan_hash) != plan_hash:
+        raise UserError(str(path), "its hash is not the plan's", "a plan as the suite wrote it")
+    return _parse_plan(stored.get("plan"), str(path)), plan_hash
 
 
 def read_suite_folder(folder: Path) -> SuiteResults:
@@ -96,22 +99,33 @@ def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterato
     project_address = ProjectAddress.parse(address)
     with connect() as connection:
         found = WandbProject(connection, project_address, connection.folder).find_suites()
-    plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
-    if suite not in plans and (suite is not None or len(plans) != 1):
-        known = ", ".join(plans) or "none"
-        raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
-    plan, plan_hash = plans[suite or next(iter(plans))]
+        plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
+        if suite not in plans and (suite is not None or len(plans) != 1):
+            known = ", ".join(plans) or "none"
+            raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
+        plan, plan_hash = plans[suite or next(iter(plans))]
+        places = {study.key: _find_project(connection, project_address, study) for study in plan.studies}
     with ExitStack() as stack:
         studies = {}
         for study in plan.studies:
-            place = f"{PREFIX}{'/'.join(filter(None, (project_address.entity, study.project)))}"
-            study_cache = cache / study.key if cache else None
-            studies[study.key] = stack.enter_context(read_server(place, study.study, study_cache))
+            if place := places[study.key]:
+                study_cache = cache / study.key if cache else None
+                studies[study.key] = stack.enter_context(read_server(str(place), study.study, study_cache))
         yield SuiteResults(plan, plan_hash, studies)
 
 
+def _find_project(connection: Connection, address: ProjectAddress, study: PlannedStudy) -> ProjectAddress | None:
+    """Return the project that has a study: the addressed one, or else the study's own; None if neither has it."""
+    for place in dict.fromkeys((address, address._replace(project=study.project))):
+        with suppress(UserError):  # a study that has not started has no project yet
+            if study.study in WandbProject(connection, place, connection.folder).list_studies():
+                return place
+    return None
+
+
 def _is_study(folder: Path) -> bool:
-    return (folder / "plan.json").is_file() or (folder / "wandb").is_dir()
+    """Return whether a folder has results; the plan alone is written when the suite starts."""
+    return any(folder.glob("runs/*/record.json")) or any(folder.glob("wandb/offline-run-*"))
 
 
 def _parse_plan(document: Any, where: str) -> SuitePlan:

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
 from analysis.rendering.sections import Section
-from analysis.suites.comparisons import find_common_metric, get_suite_correction
+from analysis.suites.comparisons import count_comparisons, find_common_metric, get_suite_correction
 from analysis.suites.data import SuiteData
 from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
 from analysis.tables.marks import build_marks, format_marks_legend
+from trainables.metrics import LOWER_IS_BETTER
 
 _NOTHING = "-"
 
@@ -29,6 +30,7 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
     has_average = len(group) > 1 and find_common_metric(filter(None, reports)) is not None
     averages = {name: _average(scores[name]) for name in systems} if has_average else {}
     base = averages.get(baselines[0]) if baselines else None
+    metric = find_common_metric(filter(None, reports))
     header = ["system", *(_title_column(plan, study, reports) for study in group)]
     header += ["average", "gain"] if has_average else []
     cells = []
@@ -37,21 +39,21 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
         for score, by_system, marks in zip(scores[name], rows, marked, strict=True):
             row.append(_format_cell(score, by_system.get(name), marks.get(name, "")))
         if has_average:
-            row += [_format_mean(averages[name]), _format_gain(averages[name], base)]
+            row += [_format_mean(averages[name]), _format_percent(_compute_gain(averages[name], base, metric))]
         cells.append(row)
-    metric = find_common_metric(filter(None, reports))
     legend = f"Mean ± standard deviation over seeds{f' of {metric}' if metric else ''}. "
     if split == "test":
+        number = count_comparisons(plan, data.reports)
         legend += (
-            f"Marks: {format_marks_legend(baselines)}, on new queries and with new seeds, corrected for the "
-            f"{len(data.comparisons)} comparisons of the suite ({get_suite_correction(plan)}, {plan.alpha:g}). "
+            f"Marks: {format_marks_legend(baselines)}, on new queries and with new seeds, corrected for the {number} "
+            f"comparisons of the suite ({get_suite_correction(plan)}, {plan.alpha:g}). "
         )
     else:
         legend += "Scores of the chosen configurations on the split by which they were chosen. "
         if any(map(any, (marks.values() for marks in marked))):
             legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
     if has_average:
-        legend += f"Gain: of the average, relative to {baselines[0]}."
+        legend += f"Gain: of the average, relative to {baselines[0]}; positive is better."
     return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
 
 
@@ -63,24 +65,18 @@ def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
         group: studies that differ in the column only.
     """
     plan, reports = data.plan, [data.reports.get(study.key) for study in group]
-    rows, systems, baselines = (
-        [_index_rows(report) for report in reports],
-        _list_systems(reports),
-        _list_baselines(reports),
-    )
-    first = baselines[0] if baselines else None
+    rows, baselines = [_index_rows(report) for report in reports], _list_baselines(reports)
+    first, metrics = baselines[0] if baselines else None, [_get_metric(report) for report in reports]
     bases = [_get_mean(_get_score(by_system.get(first or ""), "test")) for by_system in rows]
     cells = []
-    for name in [name for name in systems if name != first]:
+    for name in [name for name in _list_systems(reports) if name != first]:
         means = [_get_mean(_get_score(by_system.get(name), "test")) for by_system in rows]
-        gains = [
-            100 * (own / base - 1) if own is not None and base else None for own, base in zip(means, bases, strict=True)
-        ]
+        gains = [_compute_gain(*each) for each in zip(means, bases, metrics, strict=True)]
         known = [gain for gain in gains if gain is not None]
         mean = sum(known) / len(known) if len(known) == len(gains) else None
         cells.append([name, *map(_format_percent, [*gains, mean])])
     header = ["system", *(study.labels[plan.columns] for study in group), "mean"]
-    legend = f"Difference of the means over seeds from {first}, in percent of {first}. Mean: of the gains."
+    legend = f"Gain of the mean over seeds, in percent of {first}; positive is better. Mean: of the gains."
     return Section(f"Gain over {first}, on test{_describe_row(plan, group)}", header, cells, legend)
 
 
@@ -109,12 +105,13 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
             score = _get_score(own.get(name), published.split)
             rows.append([
                 study.labels[plan.columns], name, _format_published(theirs.get(name)), format_score(score),
-                _format_difference(theirs.get(name), theirs_first if name != first else None),
-                _format_difference(score, own_first if name != first else None),
+                _format_difference(theirs.get(name), theirs_first if name != first else None, published.metric),
+                _format_difference(score, own_first if name != first else None, published.metric),
             ])  # fmt: skip
     header = [plan.columns, "system", "published", "measured", "published gain", "measured gain"]
     legend = (
-        f"Published: {published.source}. {published.metric} on {published.split}. Gains: over {first}. {published.note}"
+        f"Published: {published.source}. {published.metric} on {published.split}. Gains: over {first}; positive is "
+        f"better. {published.note}"
     ).strip()
     return [Section(f"Published and measured{_describe_row(plan, group)}", header, rows, legend)]
 
@@ -173,8 +170,15 @@ def _format_mean(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:.4f}"
 
 
-def _format_gain(value: float | None, base: float | None) -> str:
-    return _format_percent(100 * (value / base - 1) if value is not None and base else None)
+def _compute_gain(value: float | None, base: float | None, metric: str | None) -> float | None:
+    """Return the gain in percent, positive if the value is better; None if it is not known."""
+    if value is None or not base:
+        return None
+    return 100 * (value - base) / abs(base) * (-1 if metric in LOWER_IS_BETTER else 1)
+
+
+def _get_metric(report: ReportData | None) -> str | None:
+    return report.results.plan.metric if report else None
 
 
 def _format_percent(value: float | None) -> str:
@@ -196,8 +200,8 @@ def _format_published(score: PublishedScore | None) -> str:
     return f"{score.mean:.4g}" + (f" ± {score.sd:.2g}" if score.sd is not None else "")
 
 
-def _format_difference(score: PublishedScore | Score | None, base: PublishedScore | Score | None) -> str:
+def _format_difference(score: PublishedScore | Score | None, base: PublishedScore | Score | None, metric: str) -> str:
     if score is None or base is None:
         return _NOTHING
     own, other = (each.mean if isinstance(each, PublishedScore) else each[0] for each in (score, base))
-    return f"{own - other:+.4f}"
+    return f"{(other - own) if metric in LOWER_IS_BETTER else (own - other):+.4f}"

@@ -3,7 +3,7 @@
 from analysis.data.cost import compute_cost
 from analysis.rendering.cells import QUERIES_BONFERRONI
 from analysis.rendering.sections import Section
-from analysis.suites.comparisons import AverageComparison, get_suite_correction
+from analysis.suites.comparisons import AverageComparison, count_comparisons, get_suite_correction
 from analysis.suites.data import SuiteData
 from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
 from analysis.tables.main import format_p_value
@@ -14,7 +14,8 @@ _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seed
 
 def build_sections(data: SuiteData) -> list[Section]:
     """Build all tables of the joint report in their order."""
-    sections, groups = list[Section](), data.plan.list_rows()
+    known = [group for group in data.plan.list_rows() if any(study.key in data.reports for study in group)]
+    sections, groups = list[Section](), known
     for group in groups:
         sections += [build_score_section(data, group, "test"), build_gain_section(data, group)]
         sections += build_published_section(data, group)
@@ -50,9 +51,10 @@ def _build_average_section(data: SuiteData) -> list[Section]:
     about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in tested if each.target))
     legend = (
         f"Do the methods differ in the mean over these {columns}s, on {about or 'new queries and seeds'}? The "
-        f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up, since each has "
-        f"queries and runs of its own. p is corrected for {len(rows)} averages ({get_suite_correction(plan)}), and the "
-        f"{100 * (1 - plan.alpha):g} % intervals hold for all of them at once (Bonferroni)."
+        f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up: each has queries "
+        "and runs of its own, which are taken to be independent although they share the numbers of the seeds. p is "
+        f"corrected for {len(rows)} averages ({get_suite_correction(plan)}), and the {100 * (1 - plan.alpha):g} % "
+        "intervals hold for all of them at once (Bonferroni)."
     )
     refusals = dict.fromkeys(each.refusal for each in data.averages if each.refusal)
     legend += f" Not compared: {'; '.join(refusals)}." if refusals else ""
@@ -72,8 +74,9 @@ def _build_comparison_section(data: SuiteData) -> Section:
         shown = _NOTHING if c.difference is None else f"{c.difference:+.4f}"
         own, inner, outer = map(format_p_value, (test.p if test else None, c.adjusted[plan.correction], each.p))
         queries = format_p_value(c.adjusted_queries["bonferroni"])
-        rows.append([*labels, c.system, c.baseline, shown, own, inner, c.verdict, outer, each.verdict, queries])
-    number = data.comparisons[0].comparisons if data.comparisons else 0
+        rows.append([*labels, c.system, c.baseline, shown, own, inner, c.verdict, outer,
+                     _format_verdict(each.verdict, each.is_late), queries])  # fmt: skip
+    number = count_comparisons(plan, data.reports)
     legend = (
         "Every declared comparison of every study. In the study, p is corrected for the comparisons of that study; "
         f"over the suite, for all {number} of the suite. {QUERIES_BONFERRONI}: corrected in the study, the test of "
@@ -100,15 +103,20 @@ def _build_study_section(data: SuiteData) -> Section:
     header = ["key", "study", "plan", "metric", "test queries", "seeds", "runs", "trial hours"]
     legend = "Each study has a report of its own, with its search, its figures and its error analysis."
     if any(study.is_late for study in data.plan.studies):
-        legend += " Joined late: other studies had test scores before; read its comparisons as exploratory."
+        legend += " Joined late: other studies had test scores before, so its comparisons are exploratory."
     return Section("Studies", header, rows, legend)
+
+
+def _format_verdict(verdict: str, is_late: bool) -> str:
+    return f"{verdict} (exploratory)" if is_late else verdict
 
 
 def _format_average(each: AverageComparison) -> list[str]:
     head = [*each.labels, each.system, each.baseline, str(each.columns)]
     if each.test is None or each.difference is None:
-        return [*head, *[_NOTHING] * 5, each.verdict]
+        return [*head, *[_NOTHING] * 5, _format_verdict(each.verdict, each.is_late)]
     gain = _NOTHING if each.gain is None else f"{100 * each.gain:+.2f} %"
     low, high = each.interval or (each.difference, each.difference)
     p_values = map(format_p_value, (each.test.p, each.p))
-    return [*head, f"{each.difference:+.4f}", gain, f"[{low:+.4f}, {high:+.4f}]", *p_values, each.verdict]
+    return [*head, f"{each.difference:+.4f}", gain, f"[{low:+.4f}, {high:+.4f}]", *p_values,
+            _format_verdict(each.verdict, each.is_late)]  # fmt: skip

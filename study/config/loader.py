@@ -29,11 +29,13 @@ from trainables.utils.settings import Settings
 
 __all__ = [
     "Study",
+    "expand_variables",
     "list_known_keys",
     "list_shipped_studies",
     "list_shipped_suites",
     "load_layered_study",
     "load_study",
+    "parse_override",
     "read_toml",
 ]
 
@@ -102,25 +104,29 @@ def load_study(path: str | None = None, overrides: Sequence[str] = ()) -> Study:
         trainables.utils.errors.UserError: command line: training.learningrate: 0.0001; expected a known key; did you \
 mean training.learning_rate?
     """
-    source = _expand_variables(path or "quick")
+    source = expand_variables(path or "quick")
     data = read_toml(source)
     if "axes" in data:
         raise UserError(source, "a suite of studies", "one study; python -m study.run runs a suite, --study one of it")
     return load_layered_study([(source, data)], overrides)
 
 
-def load_layered_study(layers: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str] = ()) -> Study:
+def load_layered_study(
+    layers: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str] = (), is_draft: bool = False
+) -> Study:
     """Validate a study whose settings are in several places, of which a later one replaces settings of the earlier.
 
     Args:
         layers: for each place its name, for messages, and its settings as nested tables.
         overrides: settings of the form "key.sub=value", as for `load_study`.
+        is_draft: True if the study will not run: environment variables that are not set stay as they are written, and
+            its paths are not checked.
 
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """
     source = layers[0][0]
-    parsed = [(place, _expand_texts(data, place)) for place, data in layers]
+    parsed = [(place, _expand_texts(data, place, is_draft)) for place, data in layers]
     parsed += ((COMMAND_LINE, override) for override in _parse_overrides(overrides))
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
@@ -148,9 +154,10 @@ def load_layered_study(layers: Sequence[tuple[str, Mapping[str, Any]]], override
     except ValidationError as error:
         mistakes += _explain_errors(error, source, places, written_keys, no_other_errors=not mistakes)
     else:
+        unusable = [] if is_draft else find_unusable_paths(study)
         mistakes += [
             UserError(f"{places.get(key, source)}: {_get_shown_key(key, written_keys)}", value, expected)
-            for key, value, expected in find_unusable_paths(study)
+            for key, value, expected in unusable
         ]
     raise_if_any(mistakes)
     return study
@@ -204,8 +211,13 @@ def _parse_finite_float(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
-def _expand_variables(text: str, place: str = COMMAND_LINE) -> str:
+def expand_variables(text: str, place: str = COMMAND_LINE, is_draft: bool = False) -> str:
     """Return the text with each ${NAME} replaced by the environment variable NAME.
+
+    Args:
+        text: a text of a study file or of the command line.
+        place: where it stands, for messages.
+        is_draft: True to leave variables that are not set as they are written.
 
     Raises:
         UserError: if a variable is not set.
@@ -213,35 +225,42 @@ def _expand_variables(text: str, place: str = COMMAND_LINE) -> str:
 
     def substitute(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
+            if is_draft:
+                return match[0]
             raise UserError(place, _format_value(text), f"the environment variable {match[1]} to be set")
         return os.environ[match[1]]
 
     return re.sub(r"\$\{(\w+)\}", substitute, text)
 
 
-def _expand_texts(value: Any, source: str, key: str = "") -> Any:
+def _expand_texts(value: Any, source: str, is_draft: bool, key: str = "") -> Any:
     """Return a value of a study file with the variables expanded in each text."""
     if isinstance(value, str):
-        return _expand_variables(value, f"{source}: {key}")
+        return expand_variables(value, f"{source}: {key}", is_draft)
     if isinstance(value, dict):
-        return {name: _expand_texts(item, source, f"{key}.{name}" if key else name) for name, item in value.items()}
-    return [_expand_texts(item, source, key) for item in value] if isinstance(value, list) else value
+        names = {name: f"{key}.{name}" if key else name for name in value}
+        return {name: _expand_texts(item, source, is_draft, names[name]) for name, item in value.items()}
+    return [_expand_texts(item, source, is_draft, key) for item in value] if isinstance(value, list) else value
 
 
 def _parse_overrides(overrides: Sequence[str]) -> list[dict[str, Any]]:
     parsed, mistakes = [], []
     for override in overrides:
         try:
-            parsed.append(_parse_override(override))
+            parsed.append(parse_override(override))
         except UserError as error:
             mistakes.append(error)
     raise_if_any(mistakes)
     return parsed
 
 
-def _parse_override(override: str) -> dict[str, Any]:
-    """Return an override as nested tables."""
-    key, equals, text = (part.strip() for part in _expand_variables(override).partition("="))
+def parse_override(override: str) -> dict[str, Any]:
+    """Return a setting of the form "key.sub=value" as nested tables.
+
+    Raises:
+        UserError: if it has another form, or a variable of the environment is not set.
+    """
+    key, equals, text = (part.strip() for part in expand_variables(override).partition("="))
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
         raise UserError(COMMAND_LINE, _format_value(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
     value: Any = None if text.lower() == "none" else text

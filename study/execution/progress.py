@@ -31,8 +31,8 @@ class ProgressReporter:
             self._show(name, "")
 
     def restart_clock(self) -> None:
-        """Restart the clock of the time estimate."""
-        self._start_time = time.monotonic()
+        """Restart the clock of the time estimate: earlier trials no longer count in it."""
+        self._start_time, self._n_ended_before = time.monotonic(), self._n_ended
 
     def report_precompute(self, done: int, total: int) -> None:
         """Report how many parts of the frozen layers' outputs exist. Runs start after the last part."""
@@ -57,7 +57,8 @@ class ProgressReporter:
         count, name = self._n_finished_before + self._n_ended, self._format_name(request)
         best_scores = self._best_scores[request.labels["study"]]
         elapsed = time.monotonic() - self._start_time
-        time_left = f"about {elapsed / self._n_ended * max(0, self._total - count) / 60:.0f} min left"
+        seconds_left = elapsed / (self._n_ended - self._n_ended_before) * max(0, self._total - count)
+        time_left = f"about {seconds_left / 60:.0f} min left"
         print_line(
             f"{count:3}/{self._total}  {name:40} {_format_result(request, entry, best_scores.metric)}  {time_left}"
         )

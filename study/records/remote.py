@@ -19,7 +19,7 @@ from typing import Any
 from analysis.data.query_attributes import QUERIES_FILE
 from analysis.data.results import STATISTICS_FILE
 from study.records import run_record
-from study.records.plan_file import PLAN_FILE, read_plan
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan
 from study.records.run_record import Split
 from trainables.storage import open_storage
 from trainables.utils.errors import UserError
@@ -138,20 +138,20 @@ class RemoteRecords:
         self._upload_files(folder, sorted(path for path in new_paths if Path(path).name in markers))
 
     def upload_study(self, folder: Path) -> None:
-        """Upload the plan, statistics of the data, search log, query attributes, sweep trials and report.
+        """Upload the plans, statistics of the data, search log, query attributes, sweep trials and report.
 
         Existing files of the copy are replaced.
         """
         paths = [*folder.glob("swept/*.json"), *folder.glob("report/**/*")]
         others = (path.relative_to(folder).as_posix() for path in paths if path.is_file())
-        names = (PLAN_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE, *others)
+        names = (PLAN_FILE, SUITE_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE, *others)
         self._upload_files(folder, [name for name in names if (folder / name).is_file()])
 
     def download_study(self, folder: Path, study: str) -> list[str]:
         """Download everything that the folder lacks.
 
-        This is the plan, if it is newer than the folder's, the query attributes, if the folder has none, and all
-        records.
+        This is the plan, if it is newer than the folder's, the query attributes and the plan of the suite, if the
+        folder has none, and all records.
 
         Args:
             folder: folder of the study.
@@ -174,9 +174,10 @@ class RemoteRecords:
                 raise UserError("output.remote", problem, "a folder or URL that only this study uses")
             if plan is None or plan["version"] < remote_plan["version"]:
                 self._storage.get_file(PLAN_FILE, folder / PLAN_FILE)
-        if not (folder / QUERIES_FILE).is_file():
-            with suppress(FileNotFoundError):  # the study has not computed them yet, or has none
-                self._storage.get_file(QUERIES_FILE, folder / QUERIES_FILE)
+        for name in (QUERIES_FILE, SUITE_FILE):
+            if not (folder / name).is_file():
+                with suppress(FileNotFoundError):  # the study has not written it yet, or has none
+                    self._storage.get_file(name, folder / name)
         return self.download_missing(folder)
 
     def _download_plan(self) -> dict[str, Any] | None:

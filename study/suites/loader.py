@@ -1,68 +1,34 @@
-"""Reads a suite file: a base and axes of overrides, whose product are the studies of the suite."""
+"""Reads a suite: a base and axes of overrides, whose product are the studies of the suite."""
 
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError
-
-from search_spaces.settings import PositiveNumber, expect
-from study.config.loader import STUDIES_FOLDER, load_layered_study, read_toml
-from study.config.schema import Study, Text
+from study.config.loader import (
+    COMMAND_LINE,
+    STUDIES_FOLDER,
+    expand_variables,
+    load_layered_study,
+    parse_override,
+    read_toml,
+)
+from study.config.schema import Study
+from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
 from study.suites.published import Published, read_published
-from trainables.utils.errors import UserError, raise_if_any
+from trainables.utils.errors import UserError
 from trainables.utils.settings import Settings
 
 _SHARED = ("trainable", "resources", "caching")
 """Settings that all studies of a suite have in common, because their trials run as one pool."""
-_RUN_PARTS = ("task", "model", "training")
-"""Settings that decide, with a system's hyperparameters and the seed, what a run is."""
-_TABLE = Annotated[dict[str, Any], expect("a table of keys of a study")]
-Label = Annotated[str, Field(pattern=r"^[\w.+-][\w.+ -]{0,39}$")]
-
-
-class SuiteExpectations(Settings):
-    """Needs of a suite, for its readers; they change nothing."""
-
-    data: Text | None = None
-    """Data that the suite needs, and the environment variables that name them. If None, it needs no download."""
-    gpu_hours: PositiveNumber | None = None
-    """Rough estimate of the hours that all studies take on one GPU. If None, there is none."""
-
-
-class SuiteFile(Settings):
-    """Keys of a suite file."""
-
-    name: Annotated[
-        str, Field(pattern=r"^[a-z0-9-]{1,40}$"), expect("lower-case letters, digits and hyphens, at most 40")
-    ]
-    """Name of the suite, of its folder in `results`, and of its W&B project unless other keys say otherwise."""
-    base: Text | None = None
-    """Shipped study, or study file relative to the suite file, whose settings all studies have."""
-    study: _TABLE = Field(default={})
-    """Settings of all studies, which replace those of the base."""
-    axes: Annotated[
-        dict[Label, Annotated[dict[Label, _TABLE], Field(min_length=1)]],
-        Field(min_length=1),
-        expect("a table for each axis with a table for each of its values, e.g. [axes.task.QQP]"),
-    ]
-    """Axes, such as task or model: for each value a label and the settings that it stands for.
-
-    There is a study for each combination. Settings of a later axis replace those of an earlier one."""
-    skip: Annotated[tuple[dict[str, str], ...], expect("a list of labels by axis, e.g. [{task = 'QQP'}]")] = ()
-    """Combinations that are left out: those that have all labels of one of these tables."""
-    columns: Text | None = None
-    """Axis whose values are the columns of the report's tables, and over which it averages.
-
-    If None, `task` if there is such an axis, else the first one."""
-    published: Text | None = None
-    """Table of published results that the report shows beside the measured ones; see `study/studies/published`."""
-    expected: SuiteExpectations = SuiteExpectations()
-    """Needs of the suite."""
+_OUTPUT_KEYS = {"folder": "folder", "remote": "remote", "records": "remote"}
+"""Keys of [output] that the suite decides for its studies -> what they are."""
+Layer = tuple[str, dict[str, Any]]
+"""Name of a place for messages, and the settings that it gives as nested tables."""
 
 
 class SuiteStudy(NamedTuple):
@@ -87,8 +53,9 @@ class Suite(NamedTuple):
         folder: absolute folder of the results.
         columns: axis of the columns of the report.
         axes: labels of each axis, in the order of the file.
-        keys: keys of all studies of the file, also of those that were not read.
-        studies: the studies, in the order in which they run.
+        planned: all studies of the file, in the order in which they run. In those that are not selected, environment
+            variables that are not set are left as they are written.
+        studies: the selected studies.
         published: published results, or None.
         expected: needs of the suite.
     """
@@ -97,7 +64,7 @@ class Suite(NamedTuple):
     folder: Path
     columns: str
     axes: dict[str, list[str]]
-    keys: tuple[str, ...]
+    planned: tuple[SuiteStudy, ...]
     studies: tuple[SuiteStudy, ...]
     published: Published | None
     expected: SuiteExpectations = SuiteExpectations()
@@ -116,86 +83,161 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
 
     Args:
         source: a suite file, or the name of a shipped suite.
-        overrides: settings of the form "key.sub=value". `name` is that of the suite and `output.folder` its folder; all
-            others replace settings of each study.
-        selected: patterns of keys, such as "*qqp*", of the studies to read. If empty, all are read.
+        overrides: settings of the form "key.sub=value". `name`, `output.folder`, `output.remote` and `tracking.project`
+            are those of the suite; all others replace settings of each study.
+        selected: patterns of keys, such as "*qqp*", of the studies to run. If empty, all run.
 
     Raises:
         UserError: if something is wrong; the message has one line for each error.
-
-    Example:
-        >>> suite = load_suite("wsls-table-2", ["seeds=[1]"], ["docstrings"])  # doctest: +SKIP
-        >>> [each.key for each in suite.studies]  # doctest: +SKIP
-        ['docstrings']
     """
-    own = [override for override in overrides if re.match(r"\s*(name|output\.folder|output\.remote)\s*=", override)]
-    named = {key.strip(): value.strip() for key, _, value in (override.partition("=") for override in own)}
+    own, others = _OwnSettings(source), list[str]()
+    for override in overrides:
+        if not own.take_override(override):
+            others.append(override)
     data = read_toml(source)
-    file = _validate(source, data | ({"name": named["name"]} if "name" in named else {}))
+    file = parse_suite_file(source, data if own.name is None else {**data, "name": own.name})
     columns = file.columns or ("task" if "task" in file.axes else next(iter(file.axes)))
     if columns not in file.axes:
         raise UserError(f"{source}: columns", repr(columns), f"an axis: {', '.join(file.axes)}")
-    output = {**_read_output(source, file), **{key.removeprefix("output."): value for key, value in named.items()}}
-    folder = Path(os.path.expanduser(output.get("folder", f"results/{file.name}"))).absolute()
-    base = [] if file.base is None else [(file.base, read_toml(_locate_base(source, file.base)))]
-    others = [override for override in overrides if override not in own]
-    studies, combinations = [], {_make_key(labels): labels for labels in _list_combinations(source, file)}
+    common = [*_read_base(source, file), own.take_layer((f"{source}: study", deepcopy(file.study)))]
+    folder = Path(os.path.expanduser(own.output.get("folder") or f"results/{file.name}")).absolute()
+    planned, studies = list[SuiteStudy](), list[SuiteStudy]()
+    combinations = {_make_key(labels): labels for labels in _list_combinations(source, file)}
     for key, labels in combinations.items():
-        if not selected or any(fnmatch(key, pattern) for pattern in selected):
-            layers = [
-                *base,
-                (f"{source}: study", file.study),
-                *((f"{source}: axes.{axis}.{label}", file.axes[axis][label]) for axis, label in labels.items()),
-                (f"{source}: {key}", _make_own_settings(file, folder, output.get("remote"), key)),
-            ]
+        layers = [*common, *_list_axis_layers(source, file, labels)]
+        layers.append((f"{source}: {key}", own.make_study_settings(file.name, folder, key)))
+        is_selected = not selected or any(fnmatch(key, pattern) for pattern in selected)
+        planned.append(SuiteStudy(key, labels, load_layered_study(layers, others, is_draft=True)))
+        if is_selected:
             studies.append(SuiteStudy(key, labels, load_layered_study(layers, others)))
     if not studies:
         raise UserError("--study", ", ".join(selected), f"one of {', '.join(combinations)}")
-    _check_studies(source, studies)
+    _check_studies(source, planned)
+    if _may_share_runs(planned):
+        planned, studies = map(_separate_projects, (planned, studies))
     axes = {axis: list(values) for axis, values in file.axes.items()}
-    published = read_published(file.published, f"{source}: published") if file.published else None
-    separate = _separate_projects(studies)
-    return Suite(file.name, folder, columns, axes, tuple(combinations), separate, published, file.expected)
+    published = read_published(file.published, source) if file.published else None
+    return Suite(file.name, folder, columns, axes, tuple(planned), tuple(studies), published, file.expected)
 
 
-def _validate(source: str, data: Mapping[str, Any]) -> SuiteFile:
-    try:
-        return SuiteFile.model_validate(data)
-    except ValidationError as error:
-        known = ", ".join(SuiteFile.model_fields)
-        mistakes = dict[str, UserError]()
-        for details in error.errors():
-            key = ".".join(str(part) for part in details["loc"] if part != "[key]")
-            expected = f"one of {known}" if details["type"] == "extra_forbidden" else details["msg"]
-            expected = "a value" if details["type"] == "missing" else expected.removeprefix("Value error, ")
-            shown = "missing" if details["type"] == "missing" else repr(details["input"])[:80]
-            mistakes.setdefault(key, UserError(f"{source}: {key}", shown, expected))
-        raise_if_any([*mistakes.values()])
-        raise
+class _OwnSettings:
+    """Settings of a study file that a suite has itself, and from which it makes those of its studies.
+
+    Args:
+        source: name of the suite file, for messages.
+
+    Attributes:
+        name: name of the suite, if the command line gives one.
+        output: folder of the suite and place of the remote copies, as far as they are given.
+        project: W&B project, if one is given.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self.name: str | None = None
+        self.output: dict[str, str | None] = {}
+        self.project: str | None = None
+        self._given: dict[str, str] = {}
+
+    def take_override(self, override: str) -> bool:
+        """Take a setting of the command line, if it is one of the suite, and return whether it is.
+
+        Raises:
+            UserError: if its value is none that the suite can have, or it was given before with another value.
+        """
+        key = override.partition("=")[0].strip()
+        section, _, name = key.partition(".")
+        if key not in ("name", "output", "tracking.project") and not (section == "output" and name in _OUTPUT_KEYS):
+            return False
+        if self._given.setdefault(key, override) != override:
+            raise UserError(f"{COMMAND_LINE}: {key}", f"given twice, also as {self._given[key]!r}", "one value")
+        nested = parse_override(override)
+        if key == "name":
+            self.name = nested["name"]
+        else:
+            _, rest = self.take_layer((COMMAND_LINE, nested))
+            if any(rest.values()):
+                raise UserError(f"{COMMAND_LINE}: {key}", repr(rest), f"a table of {', '.join(_OUTPUT_KEYS)}")
+        return True
+
+    def take_layer(self, layer: Layer) -> Layer:
+        """Take the settings of the suite out of those that a place gives for all studies, and return the rest.
+
+        What was taken before stays: the command line comes first.
+
+        Raises:
+            UserError: if a value is no text, or the place names the studies.
+        """
+        place, data = layer
+        if "name" in data:
+            raise UserError(f"{place}: name", repr(data["name"]), "none here; the name of the suite is its key name")
+        sections = {name: data.get(name, {}) for name in ("output", "tracking")}
+        for name, section in sections.items():
+            if not isinstance(section, dict):
+                raise UserError(f"{place}: {name}", repr(section), "a table of keys")
+        output, tracking = sections.values()
+        for key in [key for key in output if key in _OUTPUT_KEYS]:
+            self.output.setdefault(_OUTPUT_KEYS[key], _check_text(f"{place}: output.{key}", output.pop(key)))
+        if "project" in tracking:
+            project = _check_text(f"{place}: tracking.project", tracking.pop("project"))
+            self.project = self.project or project
+        return layer
+
+    def make_study_settings(self, suite: str, folder: Path, key: str) -> dict[str, Any]:
+        """Return the settings of one study that follow from those of the suite."""
+        output = {"folder": str(folder / key)}
+        if remote := self.output.get("remote"):
+            output["remote"] = f"{remote.rstrip('/')}/{key}"
+        return {
+            "name": f"{suite}-{key}",
+            "output": output,
+            "tracking": {"project": self.project or suite, "group": key},
+        }
 
 
-def _locate_base(source: str, base: str) -> str:
-    """Return the shipped study of this name, or the path of the base relative to the suite file."""
-    if (STUDIES_FOLDER / f"{base}.toml").is_file():
-        return base
-    return str(Path(os.path.expanduser(source)).parent / os.path.expanduser(base))
+def _check_text(place: str, value: object) -> str | None:
+    if value is not None and not (isinstance(value, str) and value):
+        raise UserError(place, repr(value), "text of at least one character")
+    return expand_variables(value, place) if isinstance(value, str) else None
 
 
-def _read_output(source: str, file: SuiteFile) -> dict[str, str]:
-    """Return the folder and the place of the remote records, as far as the suite file names them."""
-    output = file.study.get("output", {})
-    named = {key: value for key, value in output.items() if value is not None} if isinstance(output, dict) else {}
-    for key, value in named.items():
-        if not (isinstance(value, str) and value):
-            raise UserError(f"{source}: study.output.{key}", repr(value), "text of at least one character")
-    return named
+def _read_base(source: str, file: SuiteFile) -> list[Layer]:
+    """Return the base without what is its own: its name, output, W&B project and expectations."""
+    if file.base is None:
+        return []
+    shipped = (STUDIES_FOLDER / f"{file.base}.toml").is_file()
+    path = file.base if shipped else str(Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base))
+    data = read_toml(path)
+    if "axes" in data:
+        raise UserError(f"{source}: base", repr(file.base), "a study, not a suite")
+    tracking = data.get("tracking")
+    kept = {key: value for key, value in data.items() if key not in ("name", "output", "expected")}
+    if isinstance(tracking, dict):
+        kept["tracking"] = {key: value for key, value in tracking.items() if key not in ("project", "group")}
+    return [(file.base, kept)]
+
+
+def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -> list[Layer]:
+    """Return the settings of the labels of a study.
+
+    Raises:
+        UserError: if they contain a setting that all studies have in common.
+    """
+    layers = [(f"{source}: axes.{axis}.{label}", file.axes[axis][label]) for axis, label in labels.items()]
+    for place, data in layers:
+        tracking = data.get("tracking")
+        named = [str(key) for key in data if key in ("name", "output")]
+        named += [f"tracking.{key}" for key in ("project", "group") if isinstance(tracking, dict) and key in tracking]
+        if named:
+            raise UserError(f"{place}: {named[0]}", "set for one label", "none; it is a setting of the whole suite")
+    return layers
 
 
 def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]:
     """Yield the labels of each study by axis, in the order of the file.
 
     Raises:
-        UserError: if a label of `skip` is unknown, or two studies would have the same key or none.
+        UserError: if a label of `skip` is unknown, nothing is left, or two studies would have the same key or none.
     """
     for skipped in file.skip:
         for axis, label in skipped.items():
@@ -205,29 +247,21 @@ def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]
     keys = set[str]()
     for values in product(*file.axes.values()):
         labels = dict(zip(file.axes, values, strict=True))
+        if any(skipped.items() <= labels.items() for skipped in file.skip):
+            continue
         key = _make_key(labels)
         if not all(re.search("[A-Za-z0-9]", label) for label in labels.values()):
             raise UserError(f"{source}: axes", repr(list(labels.values())), "labels with an ASCII letter or digit")
         if key in keys:
             raise UserError(f"{source}: axes", f"two studies {key!r}", "labels that differ in letters or digits")
         keys.add(key)
-        if not any(skipped.items() <= labels.items() for skipped in file.skip):
-            yield labels
+        yield labels
+    if not keys:
+        raise UserError(f"{source}: skip", "all combinations", "tables that leave a study")
 
 
 def _make_key(labels: Mapping[str, str]) -> str:
     return "-".join(re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") for label in labels.values())
-
-
-def _make_own_settings(file: SuiteFile, folder: Path, remote: str | None, key: str) -> dict[str, Any]:
-    """Return the settings that the suite decides for each of its studies."""
-    tracking = file.study.get("tracking", {})
-    project = tracking.get("project", file.name) if isinstance(tracking, dict) else file.name
-    return {
-        "name": f"{file.name}-{key}",
-        "output": {"folder": str(folder / key), **({"remote": f"{remote.rstrip('/')}/{key}"} if remote else {})},
-        "tracking": {"project": project, "group": key},
-    }
 
 
 def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
@@ -244,11 +278,10 @@ def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
             if own != expected:
                 found = f"{_show(own)} in {each.key}, {_show(expected)} in {first.key}"
                 raise UserError(f"{source}: {'cache' if name == 'caching' else name}", found, "the same in all studies")
-        for name in ("alpha", "correction"):
+        for name in ("alpha", "correction", "margin"):
             if getattr(each.study.analysis, name) != getattr(first.study.analysis, name):
-                raise UserError(
-                    f"{source}: analysis.{name}", f"not that of {first.key} in {each.key}", "the same in all"
-                )
+                found = f"not that of {first.key} in {each.key}"
+                raise UserError(f"{source}: analysis.{name}", found, "the same in all studies")
         if each.study.training.threads != first.study.training.threads:
             found = f"{each.study.training.threads} in {each.key}, {first.study.training.threads} in {first.key}"
             raise UserError(f"{source}: training.threads", found, "the same in all studies")
@@ -261,17 +294,16 @@ def _show(value: object) -> str:
     return repr(value.model_dump(exclude_defaults=True) if isinstance(value, Settings) else value)
 
 
-def _separate_projects(studies: Sequence[SuiteStudy]) -> tuple[SuiteStudy, ...]:
-    """Return the studies, each with a W&B project of its own if two of them could have the same runs.
+def _may_share_runs(studies: Sequence[SuiteStudy]) -> bool:
+    """Return whether two studies could have a run of the same id: of the BM25 order, if they have the same task."""
+    tasks = [each.study.task.model_dump_json() for each in studies]
+    return len(set(tasks)) < len(tasks)
 
-    The id of a run is that of its specification, and a project has a run of one id once.
-    """
-    parts = [tuple(getattr(each.study, name).model_dump_json() for name in _RUN_PARTS) for each in studies]
-    if len(set(parts)) == len(parts):
-        return tuple(studies)
+
+def _separate_projects(studies: Sequence[SuiteStudy]) -> list[SuiteStudy]:
+    """Return the studies with a W&B project of its own for each, since a project has a run of one id once."""
     separate = []
     for each in studies:
-        project = f"{each.study.project}-{each.key}"
-        tracking = each.study.tracking.model_copy(update={"project": project})
+        tracking = each.study.tracking.model_copy(update={"project": f"{each.study.project}-{each.key}"})
         separate.append(each._replace(study=each.study.model_copy(update={"tracking": tracking})))
-    return tuple(separate)
+    return separate

@@ -1,6 +1,5 @@
 """Writes the plan of a suite, which is fixed before the first test score of its studies."""
 
-from pathlib import Path
 from typing import Any
 
 from analysis.data.plan import Plan
@@ -15,7 +14,7 @@ from trainables.utils.hashing import hash_json
 
 
 def build_suite_plan(suite: Suite) -> dict[str, Any]:
-    """Return the plan of a suite with the studies that were read.
+    """Return the plan of a suite, with all studies of its file.
 
     Args:
         suite: the suite.
@@ -28,35 +27,38 @@ def build_suite_plan(suite: Suite) -> dict[str, Any]:
         "axes": suite.axes,
         "alpha": first.alpha,
         "correction": first.correction,
-        "studies": [_describe_study(each) for each in suite.studies],
+        "studies": [_describe_study(each) for each in suite.planned],
         "published": suite.published.model_dump() if suite.published else None,
     }
     return SuitePlan.model_validate(document).model_dump(mode="json")
 
 
 def check_suite_folder(suite: Suite) -> None:
-    """Check that a folder is not that of a study or of another suite.
+    """Check that a folder is not that of a study or of another suite, or of one with other axes.
 
     Raises:
         UserError: if it is.
     """
     if (suite.folder / PLAN_FILE).is_file():
         raise UserError(str(suite.folder), "results of a study", "an empty folder or results of this suite")
-    earlier = _read_earlier(suite.folder)
+    earlier = _read_earlier(suite)
     if earlier and earlier["suite"] != suite.name:
         raise UserError(str(suite.folder), f"results of the suite {earlier['suite']!r}", f"those of {suite.name!r}")
+    if earlier and {*earlier["axes"]} != {*suite.axes}:
+        found = f"results of a suite with the axes {', '.join(earlier['axes'])}"
+        raise UserError(str(suite.folder), found, f"{', '.join(suite.axes)} as in the file, or another output.folder")
 
 
 def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
     """Write the plan of a suite to its folder and to that of each of its studies, and return it with its hash.
 
-    A plan that differs from the existing one becomes its next version. Studies of the existing plan that were not read
-    now stay in it. A study that joins when another one has test scores is marked as late.
+    A plan that differs from the existing one becomes its next version. Studies of the existing plan that the file no
+    longer has stay in it. A study that joins when another one has test scores is marked as late.
 
     Args:
         suite: the suite.
     """
-    plan, earlier = build_suite_plan(suite), _read_earlier(suite.folder)
+    plan, earlier = build_suite_plan(suite), _read_earlier(suite)
     if earlier:
         plan = _continue_plan(plan, earlier, suite)
     plan_hash = hash_json(plan)
@@ -82,16 +84,21 @@ def _continue_plan(plan: dict[str, Any], earlier: dict[str, Any], suite: Suite) 
     is_tested = any(has_test_scores(suite.folder / key) for key in known)
     for study in plan["studies"]:
         study["is_late"] = known[study["key"]]["is_late"] if study["key"] in known else is_tested
-    now = {study["key"]: study for study in plan["studies"]}
-    merged = known | now
-    order = [key for key in suite.keys if key in merged] + [key for key in merged if key not in suite.keys]
-    plan = plan | {"studies": [merged[key] for key in order], "version": earlier["version"]}
+    now = {study["key"] for study in plan["studies"]}
+    gone = [study for key, study in known.items() if key not in now]
+    axes = {
+        axis: list(dict.fromkeys([*labels, *(study["labels"][axis] for study in gone)]))
+        for axis, labels in plan["axes"].items()
+    }
+    plan = plan | {"studies": [*plan["studies"], *gone], "axes": axes, "version": earlier["version"]}
     plan["replaces"] = earlier["replaces"]
     if plan == earlier:
         return earlier
     return plan | {"version": earlier["version"] + 1, "replaces": hash_json(earlier)}
 
 
-def _read_earlier(folder: Path) -> dict[str, Any] | None:
-    path = folder / SUITE_FILE
-    return read_suite_plan(path) if path.is_file() else None
+def _read_earlier(suite: Suite) -> dict[str, Any] | None:
+    """Return the plan of an earlier start: of the suite's folder, or else of a study that came from a remote copy."""
+    folders = [suite.folder, *(suite.folder / each.key for each in suite.planned)]
+    plans = [read_suite_plan(folder / SUITE_FILE) for folder in folders if (folder / SUITE_FILE).is_file()]
+    return max(plans, key=lambda plan: int(plan["version"]), default=None)

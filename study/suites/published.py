@@ -1,6 +1,6 @@
 """Reads published results, which the report of a suite shows beside the measured ones.
 
-They are in TOML files in `study/studies/published`, one file a paper and one table a result:
+They are in TOML files in `study/studies/published` or beside the suite file, one file a paper and one table a result:
 
     [table-2]
     source = "Penha and Hauff (2021), Table 2"
@@ -11,13 +11,14 @@ They are in TOML files in `study/studies/published`, one file a paper and one ta
     BERT = 0.595                   # or {mean = 0.595, sd = 0.01}, or {runs = [0.59, 0.60]}
 """
 
+import os
 import statistics
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from study.config.schema import Text
 from trainables.utils.errors import UserError
@@ -33,6 +34,12 @@ class PublishedScore(Settings):
     sd: float | None = None
     """Standard deviation over runs. If None, it was not published."""
     runs: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_has_value(self) -> Self:
+        if self.mean is None and not self.runs:
+            raise ValueError("a score needs a mean or runs")
+        return self
 
     def summarize(self, scale: float) -> dict[str, float]:
         """Return mean and sd, as far as they are known, in units of the metric.
@@ -72,26 +79,29 @@ class Published(Settings):
     """Mean and, if known, sd: by the labels of the study, joined by a slash, and by system."""
 
 
-def read_published(name: str, place: str) -> Published:
+def read_published(name: str, source: str) -> Published:
     """Read a table of published results.
 
     Args:
-        name: FILE.TABLE, e.g. wsls-2021.table-2.
-        place: place of the name, for messages.
+        name: FILE.TABLE, e.g. wsls-2021.table-2. The file is beside the suite file or in `study/studies/published`.
+        source: the suite file.
 
     Raises:
         UserError: if there is no such table, or it is not valid.
 
     Example:
-        >>> read_published("wsls-2021.table-2", "suite").scores["QQP"]["BERT"]["mean"]
+        >>> read_published("wsls-2021.table-2", "suite.toml").scores["QQP"]["BERT"]["mean"]
         0.595
     """
     stem, _, table = name.partition(".")
-    known = {f"{path.stem}.{key}": path for path in sorted(FOLDER.glob("*.toml")) for key in _read_tables(path)}
-    if name not in known:
-        raise UserError(place, repr(name), f"one of {', '.join(known)}")
+    beside = Path(os.path.expanduser(source)).parent / f"{stem}.toml"
+    paths = [path for path in (beside, FOLDER / f"{stem}.toml") if path.is_file()]
+    place, tables = f"{source}: published", _read_tables(paths[0], f"{source}: published") if paths else {}
+    if table not in tables:
+        shipped = [f"{path.stem}.{key}" for path in sorted(FOLDER.glob("*.toml")) for key in _read_tables(path, place)]
+        raise UserError(place, repr(name), f"one of {', '.join(shipped)}, or FILE.TABLE of a file beside the suite")
     try:
-        parsed = PublishedTable.model_validate(_read_tables(FOLDER / f"{stem}.toml")[table])
+        parsed = PublishedTable.model_validate(tables[table])
         scores = {
             "/".join(labels): {
                 system: _parse_score(value).summarize(parsed.scale) for system, value in by_system.items()
@@ -104,8 +114,11 @@ def read_published(name: str, place: str) -> Published:
     return Published(source=parsed.source, metric=parsed.metric, split=parsed.split, note=parsed.note, scores=scores)
 
 
-def _read_tables(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text("utf-8"))
+def _read_tables(path: Path, place: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(place, f"{path.name} is not TOML: {error}", "a file of published results") from None
 
 
 def _parse_score(value: Any) -> PublishedScore:

@@ -65,13 +65,21 @@ def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
 
 
 def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
-    """Run the trials of all studies, and publish each study when its last trial has ended."""
-    published = list[StudySession]()
+    """Run the trials of all studies, and publish each study when its last trial has ended.
+
+    Raises:
+        Exception: the report of a study could not be written. It is raised after the other studies have ended.
+    """
+    published, errors = list[StudySession](), list[Exception]()
 
     def publish(session: StudySession) -> None:
         published.append(session)
         print_line(f"{session.opened.study.name}: all trials have ended")
-        session.publish_results(view, is_brief=True)
+        try:
+            session.publish_results(view, is_brief=True)
+        except Exception as error:  # otherwise each start would fail here, and the other studies would never run
+            print_line(f"{session.opened.study.name}: no report ({type(error).__name__}); the other studies go on")
+            errors.append(error)
         for earlier in published[:-1]:  # end processes that have nothing left to write
             if not earlier.wandb_logger.pending:
                 earlier.wandb_logger.close()
@@ -92,6 +100,8 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
     run_trials([make_trials(session) for session in sessions if session not in published], view)
     for session in sessions:
         session.finish(view)
+    if errors:
+        raise errors[0]
 
 
 def _write_joint_report(suite: Suite) -> "SuiteReport":

@@ -11,13 +11,14 @@ TASKS, SAMPLERS = ("QQP", "MANtIS"), ("BM25", "random")
 PAIRS = PLAN["families"][0]["comparisons"]
 
 
-def runs_of(number: int, seeds: tuple[int, ...] = (1, 2, 3), shift: float = 0.0) -> list[Made]:
-    """The runs of a study: other scores in each, `shift` more for T-WSLS."""
-    runs = study_runs(seeds=seeds, grid=False)
+def runs_of(number: int, queries: str) -> list[Made]:
+    """The runs of a study, with other scores than those of another number; `queries` is part of their ids."""
+    runs = study_runs(grid=False)
     for run in runs:
-        run.quality += shift * (run.variant == "T-WSLS")
         seed = int(run.id[:8], 16) + 1000 * number
         run.scores = {split: scores(split, count, run.quality, seed) for split, count in (("dev", 40), ("test", 60))}
+        for frame in run.scores.values():
+            frame["query_id"] = queries + frame["query_id"]
     return runs
 
 
@@ -40,13 +41,19 @@ def suite_plan(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_suite(folder: Path, same_queries: bool = False, left_out: tuple[str, ...] = (), **changes: Any) -> None:
+def write_suite(
+    folder: Path,
+    same_queries: bool = False,
+    left_out: tuple[str, ...] = (),
+    margin: float | None = None,
+    **changes: Any,
+) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task."""
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
     (folder / "suite.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
     for number, study in enumerate(plan["studies"]):
         if study["key"] not in left_out:
-            runs = runs_of(number)
-            own = plan_of(runs, study=study["study"], task="task" if same_queries else study["labels"]["task"])
+            runs = runs_of(number, "" if same_queries else study["labels"]["task"])
+            own = plan_of(runs, study=study["study"], alpha=plan["alpha"], margin=margin)
             write_records(folder / study["key"], own, runs)

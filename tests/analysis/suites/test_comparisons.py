@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from analysis.stats.paired_tests import estimate_over_both, estimate_over_querie
 from analysis.suites.comparisons import average_estimates
 from analysis.suites.data import SuiteData, build_suite_data
 from analysis.suites.results import read_suite_folder
+from analysis.suites.scores import _compute_gain
+from analysis.suites.tables import build_sections
 from tests.analysis.suites.builders import PAIRS, suite_plan, write_suite
 
 
@@ -70,6 +73,54 @@ def test_the_same_queries_are_not_averaged(tmp_path: Path) -> None:
     suite = built(tmp_path / "suite", same_queries=True)
     assert {each.verdict for each in suite.averages} == {"not compared"}
     assert all("same queries" in each.refusal for each in suite.averages)
+
+
+def test_the_same_ids_of_other_queries_are(tmp_path: Path) -> None:
+    """As those of two test collections, which often number their queries."""
+    write_suite(tmp_path / "suite", same_queries=True)
+    for task in ("bm25-qqp", "random-qqp"):
+        for path in (tmp_path / "suite" / task / "runs").glob("*/*scores.parquet"):
+            frame = pd.read_parquet(path)
+            frame["document_id"] = "x" + frame["document_id"]
+            frame.to_parquet(path)
+    averages = build_suite_data(read_suite_folder(tmp_path / "suite")).averages
+    assert not any(each.refusal for each in averages)
+
+
+def test_equivalence_is_corrected_over_the_suite(data: SuiteData, tmp_path: Path) -> None:
+    assert {each.alike for each in [*data.comparisons, *data.averages]} == {None}
+    margin = 0.12
+    suite = built(tmp_path / "suite", margin=margin)
+    for each in suite.comparisons:
+        test = each.comparison.targets["both"]
+        assert test is not None
+        assert each.alike is not None
+        assert each.comparison.alike is not None
+        assert each.alike >= each.comparison.alike
+        assert each.alike == pytest.approx(min(1, each.comparison.alike * 4), abs=1e-12) or each.comparison.alike == 1
+    alike = [each.alike for each in suite.averages if each.alike is not None]
+    assert len(alike) == len(suite.averages)
+    assert any("equivalent" in (each.verdict for each in items) for items in (suite.comparisons, suite.averages))
+
+
+def test_a_study_that_joined_late_marks_its_comparisons_and_averages(tmp_path: Path) -> None:
+    studies = [{**study, "is_late": study["key"] == "random-qqp"} for study in suite_plan()["studies"]]
+    suite = built(tmp_path / "suite", studies=studies)
+    assert {each.study for each in suite.comparisons if each.is_late} == {"random-qqp"}
+    assert {each.labels for each in suite.averages if each.is_late} == {("random",)}
+    shown = [row for section in build_sections(suite) for row in section.rows]
+    assert sum(any("(exploratory)" in cell for cell in row) for row in shown) == 2 * len(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "metric", "gain"),
+    [(0.6, 0.5, "MAP", 20.0), (4.0, 5.0, "position", 20.0), (-0.4, -0.5, "STS", 20.0), (0.5, 0.0, "MAP", None)],
+)
+def test_a_gain_is_positive_where_the_system_is_better(
+    value: float, base: float, metric: str, gain: float | None
+) -> None:
+    found = _compute_gain(value, base, metric)
+    assert found == (None if gain is None else pytest.approx(gain))
 
 
 def test_tasks_with_different_metrics_are_not_averaged(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_published_rows_are_in_the_order_of_the_plan_and_gains_are_over_a_publis
     assert rows[-1][1:3] == ["of another year", "0.4"]
     gains = {row[1]: row[4] for row in rows}
     assert (gains["T-WSLS"], gains["T-LS"], gains["BERT"]) == ("+0.0300", "-", "-")
-    assert "Gains: over T-LS." in section.legend
+    assert "Gains: over T-LS;" in section.legend
 
 
 def test_a_suite_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,24 @@ def test_a_resumed_study_begins_with_what_it_had(tmp_path: Path, stop_after: int
     assert done == sum(made.store.is_finished(run.id, "dev") for item in made.configurations for run in item.runs)
 
 
+def test_the_time_left_is_that_of_trials_after_the_last_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outputs of frozen layers are computed before the trials of a study, in a suite again for the next one."""
+    now, made = 1000.0, scheduler(tmp_path)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    progress = ProgressReporter([made], LiveView())
+    requests = [request for _ in range(4) if (request := made.pop_request())]
+    for request in requests[:3]:
+        now += 1
+        progress.report_trial(request, ended(request, quality))
+    progress.report_precompute(1, 1)
+    now += 60
+    progress.report_trial(requests[3], ended(requests[3], quality))
+    (*_, line) = capsys.readouterr().out.splitlines()
+    assert line.endswith(f"about {made.n_trials - 4} min left")
+
+
 def test_lines_count_the_trials_and_what_ended_runs_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     progress, screen = reported(tmp_path)
     lines = capsys.readouterr().out.splitlines()

@@ -40,14 +40,14 @@ def test_there_is_a_study_for_each_combination_in_the_order_of_the_axes(tmp_path
     assert suite.studies[2].labels == {"sampler": "random", "task": "short"}
     assert [each.study.task.sampler.name for each in suite.studies] == ["bm25", "bm25", "random", "random"]  # type: ignore[attr-defined]
     assert [each.study.task.document_words for each in suite.studies] == [30, 60, 30, 60]  # type: ignore[attr-defined]
-    assert (suite.columns, suite.keys) == ("task", tuple(each.key for each in suite.studies))
+    assert (suite.columns, suite.planned) == ("task", suite.studies)
 
 
 def test_a_study_of_a_suite_is_the_study_with_these_settings(tmp_path: Path) -> None:
     """Apart from its name and its places it is the one that the same overrides make."""
     study = load_suite(written(tmp_path)).studies[1].study
     alone = load_study("quick", ["seeds=[1, 2]", "training.epochs=2", "task.document_words=60"])
-    own = {"name", "output", "tracking"}
+    own = {"name", "output", "tracking", "expected"}
     assert study.model_dump(exclude=own) == alone.model_dump(exclude=own)
     assert study.name == "small-bm25-long"
     assert study.folder == Path("results/small/bm25-long").absolute()
@@ -61,9 +61,24 @@ def test_a_later_place_replaces_an_alternative_of_an_earlier_one(tmp_path: Path)
     assert {each.study.training.epochs for each in load_suite(source, ["training.epochs=3"]).studies} == {3}
 
 
-def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(tmp_path: Path) -> None:
-    overrides = ["name=other", "output.folder=/tmp/place", "output.remote=/tmp/copy", "seeds=[7]"]
-    suite = load_suite(written(tmp_path), overrides)
+PLACES = {
+    "command line": ("", ["output.folder=/tmp/place", "output.remote=/tmp/copy"]),
+    "quoted": ("", ["output.folder='/tmp/place'", 'output.records="/tmp/copy"']),
+    "a table": ("", ["output={folder = '/tmp/place', remote = '/tmp/copy'}"]),
+    "variables": ("", ["output.folder=${PLACE}/place", "output.remote=${PLACE}/copy"]),
+    "file": ('output = { folder = "${PLACE}/place", remote = "/tmp/copy/" }\n', []),
+    "both": ('output = { folder = "/tmp/elsewhere", remote = "/tmp/copy" }\n', ["output.folder=/tmp/place"]),
+}
+
+
+@pytest.mark.parametrize("how", PLACES)
+def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", "/tmp")
+    line, given = PLACES[how]
+    source = written(tmp_path, SUITE.replace("[study]\n", f"[study]\n{line}"))
+    suite = load_suite(source, ["name=other", "seeds=[7]", *given])
     assert (suite.name, suite.folder) == ("other", Path("/tmp/place"))
     for each in suite.studies:
         assert each.study.seeds == (7,)
@@ -80,6 +95,7 @@ def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(
     source = written(tmp_path, SUITE.replace("task.document_words = 60", 'task.libraries = ["${NO_SUCH_DATA}"]'))
     suite = load_suite(source, selected=["*short"])
     assert [each.key for each in suite.studies] == ["bm25-short", "random-short"]
+    assert [each.key for each in suite.planned] == ["bm25-short", "bm25-long", "random-short", "random-long"]
     with pytest.raises(UserError, match=r"axes\.task\.long.*NO_SUCH_DATA to be set"):
         load_suite(source)
     with pytest.raises(UserError, match="one of bm25-short, bm25-long, random-short, random-long"):
@@ -100,9 +116,20 @@ def test_a_base_is_found_beside_the_suite(tmp_path: Path) -> None:
 
 
 def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path: Path) -> None:
-    text = SUITE[: SUITE.index("[axes")] + '[axes.part.first]\nvariants = ["BERT", "LS"]\n[axes.part.second]\n'
-    studies = load_suite(written(tmp_path, text)).studies
-    assert [each.study.project for each in studies] == ["small-first", "small-second"]
+    for setting in ('variants = ["BERT", "LS"]', "training.learning_rate = 1e-4", 'model.name = "a/b"'):
+        text = SUITE[: SUITE.index("[axes")] + f"[axes.part.first]\n{setting}\n[axes.part.second]\n"
+        studies = load_suite(written(tmp_path, text)).studies
+        assert [each.study.project for each in studies] == ["small-first", "small-second"]
+        (alone,) = load_suite(written(tmp_path, text), ["tracking.project=ours"], ["first"]).studies
+        assert alone.study.project == "ours-first"
+
+
+def test_what_is_the_bases_own_is_not_the_suites(tmp_path: Path) -> None:
+    base = 'name = "base"\noutput = { folder = "x", remote = "y" }\ntracking = { project = "p", entity = "e" }\n'
+    (tmp_path / "base.toml").write_text(base + 'model.name = "a/b"\ntraining.negatives = 1')
+    for each in load_suite(written(tmp_path, SUITE.replace('"quick"', '"base.toml"'))).studies:
+        assert (each.study.project, each.study.tracking.entity, each.study.records_url) == ("small", "e", None)
+        assert each.study.folder == Path(f"results/small/{each.key}").absolute()
 
 
 def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
@@ -132,9 +159,46 @@ def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
         ("document_words = 30", "document_words = 30\nanalysis.alpha = 0.1", r"analysis\.alpha: .*the same"),
         ("document_words = 30", "document_words = 30\ntraining.threads = 2", r"training\.threads: .*the same"),
         ("[study]", "published = 'x.y'\n[study]", r"published: 'x\.y'; expected one of"),
+        ("[study]", "skip = [{}]\n[study]", r"skip: .*expected a list of labels"),
+        ("[study]", 'skip = [{task = "short"}, {task = "long"}]\n[study]', r"skip: all combinations"),
+        ("[axes.task.long]", '[axes.task."a/b"]', r"a label has at most 40 letters"),
+        ('"quick"', '"wsls-table-2"', r"base: 'wsls-table-2'; expected a study, not a suite"),
+        ("seeds", "output = 3\nseeds", r"output: 3; expected a table of keys"),
+        ("seeds", "output.folder = 3\nseeds", r"study: output\.folder: 3; expected text"),
+        ("seeds", 'name = "x"\nseeds', r"study: name: 'x'; expected none here"),
+        ("document_words = 30", 'document_words = 30\noutput.folder = "x"', r"axes\.task\.short: output: set for one"),
+        ("document_words = 30", 'document_words = 30\ntracking.project = "x"', r"tracking\.project: set for one label"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
     with pytest.raises(UserError, match=told) as error:
         load_suite(written(tmp_path, SUITE.replace(old, new, 1)))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["name=a", "name=b"], "name: given twice"),
+        (["output.folder=3"], r"command line: output\.folder: 3; expected text"),
+        (["output={x = 1}"], r"command line: output: .*expected a table of folder"),
+        (["name=3"], "name: 3; expected lower-case"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line(tmp_path: Path, overrides: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told) as error:
+        load_suite(written(tmp_path), overrides)
+    assert "\n" not in str(error.value)
+
+
+def test_published_results_may_be_beside_the_suite(tmp_path: Path) -> None:
+    table = '[best]\nsource = "me"\nmetric = "R10@1"\n[best.scores.BM25]\nshort = {BERT = 0.5}\n'
+    (tmp_path / "mine.toml").write_text(table)
+    source = written(tmp_path, SUITE.replace("[study]", "published = 'mine.best'\n[study]", 1))
+    suite = load_suite(source)
+    assert suite.published is not None
+    assert suite.published.scores == {"BM25/short": {"BERT": {"mean": 0.5}}}
+    for wrong in ("{BERT = {}}", "{BERT = {sd = 0.1}}", "{BERT = 'x'}"):
+        (tmp_path / "mine.toml").write_text(table.replace("{BERT = 0.5}", wrong))
+        with pytest.raises(UserError, match=r"published: mine\.best"):
+            load_suite(source)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.suites.plan import SuitePlan
 from analysis.suites.results import read_suite_plan
 from study.suites.loader import Suite, load_suite
 from study.suites.plan import build_suite_plan, check_suite_folder, register_suite_plan
@@ -41,22 +42,36 @@ def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path:
         assert read_suite_plan(place / "suite.json")[0].model_dump(mode="json") == changed
 
 
-def test_studies_that_are_not_selected_stay_in_the_plan(tmp_path: Path) -> None:
-    register_suite_plan(loaded(tmp_path, selected=("*long",)))
-    plan, _ = register_suite_plan(loaded(tmp_path, selected=("*short",)))
-    assert [study["key"] for study in plan["studies"]] == ["bm25-short", "bm25-long", "random-short", "random-long"]
-    assert not any(study["is_late"] for study in plan["studies"])
-
-
-def test_a_study_that_joins_after_test_scores_is_late(tmp_path: Path) -> None:
+def test_the_plan_has_all_studies_whichever_are_selected(tmp_path: Path) -> None:
     first = loaded(tmp_path, selected=("*long",))
+    plan = register_suite_plan(first)
+    assert [study["key"] for study in plan[0]["studies"]] == ["bm25-short", "bm25-long", "random-short", "random-long"]
+    put_test_score(first, "bm25-long")
+    assert register_suite_plan(loaded(tmp_path, selected=("*short",))) == plan
+    assert not any(study["is_late"] for study in plan[0]["studies"])
+
+
+def test_a_study_that_joins_after_test_scores_is_late_and_one_that_leaves_stays(tmp_path: Path) -> None:
+    first = loaded(tmp_path)
     register_suite_plan(first)
     put_test_score(first, "bm25-long")
     for _ in range(2):
-        plan, _ = register_suite_plan(loaded(tmp_path))
+        plan, _ = register_suite_plan(loaded(tmp_path, text=SUITE.replace("task.short", "task.brief")))
         assert {study["key"]: study["is_late"] for study in plan["studies"]} == {
-            "bm25-short": True, "bm25-long": False, "random-short": True, "random-long": False,
+            "bm25-brief": True, "bm25-long": False, "random-brief": True, "random-long": False,
+            "bm25-short": False, "random-short": False,
         }  # fmt: skip
+        assert plan["axes"]["task"] == ["brief", "long", "short"]
+        SuitePlan.model_validate(plan).list_rows()
+    with pytest.raises(UserError, match="results of a suite with the axes sampler, task"):
+        check_suite_folder(loaded(tmp_path, text=SUITE.replace("axes.task", "axes.length")))
+
+
+def test_the_plan_of_another_machine_is_found_in_the_studies_folders(tmp_path: Path) -> None:
+    plan = register_suite_plan(loaded(tmp_path))
+    (tmp_path / "results" / "suite.json").unlink()
+    changed, _ = register_suite_plan(loaded(tmp_path, 'variants=["BERT", "LS"]'))
+    assert (changed["version"], changed["replaces"]) == (2, plan[1])
 
 
 def test_the_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""What a suite does if the report of a study cannot be written: the other studies go on, and the error is told."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from study.suites import run
+from study.utils.live_view import LiveView
+from study.workflows.trials import StudyTrials
+
+
+class Session:
+    """A study whose trials have ended, or end when they are run."""
+
+    def __init__(self, name: str, log: list[str], error: Exception | None = None) -> None:
+        self.name, self._log, self._error = name, log, error
+        self.opened = SimpleNamespace(study=SimpleNamespace(name=name))
+        self.scheduler = SimpleNamespace(is_finished=error is not None)
+        self.wandb_logger = SimpleNamespace(pending={}, close=lambda: log.append(f"{name} closed"))
+        self.trials = StudyTrials(self.opened, self.scheduler, self.wandb_logger)  # type: ignore[arg-type]
+
+    def publish_results(self, view: LiveView, is_brief: bool) -> None:
+        self._log.append(f"{self.name} published")
+        if self._error:
+            raise self._error
+
+    def finish(self, view: LiveView) -> None:
+        self._log.append(f"{self.name} finished")
+
+
+def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = list[str]()
+    first, second = Session("first", log, ValueError("damaged")), Session("second", log)
+
+    def run_trials(trials: list[Any], view: LiveView) -> None:
+        (only,) = trials
+        only.scheduler.is_finished = True
+        only.on_trial_end()
+
+    monkeypatch.setattr(run, "run_trials", run_trials)
+    with pytest.raises(ValueError, match="damaged"):
+        run._run_sessions([first, second], LiveView())  # type: ignore[list-item]
+    assert log == ["first published", "second published", "first closed", "first finished", "second finished"]
