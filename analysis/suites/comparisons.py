@@ -96,8 +96,9 @@ def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
         estimates: differences on tasks with queries and runs of their own.
 
     Example:
-        >>> average_estimates([Estimate(0.02, 0.01, 40.0), Estimate(0.04, 0.01, 40.0)])
-        Estimate(mean=0.03, error=0.007071067811865476, df=80.0, share=1.0, df_more=inf)
+        >>> average = average_estimates([Estimate(0.02, 0.01, 40.0), Estimate(0.04, 0.01, 40.0)])
+        >>> round(average.mean, 4), round(average.error, 4), round(average.df, 4)
+        (0.03, 0.0071, 80.0)
     """
     if len(estimates) == 1:
         return estimates[0]
