@@ -16,9 +16,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.config.arguments import split_arguments
 from study.config.loader import load_study
 from study.config.schema import Study
+from study.config.sources import split_arguments
 from study.utils.error_text import summarize_server_error
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError

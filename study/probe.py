@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from study.config.arguments import split_arguments
 from study.config.loader import load_study
 from study.config.schema import Study
+from study.config.sources import split_arguments
 from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 

@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.config.arguments import split_arguments
-from study.config.loader import Study, list_known_keys, list_shipped_studies, list_shipped_suites, load_study
+from study.config.loader import Study, list_known_keys, load_study
+from study.config.sources import list_shipped_studies, list_shipped_suites, split_arguments
 from study.suites.loader import Suite, is_suite, load_suite
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors

@@ -6,13 +6,9 @@ The module imports only the standard library and pydantic, so `--help`, `--list`
 
 import difflib
 import json
-import math
 import os
-import re
-import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,25 +18,23 @@ from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
+from study.config.sources import (
+    COMMAND_LINE,
+    expand_texts,
+    expand_variables,
+    format_value,
+    is_suite_content,
+    parse_overrides,
+    read_toml,
+    truncate,
+)
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
-__all__ = [
-    "Study",
-    "expand_variables",
-    "list_known_keys",
-    "list_shipped_studies",
-    "list_shipped_suites",
-    "load_layered_study",
-    "load_study",
-    "parse_override",
-    "read_toml",
-]
+__all__ = ["Study", "list_known_keys", "load_layered_study", "load_study"]
 
-STUDIES_FOLDER = Path(__file__).parents[1] / "studies"
-COMMAND_LINE = "command line"
 ENVIRONMENT = "environment variable WANDB_MODE"
 _WANDB_MODES = {
     "offline": "offline",
@@ -51,27 +45,8 @@ _WANDB_MODES = {
     "shared": "online",
 }
 """Mode of the W&B client -> mode of the study."""
-_MAX_DEPTH = 8
-"""Maximum nesting of tables and lists; a study has four levels."""
 _ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
 """Keys of [training] of which a study has one."""
-
-
-def list_shipped_studies() -> list[tuple[str, str]]:
-    """Return the name and the first comment line of every shipped study, sorted by name; suites are not among them."""
-    return [(name, line) for name, line, is_suite in _list_shipped() if not is_suite]
-
-
-def list_shipped_suites() -> list[tuple[str, str]]:
-    """Return the name and the first comment line of every shipped suite, sorted by name."""
-    return [(name, line) for name, line, is_suite in _list_shipped() if is_suite]
-
-
-def _list_shipped() -> list[tuple[str, str, bool]]:
-    """Return the name and the first comment line of every shipped file, and whether it is a suite, sorted by name."""
-    files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
-    texts = [(file.stem, file.read_text("utf-8")) for file in files]
-    return [(name, text.partition("\n")[0].lstrip("# "), "axes" in tomllib.loads(text)) for name, text in texts]
 
 
 def list_known_keys() -> set[str]:
@@ -106,7 +81,7 @@ mean training.learning_rate?
     """
     source = expand_variables(path or "quick")
     data = read_toml(source)
-    if "axes" in data:
+    if is_suite_content(data):
         raise UserError(source, "a suite of studies", "one study; python -m study.run runs a suite, --study one of it")
     return load_layered_study([(source, data)], overrides)
 
@@ -126,8 +101,8 @@ def load_layered_study(
         UserError: if something is wrong; the message has one line for each error.
     """
     source = layers[0][0]
-    parsed = [(place, _expand_texts(data, place, is_draft)) for place, data in layers]
-    parsed += ((COMMAND_LINE, override) for override in _parse_overrides(overrides))
+    parsed = [(place, expand_texts(data, place, is_draft)) for place, data in layers]
+    parsed += ((COMMAND_LINE, override) for override in parse_overrides(overrides))
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
     first, *others = [rename_to_fields(place, settings, known) for place, settings in parsed]
@@ -163,120 +138,6 @@ def load_layered_study(
     return study
 
 
-def read_toml(source: str) -> dict[str, Any]:
-    """Return the content of a study or suite file, or of the shipped one of this name, as it is written.
-
-    Raises:
-        UserError: if there is no such file, or it is not TOML.
-    """
-    names = sorted(file.stem for file in STUDIES_FOLDER.glob("*.toml"))
-    file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
-    expected = "a study file or a name that --list shows"
-    try:
-        data = tomllib.loads(file.read_text("utf-8-sig"), parse_float=_parse_finite_float)
-    except FileNotFoundError:
-        close = difflib.get_close_matches(source, names, n=1)
-        raise UserError(source, "no such file", expected + (f"; did you mean {close[0]}?" if close else "")) from None
-    except OSError as error:
-        raise UserError(source, f"cannot be read ({error.strerror})", expected) from None
-    except UnicodeDecodeError:
-        raise UserError(source, "not UTF-8 text", expected) from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(source, f"not TOML: {error}", "lines of the form key = value") from None
-    _reject_deep_nesting(source, data)
-    return data
-
-
-def _reject_deep_nesting(place: str, data: Mapping[str, Any]) -> None:
-    """Raise UserError if the data is nested too deeply for the recursive functions of this module."""
-    for name, value in data.items():
-        levels, nodes = 0, [value]
-        while nodes := [child for node in nodes for child in _get_children(node)]:
-            levels += 1
-        if levels > _MAX_DEPTH:
-            raise UserError(
-                f"{place}: {_truncate(name)}", f"{levels} levels of keys and lists", f"at most {_MAX_DEPTH}"
-            )
-
-
-def _get_children(value: object) -> Collection[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def _parse_finite_float(text: str) -> float | str:
-    """Return the number, or the text for nan and inf, which then fails validation under its own key."""
-    value = float(text)
-    return value if math.isfinite(value) else text
-
-
-def expand_variables(text: str, place: str = COMMAND_LINE, is_draft: bool = False) -> str:
-    """Return the text with each ${NAME} replaced by the environment variable NAME.
-
-    Args:
-        text: a text of a study file or of the command line.
-        place: where it stands, for messages.
-        is_draft: True to leave variables that are not set as they are written.
-
-    Raises:
-        UserError: if a variable is not set.
-    """
-
-    def substitute(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            if is_draft:
-                return match[0]
-            raise UserError(place, _format_value(text), f"the environment variable {match[1]} to be set")
-        return os.environ[match[1]]
-
-    return re.sub(r"\$\{(\w+)\}", substitute, text)
-
-
-def _expand_texts(value: Any, source: str, is_draft: bool, key: str = "") -> Any:
-    """Return a value of a study file with the variables expanded in each text."""
-    if isinstance(value, str):
-        return expand_variables(value, f"{source}: {key}", is_draft)
-    if isinstance(value, dict):
-        names = {name: f"{key}.{name}" if key else name for name in value}
-        return {name: _expand_texts(item, source, is_draft, names[name]) for name, item in value.items()}
-    return [_expand_texts(item, source, is_draft, key) for item in value] if isinstance(value, list) else value
-
-
-def _parse_overrides(overrides: Sequence[str]) -> list[dict[str, Any]]:
-    parsed, mistakes = [], []
-    for override in overrides:
-        try:
-            parsed.append(parse_override(override))
-        except UserError as error:
-            mistakes.append(error)
-    raise_if_any(mistakes)
-    return parsed
-
-
-def parse_override(override: str) -> dict[str, Any]:
-    """Return a setting of the form "key.sub=value" as nested tables.
-
-    Raises:
-        UserError: if it has another form, or a variable of the environment is not set.
-    """
-    key, equals, text = (part.strip() for part in expand_variables(override).partition("="))
-    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
-        raise UserError(COMMAND_LINE, _format_value(override), "KEY=VALUE, e.g. training.learning_rate=1e-5")
-    value: Any = None if text.lower() == "none" else text
-    try:
-        table = tomllib.loads(f"value = {text}", parse_float=_parse_finite_float)
-    except (ValueError, RecursionError):
-        table = {}
-    if table.keys() == {"value"} and isinstance(table["value"], int | float | str | list | dict):
-        value = table["value"]
-    for name in reversed(key.split(".")):
-        value = {name: value}
-    nested: dict[str, Any] = value
-    _reject_deep_nesting(COMMAND_LINE, nested)
-    return nested
-
-
 def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserError]:
     """Yield an error for every setting that the overrides give two values, or by two keys."""
     seen: dict[str, tuple[str, Any]] = {}
@@ -287,7 +148,7 @@ def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserErr
             if earlier_key != key:
                 yield make_key_conflict(override.place, key, earlier_key)
             elif repr(earlier) != repr(value):
-                twice = f"given twice, as {_format_value(earlier)} and {_format_value(value)}"
+                twice = f"given twice, as {format_value(earlier)} and {format_value(value)}"
                 yield UserError(f"{override.place}: {key}", twice, "one value")
 
 
@@ -334,7 +195,7 @@ def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> typ
     try:
         return get_study_class(name if isinstance(name, str) else "")
     except ValueError as error:
-        raise UserError(f"{place}: trainable", _format_value(name), str(error)) from None
+        raise UserError(f"{place}: trainable", format_value(name), str(error)) from None
 
 
 def _check_trainable(model: type[Study], known: Sequence[str], sources: Sequence[Source]) -> None:
@@ -372,8 +233,8 @@ def _find_unknown_keys(
     for name, value in data.items():
         key = prefix + name
         if key not in known and not (prefix == "search.trials." and CURRICULUM_PATTERN.fullmatch(name)):
-            where = f"{source.place}: {_truncate(source.written_keys[key])}"
-            yield UserError(where, _format_value(value), f"a known key; {_suggest_key(key, known)}")
+            where = f"{source.place}: {truncate(source.written_keys[key])}"
+            yield UserError(where, format_value(value), f"a known key; {_suggest_key(key, known)}")
         elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
             yield from _find_unknown_keys(known, source, value, f"{key}.")
 
@@ -416,7 +277,7 @@ def _explain_errors(
     for details in error.errors():
         if details["type"] == "disagreements":
             explained = (
-                [(key, _format_value(value), *rest) for key, value, *rest in details["ctx"]["found"]]
+                [(key, format_value(value), *rest) for key, value, *rest in details["ctx"]["found"]]
                 if no_other_errors
                 else []
             )
@@ -449,12 +310,4 @@ def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:
         expected = 'a list in brackets, e.g. ["one", "two"]'
     else:
         expected = error["msg"].removeprefix("Input should be ").replace("valid integer", "whole number")
-    return key, _format_value(error["input"]), expected
-
-
-def _format_value(value: object) -> str:
-    return _truncate("none" if value is None else repr(value))
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return key, format_value(error["input"]), expected

@@ -9,15 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from study.config.loader import (
+from study.config.loader import load_layered_study
+from study.config.schema import Study
+from study.config.sources import (
     COMMAND_LINE,
     STUDIES_FOLDER,
     expand_variables,
-    load_layered_study,
+    is_suite_content,
     parse_override,
     read_toml,
 )
-from study.config.schema import Study
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
 from study.suites.published import Published, read_published
 from trainables.utils.errors import UserError
@@ -73,7 +74,7 @@ class Suite(NamedTuple):
 def is_suite(source: str | None) -> bool:
     """Return whether a file, or a shipped file of this name, is a suite; a file that cannot be read is none."""
     try:
-        return source is not None and "axes" in read_toml(source)
+        return source is not None and is_suite_content(read_toml(source))
     except UserError:
         return False
 
@@ -208,7 +209,7 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
     shipped = (STUDIES_FOLDER / f"{file.base}.toml").is_file()
     path = file.base if shipped else str(Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base))
     data = read_toml(path)
-    if "axes" in data:
+    if is_suite_content(data):
         raise UserError(f"{source}: base", repr(file.base), "a study, not a suite")
     tracking = data.get("tracking")
     kept = {key: value for key, value in data.items() if key not in ("name", "output", "expected")}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
 from study.config.key_names import get_study_file_key
-from study.config.loader import list_shipped_studies, list_shipped_suites
+from study.config.sources import list_shipped_studies, list_shipped_suites
 from study.config.study_class import get_study_class
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS

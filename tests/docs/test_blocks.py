@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from study import api
-from study.config.loader import list_shipped_studies, load_study
+from study.config.loader import load_study
+from study.config.sources import list_shipped_studies
 from study.run import main
 from study.suites.loader import load_suite
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, read_blocks

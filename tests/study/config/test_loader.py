@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 from wandb import Settings
 
-from study.config.loader import STUDIES_FOLDER, list_shipped_studies, load_study
+from study.config.loader import load_study
+from study.config.sources import STUDIES_FOLDER, list_shipped_studies
 from study.config.spaces import count_proposals
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
@@ -475,7 +476,7 @@ def test_a_study_is_frozen_and_checks_itself() -> None:
 
 
 def test_loading_a_study_is_light() -> None:
-    code = "import sys, study.config.loader as c; c.load_study(); c.list_shipped_studies(); "
+    code = "import sys, study.config.loader as c, study.config.sources as s; c.load_study(); s.list_shipped_studies(); "
     code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.data.plan import Plan
-from study.config.loader import Study, list_shipped_studies, load_study
+from study.config.loader import Study, load_study
+from study.config.sources import list_shipped_studies
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
 from study.records.plan_file import read_plan

@@ -132,6 +132,13 @@ def test_what_is_the_bases_own_is_not_the_suites(tmp_path: Path) -> None:
         assert each.study.folder == Path(f"results/small/{each.key}").absolute()
 
 
+def test_a_suite_whose_axes_are_misspelt_is_told_about_them(tmp_path: Path) -> None:
+    source = written(tmp_path, SUITE.replace("[axes", "[axis"))
+    assert is_suite(source)
+    with pytest.raises(UserError, match=r"axes: missing.*\n?.*axis: .*expected one of name, base, study, axes"):
+        load_suite(source)
+
+
 def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
     source = written(tmp_path)
     assert is_suite(source)

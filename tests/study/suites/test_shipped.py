@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from analysis.suites.plan import SuitePlan
-from study.config.loader import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites, load_study
+from study.config.loader import load_study
+from study.config.sources import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites
 from study.config.systems import get_systems
 from study.run import main
 from study.suites.loader import Suite, load_suite

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from study.config import trial_params as hyperparameters
-from study.config.loader import STUDIES_FOLDER, load_study
+from study.config.loader import load_study
+from study.config.sources import STUDIES_FOLDER
 from study.config.spaces import count_proposals
 from study.scheduling.trials import ConfigurationFactory
 from study.wandb_sweeps.export import StudyReference, export_sweeps
