@@ -8,6 +8,7 @@ from analysis.data.plan import Plan
 from analysis.rendering import cells as render
 from analysis.rendering import sections
 from analysis.rendering.escaping import LATEX_MARKS, Raw, escape_latex, render_template
+from analysis.rendering.looks import build_look_sections
 from analysis.tables import confirmation
 from analysis.tables.main import MainTable, ReportData
 from analysis.tables.query_groups import QueryAttribute
@@ -53,6 +54,7 @@ def render_latex(analysis: ReportData) -> str:
     plan, defaults, strata = analysis.results.plan, analysis.defaults, analysis.strata
     tables = [_build_main_table(analysis.table)]
     tables += [_build_metric_table(section) for section in sections.build_metric_sections(analysis)]
+    tables += [_build_look_table(section) for section in build_look_sections(analysis)]
     tables += _build_comparison_tables(analysis)
     if analysis.confirmed:
         legend, rows = confirmation.format_legend(plan), confirmation.format_rows(analysis.confirmed)
@@ -113,6 +115,10 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
             _Table(caption, _make_label(f"comparisons-{family.name}"), columns, [*map(_break_title, shown)], rows)
         )
     return tables
+
+
+def _build_look_table(section: sections.Section) -> _Table:
+    return _Table(section.legend, Raw("looks"), Raw("rrrrll"), section.header, section.rows, "table*")
 
 
 def _build_seed_table(section: sections.Section) -> _Table:

@@ -64,6 +64,26 @@ class WinTieLoss(NamedTuple):
         return (self.wins + self.ties / 2) / sum(self)
 
 
+class LookResult(NamedTuple):
+    """Test of one comparison at one look of a sequential study.
+
+    Attributes:
+        seeds: number of seeds so far.
+        share: share of alpha that the look may spend.
+        difference: mean of the system minus mean of the baseline.
+        p: p-value of the headline test at this look, uncorrected.
+        p_over_looks: p divided by the share, at most 1; the smallest one so far is valid over all looks.
+        interval: confidence interval at the level of the look, simultaneous for the family.
+    """
+
+    seeds: int
+    share: float
+    difference: float
+    p: float
+    p_over_looks: float
+    interval: tuple[float, float] | None
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One comparison. Numbers are None where a side is incomplete.
@@ -93,6 +113,8 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
         split: split of the scores, if it is not the test split.
+        looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
+            are then over the looks, see `analysis.stats.looks`; the other numbers are those of the last look.
     """
 
     family: str
@@ -115,11 +137,13 @@ class Comparison:
     detectable: float | None
     verdict: Verdict
     split: str | None = None
+    looks: tuple[LookResult, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON; it names a split only if that is not the test split."""
+        """Return the comparison for JSON; it has a split only if that is not the test split, and looks if there are."""
         values = asdict(self) | {"record": self.record._asdict() if self.record else None}
-        return {key: value for key, value in values.items() if key != "split" or value}
+        values["looks"] = [look._asdict() for look in self.looks]
+        return {key: value for key, value in values.items() if key not in ("split", "looks") or value}
 
 
 @dataclass(frozen=True)

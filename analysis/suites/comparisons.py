@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
@@ -11,7 +12,7 @@ from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import FROM_P, adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.suites.plan import PlannedStudy, SuitePlan
-from analysis.tables.main import ReportData, select_headline_comparisons
+from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 

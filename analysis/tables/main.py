@@ -1,8 +1,9 @@
 """The declared comparisons and the main table: every number of the report, before it is formatted."""
 
 from dataclasses import dataclass
-from functools import cache
 
+from analysis.comparisons.declared import compare_systems, select_headline_comparisons
+from analysis.comparisons.looks import Looks, stop_at_look
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
     Configuration,
@@ -14,8 +15,7 @@ from analysis.data.configurations import (
 )
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, Target, compare_family
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.comparison import Comparison, Target
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
@@ -26,7 +26,6 @@ from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table
 from analysis.tables.strata import StrataTable, build_strata_table
 from trainables.metrics import LOWER_IS_BETTER, get_measure
-from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,7 @@ class ReportData:
     table: MainTable
     metric_table: MetricTable | None
     comparisons: list[Comparison]
+    looks: Looks | None
     confirmed: list[ConfirmedConfiguration]
     importances: list[Importance]
     defaults: DefaultsTable | None
@@ -123,8 +123,9 @@ def build_report_data(results: Results) -> ReportData:
         UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
     """
     configurations = collect_configurations(results)
+    results, looks = stop_at_look(results, choose_configurations(results, configurations))
     chosen = choose_configurations(results, configurations)
-    comparisons = compare_systems(results, chosen)
+    comparisons = compare_systems(results.plan, chosen)
     table = _build_main_table(results, configurations, chosen, comparisons)
     return ReportData(
         results=results,
@@ -133,6 +134,7 @@ def build_report_data(results: Results) -> ReportData:
         table=table,
         metric_table=build_metric_table(results.plan, chosen, comparisons),
         comparisons=comparisons,
+        looks=looks,
         confirmed=build_confirmation(results, configurations),
         importances=compute_importances(results, configurations),
         defaults=build_defaults_table(results, configurations),
@@ -145,38 +147,6 @@ def build_report_data(results: Results) -> ReportData:
         if is_untested(results.plan, configurations)
         else format_conclusion(results, table, comparisons),
     )
-
-
-def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -> list[Comparison]:
-    """Compare the pairs of the plan on the split of their family, by each of its metrics.
-
-    The comparisons are in the plan's order of families, pairs and metrics.
-    """
-    plan, compared = results.plan, list[Comparison]()
-
-    @cache
-    def evaluate(system: str, phase: Phase, metric: str) -> Floats | None:
-        configuration = chosen[system]
-        return configuration.evaluate_queries(plan, phase, metric) if configuration else None
-
-    for family in plan.families:
-        requested = [(*pair, metric) for pair in family.comparisons for metric in plan.get_family_metrics(family)]
-        pairs = [
-            (pair[0], pair[1], differences_or_none(*(evaluate(name, family.phase, metric) for name in pair)))
-            for *pair, metric in requested
-        ]
-        settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
-        comparison_family = ComparisonFamily(
-            family.name,
-            plan.task,
-            plan.metric,
-            pairs,
-            [metric for *_, metric in requested],
-            plan.is_correlation,
-            None if family.phase == "test" else plan.get_split(family.phase),
-        )
-        compared += compare_family(comparison_family, settings)
-    return compared
 
 
 def format_conclusion(results: Results, table: MainTable, compared: list[Comparison]) -> str:
@@ -210,13 +180,6 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
     return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
-
-
-def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
-    """Return the comparisons of the headline's family by the plan's metric."""
-    metrics = plan.get_family_metrics(plan.headline)
-    shown = plan.metric if plan.metric in metrics else metrics[0]
-    return [c for c in compared if (c.family, c.metric) == (plan.headline.name, shown)]
 
 
 def _format_untested_conclusion(results: Results, table: MainTable) -> str:

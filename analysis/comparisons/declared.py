@@ -1,0 +1,91 @@
+"""The comparisons of a plan, family by family."""
+
+from collections.abc import Callable
+
+from analysis.data.configurations import Configuration
+from analysis.data.plan import Phase, Plan, PlannedFamily
+from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
+from analysis.stats.looks import combine_looks, compare_at_look
+from analysis.stats.paired_tests import differences_or_none
+from trainables.utils.arrays import Floats
+
+Evaluate = Callable[[str, Phase, str], Floats | None]
+"""System, phase and metric -> (seeds, queries) values, (1, queries) without seeds, or None if they are incomplete."""
+
+
+def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list[Comparison]:
+    """Compare the pairs of a plan on the split of their family, by each of its metrics.
+
+    The comparisons are in the plan's order of families, pairs and metrics.
+
+    Args:
+        plan: plan of the study.
+        chosen: configuration that represents each system.
+    """
+    evaluate = make_evaluate(plan, chosen)
+    return [c for family in plan.families for c in compare_planned_family(plan, family, evaluate)]
+
+
+def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evaluate:
+    """Return a function that evaluates the chosen configuration of a system with the plan's seeds of a phase."""
+
+    def evaluate(system: str, phase: Phase, metric: str) -> Floats | None:
+        configuration = chosen[system]
+        return configuration.evaluate_queries(plan, phase, metric) if configuration else None
+
+    return evaluate
+
+
+def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate) -> list[Comparison]:
+    """Compare the pairs of one family; in a sequential study those on the test split over all looks so far."""
+    settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
+    if plan.group_size is None or family.phase != "test":
+        return compare_family(build_family(plan, family, evaluate), settings)
+    n_taken = plan.looks_taken or len(plan.looks)
+    by_look = [
+        compare_at_look(build_family(plan, family, evaluate, seeds), look, plan.looks, settings)
+        for look, seeds in enumerate(plan.looks[:n_taken])
+    ]
+    return combine_looks(by_look, plan.looks, settings)
+
+
+def build_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate, n_seeds: int | None = None) -> ComparisonFamily:
+    """Build a family of comparisons with its differences.
+
+    Args:
+        plan: plan of the study.
+        family: one of the plan's families.
+        evaluate: returns the values of a system.
+        n_seeds: number of seeds, the first ones. If None, all.
+    """
+    known: dict[tuple[str, str], Floats | None] = {}
+
+    def get(system: str, metric: str) -> Floats | None:
+        if (system, metric) not in known:
+            values = evaluate(system, family.phase, metric)
+            known[system, metric] = values if values is None else values[:n_seeds]
+        return known[system, metric]
+
+    requested = [
+        (system, other, metric) for system, other in family.comparisons for metric in plan.get_family_metrics(family)
+    ]
+    pairs = [
+        (system, other, differences_or_none(get(system, metric), get(other, metric)))
+        for system, other, metric in requested
+    ]
+    return ComparisonFamily(
+        family.name,
+        plan.task,
+        plan.metric,
+        pairs,
+        [metric for *_, metric in requested],
+        plan.is_correlation,
+        None if family.phase == "test" else plan.get_split(family.phase),
+    )
+
+
+def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
+    """Return the comparisons of the headline's family by the plan's metric."""
+    metrics = plan.get_family_metrics(plan.headline)
+    shown = plan.metric if plan.metric in metrics else metrics[0]
+    return [c for c in compared if (c.family, c.metric) == (plan.headline.name, shown)]
