@@ -45,6 +45,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.bm25
 	$(BIN)/python -m benchmarks.quick
 	$(BIN)/python -m benchmarks.race
+	$(BIN)/python -m benchmarks.statistics.pilots 100
 	$(BIN)/python -m benchmarks.resume
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.schedule

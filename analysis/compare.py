@@ -43,7 +43,8 @@ class ComparisonResult:
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
-        variance: variance components over the complete systems that have all seeds. None if there are too few.
+        variance: variance components of the complete systems that have all seeds, beyond what they share. None if
+            there are too few.
     """
 
     scores: ScoreTable

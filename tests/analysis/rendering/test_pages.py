@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,8 +24,9 @@ from analysis.rendering.sections import (
 )
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.variance_components import estimate_variance_components
+from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.sample_size import build_sample_size_table
 from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
@@ -297,13 +299,38 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     values = [c.evaluate_queries(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
     parts = estimate_variance_components([own for own in values if own is not None])
     assert parts is not None
-    assert f"seeds {parts.seed**0.5:.4f}" in legend
+    assert f"For R10@1 on test, {describe_deviations(parts)}." in legend
+    assert legend.endswith("estimated with 8 degrees of freedom.")
     for row, difference in zip(rows, (0.05, seen / 2, seen / 4), strict=True):
         for seeds, cell in zip((3, 6, 12), row[1:], strict=True):
             if cell != "never":
                 estimate = parts.to_difference_variance().estimate(seeds, int(cell.replace(",", "")))
                 assert (minimum_detectable_effect(estimate, 0.01) or 0.0) <= difference
     assert "## Another study" in render_markdown(found)
+
+
+@pytest.mark.parametrize(
+    ("metric", "margin", "effects", "expected"),
+    [
+        ("R10@1", 0.05, (0.3, None), ["0.05", "0.15", "0.075"]),
+        ("R10@1", 1.0, (2.4, 0.1), ["0.6"]),
+        ("R10@1", None, (4.0, None), []),
+        ("R10@1", 0.05, (None, None), ["0.05"]),
+        ("R10@1", None, (None, None), []),
+        ("NLL", None, (4.0, None), ["2", "1"]),
+    ],
+)
+def test_differences_that_the_metric_cannot_have_are_not_offered(
+    metric: str,
+    margin: float | None,
+    effects: tuple[float | None, ...],
+    expected: list[str],
+    tmp_path: Path,
+) -> None:
+    found = _study(tmp_path, study_runs(), margin=margin, metric=metric)
+    headlines = [replace(found.comparisons[0], detectable=effect) for effect in effects]
+    table = build_sample_size_table(found.results.plan, found.chosen, headlines)
+    assert [row[0] for row in table.rows] == expected if table else expected == []
 
 
 def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
