@@ -54,6 +54,7 @@ def render_latex(analysis: ReportData) -> str:
     tables = [_build_main_table(analysis.table)]
     tables += [_build_metric_table(section) for section in sections.build_metric_sections(analysis)]
     tables += _build_comparison_tables(analysis)
+    tables.append(_build_corrections_table(sections.build_corrections_section(analysis)))
     if analysis.confirmed:
         legend, rows = confirmation.format_legend(plan), confirmation.format_rows(analysis.confirmed)
         tables.append(_Table(legend, Raw("confirmed"), _CONFIRMED_COLUMNS, confirmation.HEADER, rows))
@@ -113,6 +114,14 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
             _Table(caption, _make_label(f"comparisons-{family.name}"), columns, [*map(_break_title, shown)], rows)
         )
     return tables
+
+
+def _build_corrections_table(section: sections.Section) -> _Table:
+    """Build the p-values by correction; those of each seed are wrapped."""
+    left = sum(name in ("family", *_TEXT_COLUMNS) for name in section.header)
+    columns = Raw("l" * left + "r" * (len(section.header) - left - 1) + rf"{_WRAPPED_COLUMN}{{.15\textwidth}}")
+    header = [*map(_break_title, section.header)]
+    return _Table(section.legend, Raw("corrections"), columns, header, section.rows, "table*")
 
 
 def _build_seed_table(section: sections.Section) -> _Table:

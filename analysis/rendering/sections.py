@@ -30,7 +30,9 @@ _PSEUDO_VALUES = (
 )
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
-    "correction decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
+    "correction decides. p (classical): the published test of the same question, for several readers and cases "
+    "(Obuchowski and Rockette 1995, degrees of freedom of Hillis 2007), uncorrected; it has no caution for few seeds. "
+    "Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
 _DEV = (
     "Scores on {split}, over the seeds of the search. The family has a correction of its own; the columns are those of "
@@ -42,6 +44,7 @@ _OPTIMISTIC = (
 )
 _NOTHING_CHOSEN = "Nothing was chosen by these scores: every system has one configuration."
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
+_CLASSICAL = "p (classical)"
 _NONE = ("-", "incomplete", "")
 """Cells without a value."""
 _MAX_COLUMNS = 8
@@ -126,7 +129,7 @@ def build_dev_sections(analysis: ReportData) -> list[Section]:
 
 def build_corrections_section(analysis: ReportData) -> Section:
     """Build the p-value of each comparison by every correction, and seed by seed."""
-    header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
+    header = ["family", "system", "baseline", "comparisons", "p", _CLASSICAL, *CORRECTIONS, "seed by seed"]
     rows, plan = [_format_corrections(c) for c in analysis.comparisons], analysis.results.plan
     if len(plan.metrics) > 1:
         header.insert(3, "metric")
@@ -234,7 +237,7 @@ def _add_caution(legend: str, analysis: ReportData) -> str:
 
 def _format_corrections(c: Comparison) -> list[str]:
     head = c.targets[c.target] if c.target else None
-    values = [head.p if head else None, *(c.adjusted[name] for name in CORRECTIONS)]
+    values = [head.p if head else None, c.classical, *(c.adjusted[name] for name in CORRECTIONS)]
     alone = ", ".join(format_p_value(p) for p in c.each_seed) or "-"
     return [c.family, c.system, c.baseline, str(c.comparisons), *map(format_p_value, values), alone]
 

@@ -12,6 +12,7 @@ from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
 from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.two_way import classical_estimate, two_way_anova
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
@@ -78,6 +79,8 @@ class Comparison:
         difference: mean of the system minus mean of the baseline.
         target: population that the headline test generalises to: both, or what the data has.
         targets: result of each test that the data allows, uncorrected.
+        classical: p-value of the published test for new seeds and new queries, see `two_way.classical_estimate`. None
+            unless the target is both.
         adjusted: corrected p-values of the headline test, by correction.
         adjusted_queries: corrected p-values of the test over queries, by correction. With Bonferroni it is the test of
             Penha and Hauff (2021, Table 2), which says nothing about new seeds.
@@ -104,6 +107,7 @@ class Comparison:
     difference: float | None
     target: Target | None
     targets: dict[str, TestResult | None]
+    classical: float | None
     adjusted: dict[str, float | None]
     adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
@@ -201,6 +205,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 difference=None if d is None else float(d.mean()),
                 target=targets[index],
                 targets=tests[index],
+                classical=_classical_p(d) if d is not None and targets[index] == "both" else None,
                 adjusted=adjusted_p,
                 adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
@@ -220,6 +225,10 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
             )
         )
     return comparisons
+
+
+def _classical_p(d: Floats) -> float:
+    return classical_estimate(two_way_anova(d)).test().p
 
 
 def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:

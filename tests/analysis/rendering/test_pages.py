@@ -24,7 +24,7 @@ from analysis.rendering.sections import (
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import estimate_variance_components
-from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.main import ReportData, build_report_data, format_p_value
 from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
@@ -312,6 +312,8 @@ def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
 
 def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
     section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
+    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
+    assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]
+    assert all(c.classical is not None for c in analysis.comparisons)
