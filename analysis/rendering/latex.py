@@ -8,6 +8,7 @@ from analysis.data.plan import Plan
 from analysis.rendering import cells as render
 from analysis.rendering import sections
 from analysis.rendering.escaping import LATEX_MARKS, Raw, escape_latex, render_template
+from analysis.rendering.pooling import describe_pooling
 from analysis.tables import confirmation
 from analysis.tables.main import MainTable, ReportData
 from analysis.tables.query_groups import QueryAttribute
@@ -109,6 +110,8 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
         )
         if family.phase != "test":
             caption += f" {sections.describe_dev_scores(analysis)}"
+        if pooling := describe_pooling(compared, plan.seed_variance):
+            caption += f" {plan.adapt_to_unit(pooling)}"
         columns = Raw("".join("l" if name in _TEXT_COLUMNS else "r" for name in shown))
         tables.append(
             _Table(caption, _make_label(f"comparisons-{family.name}"), columns, [*map(_break_title, shown)], rows)

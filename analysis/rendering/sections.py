@@ -8,6 +8,7 @@ from analysis.data.cost import compute_run_seconds
 from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering import cells as render
+from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables import confirmation, dev_only, importance
@@ -87,6 +88,8 @@ def build_comparison_sections(analysis: ReportData) -> list[Section]:
         legend = describe_dev_scores(analysis) if family.phase != "test" else ""
         if [family] == plan.test_families[-1:]:
             legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
+        if pooling := describe_pooling(own, plan.seed_variance):
+            legend = f"{legend} {plan.adapt_to_unit(pooling)}".lstrip()
         title = f"Comparisons: {family.name} ({len(own)}, {family.correction})"
         sections.append(Section(title, *render.format_comparisons(own, family.correction, plan.unit), legend))
     return sections

@@ -11,12 +11,14 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.pooled import SeedPool, pool_family
 from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.two_way import classical_estimate, two_way_anova
+from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
 Target = Literal["both", "queries", "seeds"]
+SeedVariance = Literal["own", "pooled"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
 _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
@@ -33,6 +35,8 @@ class ComparisonSettings:
         less_is_better: True if smaller values are better. Needed for a metric that LOWER_IS_BETTER does not list.
         permutations: number of permutations for max-T.
         seed: seed of the permutations.
+        seeds: "own" to take the variation between seeds from each comparison alone, "pooled" to pool it over the family
+            where that is possible, see `pooled.pool_seeds`. Choose before you see the scores.
     """
 
     alpha: float = 0.05
@@ -42,6 +46,7 @@ class ComparisonSettings:
     less_is_better: bool = False
     permutations: int = PERMUTATIONS
     seed: int = 0
+    seeds: SeedVariance = "own"
 
 
 class WinTieLoss(NamedTuple):
@@ -96,6 +101,9 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
         split: split of the scores, if it is not the test split.
+        estimate: estimate of the headline test. It is not in the JSON.
+        own: result of the headline test with this comparison's own seeds alone, if they are pooled.
+        pooled: how the variation between seeds was pooled. None if it is the comparison's own.
     """
 
     family: str
@@ -119,11 +127,18 @@ class Comparison:
     detectable: float | None
     verdict: Verdict
     split: str | None = None
+    estimate: Estimate | None = None
+    own: TestResult | None = None
+    pooled: SeedPool | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON; it names a split only if that is not the test split."""
+        """Return the comparison for JSON.
+
+        It has `split` only if that is not the test split, `own` and `pooled` only if seeds are pooled.
+        """
         values = asdict(self) | {"record": self.record._asdict() if self.record else None}
-        return {key: value for key, value in values.items() if key != "split" or value}
+        del values["estimate"]
+        return {key: value for key, value in values.items() if key not in ("split", "own", "pooled") or value}
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,8 @@ class ComparisonFamily:
         is_correlation: True if the differences are of pseudo-values. Their mean is a difference, their signs have no
             meaning.
         split: split of the scores, if it is not the test split.
+        poolable: for each comparison, whether its variation between seeds may be pooled with that of others. That needs
+            scores of both systems that differ between seeds, see `paired_tests.vary_over_seeds`. If empty, all may.
     """
 
     name: str
@@ -150,6 +167,7 @@ class ComparisonFamily:
     metrics: Sequence[str] = ()
     is_correlation: bool = False
     split: str | None = None
+    poolable: Sequence[bool] = ()
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
@@ -168,7 +186,14 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
         (0.2, 'both', WinTieLoss(wins=4, ties=0, losses=0))
     """
     pairs = [d for *_, d in family.pairs]
-    estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
+    own_estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
+    anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for d in pairs]
+    metrics = family.metrics or [family.metric] * len(family.pairs)
+    names = [(system, baseline) for system, baseline, _ in family.pairs]
+    pooled = pool_family(_list_comparable(family, anovas), names, metrics) if settings.seeds == "pooled" else {}
+    estimates = [
+        own | {"both": pooled[index][0]} if index in pooled else own for index, own in enumerate(own_estimates)
+    ]
     targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
     heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
     p_values = [head.test().p if head else None for head in heads]
@@ -185,10 +210,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     single_level = settings.alpha / len(pairs)
     if settings.correction == "maxt" and max_t_test:
         single_level = max_t_test.per_comparison_level(settings.alpha)
-    p_equivalence, metrics = (
-        _equivalence_p_values(heads, settings.margin),
-        family.metrics or [family.metric] * len(pairs),
-    )
+    p_equivalence = _equivalence_p_values(heads, settings.margin)
     comparisons = []
     for index, (system, baseline, d) in enumerate(family.pairs):
         gain = -1 if metrics[index] in LOWER_IS_BETTER or settings.less_is_better else 1
@@ -205,7 +227,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 difference=None if d is None else float(d.mean()),
                 target=targets[index],
                 targets=tests[index],
-                classical=_classical_p(d) if d is not None and targets[index] == "both" else None,
+                classical=classical_estimate(anova).test().p if (anova := anovas[index]) else None,
                 adjusted=adjusted_p,
                 adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
@@ -222,13 +244,20 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                     settings.alpha,
                 ),
                 split=family.split,
+                estimate=head,
+                own=own.test(1 - settings.alpha) if index in pooled and (own := own_estimates[index]["both"]) else None,
+                pooled=pooled[index][1] if index in pooled else None,
             )
         )
     return comparisons
 
 
-def _classical_p(d: Floats) -> float:
-    return classical_estimate(two_way_anova(d)).test().p
+def _list_comparable(family: ComparisonFamily, anovas: Sequence[TwoWayAnova | None]) -> list[TwoWayAnova | None]:
+    """Return the mean squares of the comparisons whose seeds may be compared with those of others, else None."""
+    if family.is_correlation:
+        return [None] * len(anovas)
+    allowed = family.poolable or [True] * len(anovas)
+    return [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
 
 
 def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from analysis.stats.estimate import Estimate
 from trainables.utils.arrays import Floats
 
-_MIN_SEED_SHARE = 0.01
+MIN_SEED_SHARE = 0.01
 """Smallest mean square of the seeds that is accepted, as a share of the mean square of the rest."""
 
 
@@ -59,7 +59,7 @@ def two_way_estimate(anova: TwoWayAnova) -> Estimate:
     if anova.seeds > anova.queries:
         few, more = more, few
     return combine_mean_squares(
-        anova.mean, max(few, _MIN_SEED_SHARE * anova.ms_residual), max(more - anova.ms_residual, 0.0), levels
+        anova.mean, max(few, MIN_SEED_SHARE * anova.ms_residual), max(more - anova.ms_residual, 0.0), levels
     )
 
 

@@ -15,7 +15,7 @@ from analysis.data.configurations import (
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, Target, compare_family
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
@@ -77,6 +77,7 @@ class MainTable:
         unit: unit of the statistics: query or pair.
         symbol: symbol of the strength.
         caution: text that says what the scores cannot be compared with.
+        pooled: True if a test behind the marks pools the variation between seeds over its family.
     """
 
     rows: list[SystemRow]
@@ -95,6 +96,7 @@ class MainTable:
     unit: str = "query"
     symbol: str = "ε"
     caution: str = ""
+    pooled: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,12 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
             (pair[0], pair[1], differences_or_none(*(evaluate(name, family.phase, metric) for name in pair)))
             for *pair, metric in requested
         ]
-        settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
+        poolable = [
+            vary_over_seeds(*(evaluate(name, family.phase, metric) for name in (system, baseline)))
+            and not plan.is_exploratory((system, baseline))  # what is added later must not change what was declared
+            for system, baseline, metric in requested
+        ]
+        settings = ComparisonSettings(plan.alpha, family.correction, plan.margin, seeds=plan.seed_variance)
         comparison_family = ComparisonFamily(
             family.name,
             plan.task,
@@ -174,6 +181,7 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
             [metric for *_, metric in requested],
             plan.is_correlation,
             None if family.phase == "test" else plan.get_split(family.phase),
+            poolable,
         )
         compared += compare_family(comparison_family, settings)
     return compared
@@ -278,6 +286,7 @@ def _build_main_table(
         unit=plan.unit,
         symbol=plan.symbol,
         caution=format_caption(results),
+        pooled=any(c.pooled for c in headlines),
     )
 
 
