@@ -1,7 +1,7 @@
 """Compares systems by a table of scores, which need not come from a study.
 
     python -m analysis.compare SCORES.csv [--baseline NAME ...] [--alpha .05] [--correction bonferroni] [--margin M]
-                               [--test sign-flip] [--json FILE]
+                               [--test sign-flip] [--seeds own|pooled] [--json FILE]
 
 SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Without
 --baseline every system is compared with every other one.
@@ -18,14 +18,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
+from analysis.rendering.pooling import describe_pooling
+from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.stats.permutation_tests import TESTS
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
@@ -101,7 +103,8 @@ def compare(
         (system, baseline, differences_or_none(complete[system], complete[baseline])) for system, baseline in pairs
     ]
     whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
-    comparisons = compare_family(ComparisonFamily("scores", "", "value", paired_scores), settings)
+    poolable = [vary_over_seeds(complete[system], complete[baseline]) for system, baseline in pairs]
+    comparisons = compare_family(ComparisonFamily("scores", "", "value", paired_scores, poolable=poolable), settings)
     return ComparisonResult(table, settings, comparisons, table.describe_missing(), estimate_variance_components(whole))
 
 
@@ -137,12 +140,14 @@ def format_result(result: ComparisonResult) -> str:
         for c in comparisons
         if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
     ]
+    pooling = describe_pooling(comparisons, settings.seeds)
     components = [describe_deviations(result.variance)] if result.variance else []
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
         [
             format_terminal_table(title, *table, width=200),
             *_describe_questions(comparisons),
+            *([pooling] if pooling else []),
             *copy_lines,
             *components,
             *test_lines,
@@ -180,6 +185,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--correction", choices=CORRECTIONS, default="bonferroni", help="correction that decides")
     parser.add_argument("--margin", type=float, help="differences below it do not matter")
     parser.add_argument("--test", action="append", default=[], choices=TESTS, help="add a distribution-free test")
+    parser.add_argument(
+        "--seeds",
+        choices=get_args(SeedVariance),
+        default="own",
+        help="variation between seeds: each comparison's own, or pooled over all of them",
+    )
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.compare", lambda: _compare_file(arguments))
@@ -188,7 +199,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _compare_file(arguments: argparse.Namespace) -> None:
     _check_options(arguments.alpha, arguments.margin)
     settings = ComparisonSettings(
-        arguments.alpha, arguments.correction, arguments.margin, tuple(arguments.test), arguments.less_is_better
+        arguments.alpha,
+        arguments.correction,
+        arguments.margin,
+        tuple(arguments.test),
+        arguments.less_is_better,
+        seeds=arguments.seeds,
     )
     result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
     if arguments.json:

@@ -6,7 +6,7 @@ from analysis.data.configurations import Configuration
 from analysis.data.plan import Phase, Plan, PlannedFamily
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.looks import combine_looks, compare_at_look
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from trainables.utils.arrays import Floats
 
 Evaluate = Callable[[str, Phase, str], Floats | None]
@@ -38,7 +38,7 @@ def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evalua
 
 def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate) -> list[Comparison]:
     """Compare the pairs of one family; in a sequential study those on the test split over all looks so far."""
-    settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
+    settings = make_settings(plan, family)
     if plan.group_size is None or family.phase != "test":
         return compare_family(build_family(plan, family, evaluate), settings)
     n_taken = plan.looks_taken or len(plan.looks)
@@ -47,6 +47,11 @@ def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate
         for look, seeds in enumerate(plan.looks[:n_taken])
     ]
     return combine_looks(by_look, plan.looks, settings)
+
+
+def make_settings(plan: Plan, family: PlannedFamily) -> ComparisonSettings:
+    """Return the settings that decide the comparisons of a family."""
+    return ComparisonSettings(plan.alpha, family.correction, plan.margin, seeds=plan.seed_variance)
 
 
 def build_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate, n_seeds: int | None = None) -> ComparisonFamily:
@@ -73,6 +78,11 @@ def build_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate, n_seeds:
         (system, other, differences_or_none(get(system, metric), get(other, metric)))
         for system, other, metric in requested
     ]
+    poolable = [
+        vary_over_seeds(get(system, metric), get(other, metric))
+        and not plan.is_exploratory((system, other))  # what is added later must not change what was declared
+        for system, other, metric in requested
+    ]
     return ComparisonFamily(
         family.name,
         plan.task,
@@ -81,6 +91,7 @@ def build_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate, n_seeds:
         [metric for *_, metric in requested],
         plan.is_correlation,
         None if family.phase == "test" else plan.get_split(family.phase),
+        poolable,
     )
 
 

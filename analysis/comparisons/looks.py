@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from analysis.comparisons.declared import Evaluate, build_family, make_evaluate
+from analysis.comparisons.declared import Evaluate, build_family, make_evaluate, make_settings
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.stats.comparison import Comparison, ComparisonSettings
+from analysis.stats.comparison import Comparison
 from analysis.stats.looks import combine_looks, compare_at_look
 
 _DECIDED = ("better", "worse", "equivalent")
@@ -58,7 +58,7 @@ def take_looks(plan: Plan, make_evaluate: Callable[[Plan], Evaluate]) -> Looks:
         plan: plan of a sequential study.
         make_evaluate: returns, for the plan with the number of looks taken, the function that evaluates a system.
     """
-    settings = ComparisonSettings(plan.alpha, plan.headline.correction, plan.margin)
+    settings = make_settings(plan, plan.headline)
     taken, by_look = list[Look](), list[list[Comparison]]()
     for index, seeds in enumerate(plan.looks):
         family = build_family(plan, plan.headline, make_evaluate(plan.stop_after(index + 1)))

@@ -111,6 +111,8 @@ class Plan(BaseModel):
     """Unit that the metric has a value for, and that the statistics are over."""
     margin: float | None = Field(default=None, gt=0)
     """Differences below it do not matter. If None, no comparison is called equivalent."""
+    seed_variance: Literal["own", "pooled"] = "own"
+    """Variation between seeds in the tests for new queries and new seeds: of each comparison, or of its family."""
     hyperparameters: tuple[str, ...] = Field(HYPERPARAMETERS, min_length=1)
     """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
     strength, which a schedule changes.
@@ -200,6 +202,10 @@ class Plan(BaseModel):
     def search_objectives(self) -> tuple[str, ...]:
         """The objectives of the search: the metric alone, unless the plan names others."""
         return self.objectives or (self.metric,)
+
+    def is_exploratory(self, pair: tuple[str, str]) -> bool:
+        """Return whether a comparison was added when test scores existed."""
+        return list(pair) in (self.model_extra or {}).get("exploratory", [])
 
     def get_split(self, phase: Phase) -> str:
         """Return the split that the scores of a phase are on."""

@@ -212,7 +212,11 @@ def _average_row(
         return replace(nothing, refusal="incomplete")
     if _share_queries(present):
         return replace(nothing, refusal="two studies have the same queries, so their differences are not independent")
-    estimates = [estimate_all(d) for d in differences if d is not None]
+    estimates = [
+        estimate_all(d) | _get_pooled_estimate(report, pair)
+        for report, d in zip(present, differences, strict=True)
+        if d is not None
+    ]
     target = next((name for name in _TARGETS if all(each[name] for each in estimates)), None)
     if target is None:
         return replace(nothing, refusal="no test that all studies allow")
@@ -229,6 +233,13 @@ def _average_row(
         interval=average.confidence_interval(1 - plan.alpha / count),
         alike=min(1.0, tost(average, margin) * count) if margin else None,
     )
+
+
+def _get_pooled_estimate(report: ReportData, pair: tuple[str, str]) -> dict[str, Estimate | None]:
+    """Return the estimate for new queries and new seeds of a study that pools seeds; empty if it is not pooled."""
+    headlines = select_headline_comparisons(report.results.plan, report.comparisons)
+    pooled = next((c for c in headlines if (c.system, c.baseline) == pair and c.pooled), None)
+    return {"both": pooled.estimate} if pooled else {}
 
 
 def _evaluate(report: ReportData, system: str) -> Floats | None:

@@ -76,6 +76,7 @@ class MainTable:
         unit: unit of the statistics: query or pair.
         symbol: symbol of the strength.
         caution: text that says what the scores cannot be compared with.
+        pooled: True if a test behind the marks pools the variation between seeds over its family.
     """
 
     rows: list[SystemRow]
@@ -94,6 +95,7 @@ class MainTable:
     unit: str = "query"
     symbol: str = "ε"
     caution: str = ""
+    pooled: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ def _build_main_table(
         unit=plan.unit,
         symbol=plan.symbol,
         caution=format_caption(results),
+        pooled=any(c.pooled for c in headlines),
     )
 
 

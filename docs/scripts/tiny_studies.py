@@ -90,7 +90,7 @@ folder = "{folder}/cache"
 """A study of each trainable in which every key has something to change."""
 VALUES: dict[str, tuple[str, ...]] = {
     "analysis.comparisons": ('[["LS", "WSLS"]]', '[["T-GS-InfoNCE", "GS-InfoNCE"]]'),
-    "analysis.metric": ("R10@1", "STS/STS-B"),
+    "analysis.metric": ("R10@1", "MRR", "nDCG@3", "STS/STS-B"),
     "cache.checkpoints": ("{folder}/checkpoints",),
     "cache.max_size": ("1GB",),
     "confirm.group_size": ("2",),

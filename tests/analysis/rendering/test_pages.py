@@ -25,9 +25,9 @@ from analysis.rendering.sections import (
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
-from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.main import ReportData, build_report_data, format_p_value
 from analysis.tables.sample_size import build_sample_size_table
-from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, study_runs, write_records
+from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
 
@@ -337,8 +337,52 @@ def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
     assert build_sample_size_sections(_study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])) == []
 
 
+def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
+    found = _study(tmp_path, study_runs(), seed_variance="pooled")
+    variants = [c for c in found.comparisons if c.family == "variants"]
+    pool = variants[0].pooled
+    assert pool is not None
+    assert pool.comparisons == len(variants) == 5
+    larger = [c for c in variants if c.pooled and c.pooled.ratio > pool.mean_ratio]
+    sentence = (
+        f"Spread over seeds: pooled over 5 comparisons, {pool.mean_ratio:.2f} times the rest with {pool.df:.1f} "
+        "degrees of freedom, or the comparison's own where that is larger: "
+        + ", ".join(f"{c.system} over {c.baseline}" for c in larger)
+        + "."
+    )
+    # BM25 is the same for all seeds, which leaves one comparison
+    alone = "Spread over seeds, own: BERT over BM25, BERT over untrained."
+    for text in (render_markdown(found), render_text(found), render_latex(found)):
+        assert sentence in text
+        assert alone in text
+    assert "two-way random effects, seeds pooled; bonferroni" in render_text(found)
+    assert "pooled" not in render_markdown(_study(tmp_path / "own", study_runs()))
+
+
+def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
+    runs = study_runs()
+    for number, run in enumerate(run for run in runs if run.variant == "WSLS" and "test" in run.scores):
+        run.scores["test"] = scores("test", 60, (-1.0, 1.5, 4.0)[number % 3], number)
+    found = _study(tmp_path, runs, seed_variance="pooled")
+    assert [c.system for c in found.comparisons if c.pooled and c.pooled.varies_more] == ["WSLS"]
+    assert "Varies more over seeds than the others: WSLS over BERT." in render_markdown(found)
+
+
+def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
+    """A comparison that is added when test scores exist is tested with its own seeds, and not pooled with others."""
+    families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"]]}]
+    late = _study(tmp_path, study_runs(), families=families, seed_variance="pooled", exploratory=[["WSLS", "BERT"]])
+    families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"]]}]
+    before = _study(tmp_path / "before", study_runs(), families=families, seed_variance="pooled")
+    *declared, added = late.comparisons
+    assert [(c.targets, c.pooled) for c in declared] == [(c.targets, c.pooled) for c in before.comparisons]
+    assert (added.system, added.pooled) == ("WSLS", None)
+
+
 def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
     section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
+    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
+    assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]
+    assert all(c.classical is not None for c in analysis.comparisons)
