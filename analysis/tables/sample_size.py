@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.stats.comparison import Comparison
+from analysis.stats.comparison import Comparison, compute_median_effect
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 
@@ -43,10 +43,10 @@ def build_sample_size_table(
     components = estimate_variance_components(
         [values for values in complete if len(values) == len(plan.get_seeds("test"))]
     )
-    effects = [c.detectable for c in headlines if c.detectable is not None]
-    if components is None or not effects or not any(components):
+    effect = compute_median_effect(headlines)
+    if components is None or effect is None or not any(components):
         return None
-    differences = [*([plan.margin] if plan.margin else []), max(effects) / 2, max(effects) / 4]
+    differences = [*([plan.margin] if plan.margin else []), effect / 2, effect / 4]
     seeds = [len(plan.get_seeds("test")) * times for times in (1, 2, 4)]
     count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
     rows = [
