@@ -232,7 +232,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     names = [(system, baseline) for system, baseline, _ in family.pairs]
     comparable = _list_comparable(family, anovas)
     pooled = pool_family(comparable, names, metrics) if settings.seeds == "pooled" else {}
-    mean_ratios = average_ratios(comparable, metrics)
+    mean_ratios = average_ratios(comparable, metrics, settings.seeds == "pooled")
     estimates = [
         own | {"both": pooled[index][0]} if index in pooled else own for index, own in enumerate(own_estimates)
     ]

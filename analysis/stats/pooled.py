@@ -159,7 +159,9 @@ def pool_family(
     return found
 
 
-def average_ratios(anovas: Sequence[TwoWayAnova | None], metrics: Sequence[str]) -> dict[int, float]:
+def average_ratios(
+    anovas: Sequence[TwoWayAnova | None], metrics: Sequence[str], is_pooled: bool = False
+) -> dict[int, float]:
     """Return the mean ratio that is behind the minimum detectable effect of a comparison, by its place in the family.
 
     A mean over comparisons is less at the mercy of a few seeds than a comparison's own ratio. It says what a comparison
@@ -168,14 +170,18 @@ def average_ratios(anovas: Sequence[TwoWayAnova | None], metrics: Sequence[str])
     Args:
         anovas: mean squares of each comparison, see `group_comparable`.
         metrics: metric of each comparison.
+        is_pooled: True if the test pools seeds. Its ratios are never below the mean, so they are larger on average.
 
     Returns:
         Comparisons whose seeds cannot be compared with those of another one are absent.
     """
     means: dict[int, float] = {}
     for places in group_comparable(anovas, metrics, math.inf):
-        ratios = [compute_ratio(anova) for place in places if (anova := anovas[place]) is not None]
-        means |= dict.fromkeys(places, float(np.mean(ratios)))
+        known = [anova for place in places if (anova := anovas[place]) is not None]
+        ratios = np.array([compute_ratio(anova) for anova in known])
+        if is_pooled and all(is_poolable(anova) for anova in known):
+            ratios = np.maximum(ratios, ratios.mean())
+        means |= dict.fromkeys(places, float(ratios.mean()))
     return means
 
 

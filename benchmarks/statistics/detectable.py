@@ -79,9 +79,9 @@ def simulate(seeds: int, comparisons: int, studies: int) -> list[tuple[str, floa
     drawn = [draw_study(rng, seeds, comparisons) for _ in range(studies)]
     own = [[two_way_estimate(anova) for anova in anovas] for anovas in drawn]
     pooled = [[estimate for estimate, _ in pool_seeds(anovas, pairs)] for anovas in drawn]
-    ratios = [average_ratios(anovas, ["metric"] * comparisons)[0] for anovas in drawn]
     found = []
     for name, tested, df in (("own seeds", own, seeds - 1.0), ("pooled seeds", pooled, family_df)):
+        ratios = [average_ratios(anovas, ["metric"] * comparisons, tested is pooled)[0] for anovas in drawn]
         power = compute_power([estimate for estimates in tested for estimate in estimates], level)
         alone = [[find_effect(estimate, level) for estimate in estimates] for estimates in tested]
         typical = [

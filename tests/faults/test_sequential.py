@@ -10,7 +10,6 @@ import pytest
 
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.tables.main import build_report_data
-from study.run import main
 from tests.faults.test_driver import results, started
 from tests.study.command import copy_cache, records, run
 
@@ -82,9 +81,9 @@ def records_of(place: Path) -> list[Path]:
     return list((place / "study").glob("runs/*/record.json"))
 
 
-def test_the_groups_are_part_of_the_plan(reference: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
-    folder = reference[0] / "study"
-    changed = [*SEQUENTIAL[:-1], "confirm.group_size=3", f"output.folder={folder}"]
-    assert json.loads((folder / "plan.json").read_text("utf-8"))["plan"]["group_size"] == 2
-    assert main(["quick", *changed, "--dry-run", "name=small"]) == 2
-    assert "confirm.group_size" in capsys.readouterr().err
+def test_the_groups_are_part_of_the_plan(reference: tuple[Path, str]) -> None:
+    plan = json.loads((reference[0] / "study" / "plan.json").read_text("utf-8"))["plan"]
+    changed = run(reference[0], *SEQUENTIAL, "confirm.group_size=3")
+    assert plan["group_size"] == 2
+    assert changed.returncode == 2
+    assert "confirm.group_size" in changed.stderr
