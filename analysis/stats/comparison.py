@@ -154,6 +154,12 @@ class Comparison:
     own: TestResult | None = None
     pooled: SeedPool | None = None
 
+    @property
+    def p(self) -> float | None:
+        """p-value that the corrections start from: that of the headline test, in a sequential study over the looks."""
+        test = self.targets[self.target] if self.target else None
+        return min((look.p_over_looks for look in self.looks), default=test.p if test else None)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.
 

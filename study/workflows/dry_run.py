@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from analysis.data.plan import PlannedFamily
+from analysis.data.plan import Plan, PlannedFamily
+from study.config.fresh_seeds import chooses_by_scores
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals
 from study.config.systems import UNTRAINED, list_trained_scores
@@ -21,6 +22,7 @@ from study.records.plan_file import PLAN_FILE
 from study.records.run_record import Split
 from study.records.run_store import RunStore
 from study.utils.console import print_line
+from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.plugin import Throughput
@@ -52,8 +54,9 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
             (bounds),
-        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable and
-            families (of the plan's comparisons).
+        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable,
+            families (of the plan's comparisons) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the
+            study chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -106,6 +109,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         if is_length_known
         else None
     )
+    plan = build_plan(study, model_digest="")  # what is read of it does not depend on the model
     values = {
         "study": study.name,
         "task": study.task.name,
@@ -127,7 +131,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
-        "families": build_plan(study, model_digest="")["families"],  # they do not depend on the model
+        "families": plan["families"],
+        "fresh_seeds": build_seed_rows(study, Plan.model_validate(plan), cost, queries)
+        if chooses_by_scores(study)
+        else [],
     }
     return Preview(values)
 
@@ -264,6 +271,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
     unpriced = "unknown until a run is recorded, or --estimate-cost" if instances else _UNPREPARED
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
+    lines += format_seed_rows(len(preview["confirm_seeds"]), preview["fresh_seeds"])
     effect = preview["detectable"]
     effect_text = "unknown until a first result shows the noise"
     if effect:
