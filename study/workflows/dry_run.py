@@ -5,6 +5,7 @@ It loads neither torch nor ray, except with --estimate-cost, which trains for a 
 
 import json
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 from analysis.data.plan import Plan, PlannedFamily
@@ -221,7 +222,7 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) 
 
 
 def _read_detectable_effect(study: Study) -> float | None:
-    """Return the largest minimum detectable effect against the first baseline, from the last report.
+    """Return the median of the minimum detectable effects against the first baseline, from the last report.
 
     It holds for 80 % power and the corrections of the analysis plan.
     """
@@ -232,7 +233,8 @@ def _read_detectable_effect(study: Study) -> float | None:
     baseline_rows = [
         row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])
     ]
-    return max((row["detectable"] for row in baseline_rows if row["detectable"] is not None), default=None)
+    effects = [row["detectable"] for row in baseline_rows if row["detectable"] is not None]
+    return median(effects) if effects else None
 
 
 def _format_lines(preview: dict[str, Any]) -> list[str]:
@@ -276,7 +278,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     effect_text = "unknown until a first result shows the noise"
     if effect:
         is_possible = preview["metric"] in LOWER_IS_BETTER or effect < get_measure(preview["metric"]).max_value
-        size = f"{effect:.4f}" if is_possible else "above the largest possible gain"
+        size = f"about {effect:.4f}" if is_possible else "above the largest possible gain"
         effect_text = f"{size} with 80 % power, from the report"
     return [*lines, f"minimum detectable effect: {effect_text}"]
 
