@@ -63,10 +63,10 @@ class Estimate(NamedTuple):
         large: with three seeds, a test at .05 rejects up to .078 of true hypotheses, and a test at .001 up to .016.
 
         So the share is computed as if the mean square of the seeds were at its lower .3 (level / .05)^.6 quantile, and
-        the true value accordingly larger. With 200 queries or more, for any variances, the level at .05 is then .033
-        to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With three seeds or
-        more, at nominal levels down to .0002 the true level is at most 1.1 times the nominal one. Where seeds matter
-        less than queries, the test is conservative.
+        the true value accordingly larger. With 50 to 5,000 queries and any variances, the level at .05 is then .031 to
+        .066 with two seeds, .039 to .054 with three, and .045 to .053 with five and with ten. With three seeds or more,
+        at nominal levels down to .0002 the true level is at most 1.1 times the nominal one. Where seeds matter less
+        than queries, the test is conservative.
 
         Hillis (2007) has only the first part of the sum and no such correction, see `two_way.classical_estimate`.
         """

@@ -88,7 +88,7 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
     its own estimate.
 
     It supposes that seeds matter alike in the comparisons. The comparison of a single system whose seeds vary 25 times
-    as much as the others' rejects .087 of true hypotheses at .05 (three seeds, five comparisons, simulated).
+    as much as the others' rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated).
 
     Args:
         anovas: mean squares of each comparison, poolable by `is_poolable`, with the same numbers of seeds and queries.

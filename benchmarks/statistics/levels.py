@@ -53,6 +53,10 @@ RAW: dict[str, tuple[Scenario, tuple[tuple[int, int], ...]]] = {
     "rare large losses": (scenarios.draw_rare_losses, ((3, 200), (10, 200), (3, 1_000), (10, 1_000))),
     "runs of one system collapse": (scenarios.draw_collapses, ((3, 1_000), (3, 5_000), (5, 1_000), (10, 1_000))),
     "runs of both collapse": (scenarios.draw_all_collapse, ((3, 1_000), (3, 5_000), (5, 1_000), (10, 1_000))),
+    "rare large losses, little noise": (
+        scenarios.draw_rare_losses_with_little_noise,
+        ((3, 200), (10, 200), (3, 1_000), (10, 1_000)),
+    ),
 }
 
 Key = tuple[str, float]

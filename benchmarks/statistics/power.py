@@ -3,10 +3,10 @@
 python -m benchmarks.statistics.power [STUDIES]
 
 Scores are normal, with the deviations of `simulation`: .006 between seeds, .05 between queries and systems, .12 in the
-rest. The first table has one comparison at .05: levels, powers for a true difference of .01, the minimum detectable
-effect as the product computes it from the true variances, and the difference that is found with 80 % power in fact. The
-second has families of comparisons with one baseline, at the corrected level .05 / m: the difference that is
-found with 80 % power, by the own and by the pooled test.
+rest. The first table has one comparison at .05: levels, also of the usual test over queries alone; powers for a true
+difference of .01; the minimum detectable effect as the product computes it from the true variances, and the difference
+that is found with 80 % power in fact. The second has families of comparisons with one baseline, at the corrected level
+.05 / m: the difference that is found with 80 % power, by the own and by the pooled test.
 
 The mean of normal scores is independent of their mean squares. So power is not counted: for each study it is the
 probability that the mean exceeds the study's critical difference, and these probabilities are averaged.
@@ -31,6 +31,7 @@ from benchmarks.statistics.simulation import (
     draw_squares,
     estimate_classical,
     estimate_here,
+    estimate_over_queries,
     format_share,
     make_pooled_estimate,
 )
@@ -92,15 +93,19 @@ def print_single(studies: int) -> None:
     """Print levels, powers and detectable effects of one comparison."""
     variance = true_variance()
     print(f"One comparison at .05, {studies:,} studies a row\n")
-    print("| seeds | queries | level, here | level, classical | power, here | power, classical | MDE | 80 %, here |")
-    print("|---" * 8 + "|")
+    print(
+        "| seeds | queries | level, here | level, classical | level, queries alone | power, here | power, classical "
+        "| MDE | 80 %, here |\n" + "|---" * 9 + "|"
+    )
     for seeds, queries in itertools.product(SEEDS, QUERIES):
         squares = draw_squares(seeds, queries, variance, studies, np.random.default_rng([2614, seeds, queries]))
         critical = [critical_differences(one, squares, ALPHA) for one in (estimate_here, estimate_classical)]
         error = true_error(variance, seeds, queries)
         effect = minimum_detectable_effect(variance.estimate(seeds, queries), ALPHA)
         found = find_difference(critical[0], error)
-        shares = [compute_power(one, error, difference) for difference in (0.0, DIFFERENCE) for one in critical]
+        usual = critical_differences(estimate_over_queries, squares, ALPHA)
+        shares = [compute_power(one, error, 0.0) for one in (*critical, usual)]
+        shares += [compute_power(one, error, DIFFERENCE) for one in critical]
         cells = [*map(format_share, shares), *(format_share(one, 4) for one in (effect or np.nan, found))]
         print(f"| {seeds} | {queries:,} | {' | '.join(cells)} |", flush=True)
 

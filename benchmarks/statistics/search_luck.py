@@ -76,7 +76,7 @@ def main(studies: int) -> None:
         for fresh in (False, True):
             rng = np.random.default_rng([2617, tried, round(1000 * seed_sd), dev_queries, fresh])
             gain, better = measure(tried, seed_sd, dev_queries, fresh, studies, rng)
-            cells += [f"{gain:+.4f}", format_share(better)]
+            cells += [f"{gain:+z.4f}", format_share(better)]
         print(f"| {tried} | {format_share(seed_sd)} | {dev_queries:,} | {' | '.join(cells)} |", flush=True)
 
 

@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from analysis.stats.pooled import compute_pooled_df
 from analysis.stats.power import DifferenceVariance
+from analysis.stats.two_way import MIN_SEED_SHARE
 
 Floats = np.ndarray
 SEED_SD, QUERY_SD, REST_SD = 0.006, 0.05, 0.12
 """Standard deviations of one system's scores between seeds, of query x system, and of the rest (assumed)."""
-_SMALLEST_RATIO = 0.01
 _CAUTION, _LEVEL, _POWER = 0.3, 0.05, 0.6
 
 
@@ -53,15 +54,15 @@ Estimator = Callable[[Squares, float], Spread]
 
 def estimate_here(squares: Squares, level: float) -> Spread:
     """`two_way_estimate` with `Estimate.df_at`: the test of the product."""
-    few = np.maximum(squares.ms_seed, _SMALLEST_RATIO * squares.ms_residual)
+    few = np.maximum(squares.ms_seed, MIN_SEED_SHARE * squares.ms_residual)
     return _cautious(squares, few, squares.seeds - 1, level)
 
 
 def estimate_classical(squares: Squares, level: float) -> Spread:
-    """The same variance with the degrees of freedom of Hillis (2007): the seeds' term of Satterthwaite's sum."""
-    few = np.maximum(squares.ms_seed, _SMALLEST_RATIO * squares.ms_residual)
-    total = few + np.maximum(squares.ms_query - squares.ms_residual, 0)
-    return _error(squares, total), (squares.seeds - 1) * (total / few) ** 2
+    """`classical_estimate`: the published variance, without a floor, and degrees of freedom (Hillis 2007)."""
+    total = squares.ms_seed + np.maximum(squares.ms_query - squares.ms_residual, 0)
+    with np.errstate(divide="ignore"):  # without a part of the seeds, t is normal
+        return _error(squares, total), (squares.seeds - 1) * (total / squares.ms_seed) ** 2
 
 
 def estimate_satterthwaite(squares: Squares, level: float) -> Spread:
@@ -72,26 +73,26 @@ def estimate_satterthwaite(squares: Squares, level: float) -> Spread:
     return _error(squares, total), total**2 / (a**2 / seeds + b**2 / queries + rest**2 / (seeds * queries))
 
 
+def estimate_over_queries(squares: Squares, level: float) -> Spread:
+    """Paired t-test over queries of the means over seeds, which says nothing about new seeds: the usual test."""
+    return _error(squares, squares.ms_query), squares.queries - 1.0
+
+
 def make_pooled_estimate(pairs: Sequence[tuple[int, int]]) -> Estimator:
-    """F ratios of the seeds pooled over a family (the last axis), never below the comparison's own.
+    """`pooled.pool_seeds`: F ratios of the seeds pooled over a family (the last axis), never below the own.
 
     Args:
         pairs: numbers of the two systems of each comparison.
     """
-    relations = sum(_relation(one, other) ** 2 for one in pairs for other in pairs)
+    named = [(str(system), str(baseline)) for system, baseline in pairs]
 
     def estimate_pooled(squares: Squares, level: float) -> Spread:
-        ratio = np.maximum(squares.ms_seed / squares.ms_residual, _SMALLEST_RATIO)
+        ratio = np.maximum(squares.ms_seed / squares.ms_residual, MIN_SEED_SHARE)
         ratio = np.maximum(ratio, ratio.mean(-1, keepdims=True))
-        df = min((squares.seeds - 1) * len(pairs) ** 2 / relations, squares.queries - 1)
+        df = compute_pooled_df(named, squares.seeds, squares.queries)
         return _cautious(squares, ratio * squares.ms_residual, df, level)
 
     return estimate_pooled
-
-
-def _relation(one: tuple[int, int], other: tuple[int, int]) -> float:
-    """Correlation of the seeds' parts of two pairs: 2/3 if the system in common varies twice as much as the others."""
-    return {0: 0.0, 1: 2 / 3, 2: 1.0}[len({*one} & {*other})]
 
 
 def _error(squares: Squares, total: Floats) -> Floats:
