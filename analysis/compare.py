@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds, name_outlying_seeds
+from analysis.checks.worst_seeds import compare_without_worst_seeds, describe_sensitivity
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
@@ -42,6 +44,7 @@ class ComparisonResult:
         scores: the scores.
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
+        outlying: runs that look collapsed, or whose system's other seeds do.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
         variance: variance components over the complete systems that have all seeds. None if there are too few.
     """
@@ -49,6 +52,7 @@ class ComparisonResult:
     scores: ScoreTable
     settings: ComparisonSettings
     comparisons: list[Comparison]
+    outlying: list[OutlyingSeed]
     missing: list[str]
     variance: VarianceComponents | None
 
@@ -100,8 +104,18 @@ def compare(
         (system, baseline, differences_or_none(complete[system], complete[baseline])) for system, baseline in pairs
     ]
     whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
-    comparisons = compare_family(ComparisonFamily("scores", "", "value", paired_scores), settings)
-    return ComparisonResult(table, settings, comparisons, table.describe_missing(), estimate_variance_components(whole))
+    family = ComparisonFamily("scores", "", "value", paired_scores)
+    sides = [(complete[system], complete[baseline]) for system, baseline in pairs]
+    comparisons = compare_without_worst_seeds(compare_family(family, settings), family, sides, table.seeds, settings)
+    outlying = find_outlying_seeds(table.values, table.seeds, less_is_better=settings.less_is_better)
+    return ComparisonResult(
+        table,
+        settings,
+        name_outlying_seeds(comparisons, outlying),
+        outlying,
+        table.describe_missing(),
+        estimate_variance_components(whole),
+    )
 
 
 _QUESTIONS = {
@@ -136,6 +150,7 @@ def format_result(result: ComparisonResult) -> str:
         for c in comparisons
         if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
     ]
+    sensitivity = describe_sensitivity(comparisons)
     components = [describe_deviations(result.variance)] if result.variance else []
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
@@ -143,6 +158,8 @@ def format_result(result: ComparisonResult) -> str:
             format_terminal_table(title, *table, width=200),
             *_describe_questions(comparisons),
             *copy_lines,
+            *(seed.describe() for seed in result.outlying),
+            *([sensitivity] if sensitivity else []),
             *components,
             *test_lines,
             *missing_lines,

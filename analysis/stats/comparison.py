@@ -64,6 +64,22 @@ class WinTieLoss(NamedTuple):
         return (self.wins + self.ties / 2) / sum(self)
 
 
+class WithoutWorstSeeds(NamedTuple):
+    """Verdict of a comparison without the worst seed of each side.
+
+    Attributes:
+        verdict: verdict of the family without these seeds, or "too few seeds".
+        p: corrected p-value. None if there are too few seeds.
+        removed: seeds that were removed.
+        seeds_left: number of the other seeds.
+    """
+
+    verdict: Verdict | Literal["too few seeds"]
+    p: float | None
+    removed: list[Any]
+    seeds_left: int
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One comparison. Numbers are None where a side is incomplete.
@@ -93,6 +109,10 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
         split: split of the scores, if it is not the test split.
+        without_worst_seeds: see `analysis.checks.worst_seeds`. None if there are no seeds that differ, or the systems
+            were not compared.
+        outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
+            whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
     """
 
     family: str
@@ -115,10 +135,13 @@ class Comparison:
     detectable: float | None
     verdict: Verdict
     split: str | None = None
+    without_worst_seeds: WithoutWorstSeeds | None = None
+    outlying_seeds: Sequence[dict[str, Any]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON; it names a split only if that is not the test split."""
-        values = asdict(self) | {"record": self.record._asdict() if self.record else None}
+        parts = {"record": self.record, "without_worst_seeds": self.without_worst_seeds}
+        values = asdict(self) | {name: part._asdict() if part else None for name, part in parts.items()}
         return {key: value for key, value in values.items() if key != "split" or value}
 
 

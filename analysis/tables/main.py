@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
+from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
+from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
     Configuration,
@@ -115,6 +117,11 @@ class ReportData:
     seed_table: SeedTable | None
     conclusion: str
 
+    @property
+    def outlying_seeds(self) -> list[OutlyingSeed]:
+        """The test runs that look collapsed, or whose system's other seeds do."""
+        return self.seed_table.outlying if self.seed_table else []
+
 
 def build_report_data(results: Results) -> ReportData:
     """Choose configurations, compare the systems and build all tables.
@@ -124,7 +131,10 @@ def build_report_data(results: Results) -> ReportData:
     """
     configurations = collect_configurations(results)
     chosen = choose_configurations(results, configurations)
+    seed_table = build_seed_table(results, chosen)
     comparisons = compare_systems(results, chosen)
+    if seed_table:
+        comparisons = name_outlying_seeds(comparisons, seed_table.outlying)
     table = _build_main_table(results, configurations, chosen, comparisons)
     return ReportData(
         results=results,
@@ -140,10 +150,10 @@ def build_report_data(results: Results) -> ReportData:
             results.plan, chosen, select_headline_comparisons(results.plan, comparisons)
         ),
         strata=build_strata_table(results, configurations, chosen),
-        seed_table=build_seed_table(results, chosen),
+        seed_table=seed_table,
         conclusion=_format_untested_conclusion(results, table)
         if is_untested(results.plan, configurations)
-        else format_conclusion(results, table, comparisons),
+        else format_conclusion(results, table, comparisons) + _describe_weak_baselines(results.plan, comparisons),
     )
 
 
@@ -161,9 +171,13 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
 
     for family in plan.families:
         requested = [(*pair, metric) for pair in family.comparisons for metric in plan.get_family_metrics(family)]
+        sides = [
+            (evaluate(system, family.phase, metric), evaluate(baseline, family.phase, metric))
+            for system, baseline, metric in requested
+        ]
         pairs = [
-            (pair[0], pair[1], differences_or_none(*(evaluate(name, family.phase, metric) for name in pair)))
-            for *pair, metric in requested
+            (system, baseline, differences_or_none(*values))
+            for (system, baseline, _), values in zip(requested, sides, strict=True)
         ]
         settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
         comparison_family = ComparisonFamily(
@@ -175,7 +189,13 @@ def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -
             plan.is_correlation,
             None if family.phase == "test" else plan.get_split(family.phase),
         )
-        compared += compare_family(comparison_family, settings)
+        compared += compare_without_worst_seeds(
+            compare_family(comparison_family, settings),
+            comparison_family,
+            sides,
+            plan.get_seeds(family.phase),
+            settings,
+        )
     return compared
 
 
@@ -210,6 +230,23 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
     return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
+
+
+def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
+    """Say that a baseline of the headline's family is significantly worse than another system, such as BM25."""
+    corrections = {family.name: family.correction for family in plan.test_families}
+    baselines = {baseline for _, baseline in plan.headline.comparisons}
+    weak = [
+        f" {c.system} itself is significantly worse than {c.baseline} "
+        f"{plan.adapt_to_unit(_TARGET_TEXTS[c.target or 'both'])} ({c.difference:+.4f}, corrected p "
+        f"{format_p_value(c.adjusted[corrections[c.family]])})."
+        for c in compared
+        if c.system in baselines
+        and c.family != plan.headline.name
+        and c.family in corrections
+        and (c.metric, c.verdict) == (plan.metric, "worse")
+    ]
+    return "".join(weak)
 
 
 def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
