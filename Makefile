@@ -45,6 +45,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.bm25
 	$(BIN)/python -m benchmarks.quick
 	$(BIN)/python -m benchmarks.race
+	$(BIN)/python -m benchmarks.statistics.pilots 100
 	$(BIN)/python -m benchmarks.resume
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.schedule
@@ -54,6 +55,11 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.compare
 	$(BIN)/python -m benchmarks.correlation
 	$(BIN)/python -m benchmarks.equal_rankers
+	$(BIN)/python -m benchmarks.statistics.levels 2000
+	$(BIN)/python -m benchmarks.statistics.families 2000
+	$(BIN)/python -m benchmarks.statistics.power 2000
+	$(BIN)/python -m benchmarks.statistics.multi_bootstrap 100
+	$(BIN)/python -m benchmarks.statistics.search_luck 2000
 	$(BIN)/python -m benchmarks.gpu
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.

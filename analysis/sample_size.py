@@ -1,12 +1,14 @@
 """Number of seeds and queries that a study needs, from a pilot or from published deviations.
 
-    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
+    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4] [--unpaired]
     python -m analysis.sample_size --seed-sd .006 --query-sd .05 --rest-sd .12
 
-PILOT is a file as read by `analysis.compare`, with at least two systems, seeds and queries. The deviations are
-standard deviations of one system's scores: between seeds (of its mean), between queries beyond what a query means for
-all systems (query x system), and of the rest (a query of one run). For a score per query that is 0 or 1 the rest is at
-most .5.
+PILOT is a file as read by `analysis.compare`, with at least two systems, seeds and queries. Systems share their seeds,
+unless no two of them have a seed in common, or --unpaired says so.
+
+The deviations are standard deviations of one system's scores, beyond what all systems share: between seeds (of its mean
+over queries), between queries (of its mean over seeds), and of the rest (a query of one run). What a seed or a query
+does to all systems alike cancels out of their differences. For a score per query that is 0 or 1 the rest is at most .5.
 """
 
 from trainables.utils import interruption
@@ -17,29 +19,90 @@ if __name__ == "__main__":
 import argparse
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
 from analysis.rendering.cells import format_terminal_table
 from analysis.stats.power import POWER, tabulate_required_queries
-from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
+from analysis.stats.variance_components import (
+    VarianceComponents,
+    describe_deviations,
+    estimate_unpaired_components,
+    estimate_variance_components,
+)
+from trainables.utils.arrays import Floats
 from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
 _LARGEST = 1e100
 """Larger deviations overflow when squared."""
+_UNPAIRED = (
+    "warning: seeds of different systems are taken as unrelated; if systems share their seeds, this asks for too many "
+    "queries"
+)
 
 
-def estimate_pilot_variance(table: ScoreTable, where: str) -> VarianceComponents:
-    """Estimate the variance components from a pilot's complete systems.
+@dataclass(frozen=True)
+class Pilot:
+    """The scores of a pilot that variances are estimated from.
+
+    Attributes:
+        scores: (seeds, queries) scores by system, of systems without missing scores.
+        unpaired: True if seeds of different systems are unrelated.
+        left_out: names of the other systems.
+    """
+
+    scores: dict[str, Floats]
+    unpaired: bool
+    left_out: list[str]
+
+
+def select_pilot(table: ScoreTable, where: str, unpaired: bool = False) -> Pilot:
+    """Select the scores of a pilot that variances can be estimated from.
+
+    Args:
+        table: scores of the pilot.
+        where: name of the table in errors.
+        unpaired: True if seeds of different systems are unrelated although they have the same names. Seeds are always
+            unrelated if no two systems have a seed in common.
 
     Raises:
-        UserError: if there are fewer than two systems, seeds or queries.
+        UserError: if the seeds are unrelated and the systems differ in their number.
     """
-    complete = [values for name in table.values if (values := table.get_complete_scores(name)) is not None]
-    components = estimate_variance_components([values for values in complete if len(values) == len(table.seeds)])
+    with_seeds = {name: values for name, values in table.values.items() if len(values) == len(table.seeds)}
+    trained = {name: ~np.isnan(values).all(axis=1) for name, values in with_seeds.items()}
+    if unpaired or (len(trained) > 1 and np.sum(list(trained.values()), axis=0).max() == 1):
+        unpaired, with_seeds = True, {name: values[trained[name]] for name, values in with_seeds.items()}
+    scores = {name: values for name, values in with_seeds.items() if not np.isnan(values).any()}
+    if len({len(values) for values in scores.values()}) > 1:
+        found = ", ".join(f"{name} has {len(values)}" for name, values in scores.items())
+        raise UserError(where, f"unrelated seeds, of which {found}", "as many of each system")
+    return Pilot(scores, unpaired, [name for name in table.values if name not in scores])
+
+
+def estimate_pilot_variance(pilot: Pilot, where: str) -> VarianceComponents:
+    """Estimate the variance components from a pilot.
+
+    Args:
+        pilot: scores of the pilot.
+        where: name of the pilot in errors.
+
+    Raises:
+        UserError: if there are fewer than two systems, seeds or queries, or if the systems differ by the same
+            everywhere.
+    """
+    estimate = estimate_unpaired_components if pilot.unpaired else estimate_variance_components
+    components = estimate(list(pilot.scores.values()))
     if components is None:
-        raise UserError(where, "too little data to estimate the variances", "at least two systems, seeds and queries")
+        unused = [f"not used, for lack of scores or seeds: {', '.join(pilot.left_out)}"] if pilot.left_out else []
+        raise UserError(
+            where,
+            "; ".join(["too little data to estimate the variances", *unused]),
+            "at least two systems with the same seeds and queries, two of each",
+        )
     if not any(components.to_difference_variance()):
         raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
     return components
@@ -66,8 +129,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m analysis.sample_size", description="Computes the seeds and queries that a study needs."
     )
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
-    for name in ("seed", "query", "rest"):
-        parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation, {name}")
+    parser.add_argument(
+        "--unpaired", action="store_true", help="seeds of different systems are unrelated, although named alike"
+    )
+    for name, meaning in (
+        ("seed", "between seeds, of a system's mean"),
+        ("query", "between queries, beyond what all systems share"),
+        ("rest", "of a query in one run"),
+    ):
+        parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation {meaning}")
     parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
     parser.add_argument(
@@ -81,15 +151,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_sizes(arguments: argparse.Namespace) -> None:
     _check_arguments(arguments)
     if arguments.pilot:
-        components = estimate_pilot_variance(
-            build_score_table(read_score_file(arguments.pilot), str(arguments.pilot)), str(arguments.pilot)
-        )
+        components = _read_pilot(arguments.pilot, arguments.unpaired)
     else:
-        components = VarianceComponents(0.0, arguments.query_sd**2, arguments.seed_sd**2, arguments.rest_sd**2)
+        components = VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2)
     print_escaped(describe_deviations(components))
     print_escaped(
         format_required_queries(components, arguments.effect, arguments.seeds, arguments.comparisons, arguments.alpha)
     )
+
+
+def _read_pilot(path: Path, unpaired: bool) -> VarianceComponents:
+    """Estimate the variances of a pilot, and print what the reader must know about it."""
+    pilot = select_pilot(build_score_table(read_score_file(path), str(path)), str(path), unpaired)
+    components = estimate_pilot_variance(pilot, str(path))
+    if pilot.left_out:
+        print_escaped(f"not used, for lack of scores or seeds: {', '.join(pilot.left_out)}")
+    if pilot.unpaired:
+        print_escaped(_UNPAIRED)
+    return components
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
@@ -99,6 +178,8 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         found = f"{'no' if arguments.pilot is None else 'a'} pilot and {', '.join(present) or 'no deviations'}"
         raise UserError("command line", found, f"PILOT.csv, or all three of {options}")
     sizes = [given[name] for name in present]
+    if arguments.unpaired and arguments.pilot is None:
+        raise UserError("--unpaired", "no pilot", "PILOT.csv")
     for name, values, valid, expected in (
         (
             options,

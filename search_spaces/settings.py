@@ -259,11 +259,22 @@ class ConfirmSettings(Settings):
 
     seeds: Annotated[
         tuple[Seed, ...],
-        expect("a list of distinct whole numbers that are not among seeds, e.g. [101, 102, 103], or []"),
+        AfterValidator(lambda seeds: check_distinct(seeds) if seeds else seeds),
+        expect(
+            "the number of fresh seeds, from 1 to 1000, e.g. 10; or a list of distinct whole numbers that are not "
+            "among seeds, e.g. [101, 102, 103]; or []"
+        ),
     ] = ()
     """Fresh seeds, with which each winner, its default configuration and the baseline are run again.
 
-    The test set then judges those runs. If empty, the test set judges the runs of the search."""
+    The test set then judges those runs. If empty, the test set judges the runs of the search, and the luck by which the
+    search chose them is in the p-values: declare fresh seeds for a claim. A number draws as many, 101 and the following
+    ones; if the study chooses nothing, it begins with seeds, since those runs are as good."""
+    group_size: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    """Number of fresh seeds after which the study looks at its test scores, for a sequential confirmation.
+
+    The study stops at a look at which every comparison of the report's conclusion is decided. The levels of the looks
+    keep that of the study. If None, all fresh seeds are run."""
 
 
 class AnalysisSettings(Settings):
@@ -298,3 +309,10 @@ class AnalysisSettings(Settings):
     """Compare the systems on the development set, too, as a family with its own correction.
 
     Scores of a searched system are optimistic there, because its configuration was chosen by them."""
+    seeds: Annotated[Literal["own", "pooled"], Field(exclude_if=lambda it: it == "own")] = "own"
+    """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
+
+    Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,
+    or a comparison's own where that is larger. It raises the power where seeds matter alike to all systems. The
+    comparison of a single system whose seeds vary 25 times as much as the others' rejects .087 of true hypotheses at
+    .05."""

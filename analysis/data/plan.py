@@ -100,6 +100,10 @@ class Plan(BaseModel):
     """Seeds of the search: every configuration is judged over them on the search split."""
     confirm_seeds: tuple[int, ...] = ()
     """Fresh seeds, with which the chosen configurations are trained again. Test scores are then from these runs."""
+    group_size: int | None = Field(default=None, ge=2)
+    """Number of fresh seeds a group of a sequential confirmation. If None, all fresh seeds are run."""
+    looks_taken: int | None = None
+    """Number of looks after which the sequential confirmation stopped. No plan contains it; it follows from scores."""
     scorer_seed: int | None = None
     """Seed of the scoring run, which computes difficulty scores and belongs to no system. If None, there is none."""
     metric: str
@@ -107,6 +111,8 @@ class Plan(BaseModel):
     """Unit that the metric has a value for, and that the statistics are over."""
     margin: float | None = Field(default=None, gt=0)
     """Differences below it do not matter. If None, no comparison is called equivalent."""
+    seed_variance: Literal["own", "pooled"] = "own"
+    """Variation between seeds in the tests for new queries and new seeds: of each comparison, or of its family."""
     hyperparameters: tuple[str, ...] = Field(HYPERPARAMETERS, min_length=1)
     """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
     strength, which a schedule changes.
@@ -197,13 +203,37 @@ class Plan(BaseModel):
         """The objectives of the search: the metric alone, unless the plan names others."""
         return self.objectives or (self.metric,)
 
+    def is_exploratory(self, pair: tuple[str, str]) -> bool:
+        """Return whether a comparison was added when test scores existed."""
+        return list(pair) in (self.model_extra or {}).get("exploratory", [])
+
     def get_split(self, phase: Phase) -> str:
         """Return the split that the scores of a phase are on."""
         return self.test_split if phase == "test" else self.search_split
 
     def get_seeds(self, phase: Phase) -> tuple[int, ...]:
         """Return the seeds that the scores of a phase are over; without confirmation, those of the search."""
-        return self.seeds if phase == "search" else self.confirm_seeds or self.seeds
+        if phase == "search" or not self.confirm_seeds:
+            return self.seeds
+        return self.confirm_seeds[: self.looks[self.looks_taken - 1]] if self.looks_taken else self.confirm_seeds
+
+    def stop_after(self, looks: int) -> "Plan":
+        """Return the plan of a sequential study that stopped after a number of looks: its later seeds do not count."""
+        return self.model_copy(update={"looks_taken": looks})
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Number of fresh seeds at each look at the test scores; one look at all of them unless there are groups.
+
+        Example:
+            >>> family = {"name": "variants", "comparisons": [("LS", "BERT")]}
+            >>> settings = {"study": "demo", "task": "toy", "alpha": 0.05, "metric": "R10@1", "systems": ("BERT", "LS")}
+            >>> seeds = {"seeds": (1, 2), "confirm_seeds": (101, 102, 103, 104, 105), "group_size": 2}
+            >>> Plan(**settings, **seeds, families=(family,)).looks
+            (2, 4, 5)
+        """
+        total = len(self.confirm_seeds or self.seeds)
+        return (*range(self.group_size, total, self.group_size), total) if self.group_size else (total,)
 
 
 def adapt_to_unit(text: str, unit: str) -> str:

@@ -67,7 +67,7 @@ def count_missing_runs(results: Results) -> MissingRuns:
 
 def _list_expected_seeds(plan: Plan, runs: dict[int | None, Run], is_chosen: bool) -> set[int | None]:
     """Return the seeds that a configuration must have, or None alone for a system without seeds."""
-    return {None} if set(runs) == {None} else {*plan.seeds, *(plan.confirm_seeds if is_chosen else ())}
+    return {None} if set(runs) == {None} else {*plan.seeds, *(plan.get_seeds("test") if is_chosen else ())}
 
 
 def _lacks_scores(plan: Plan, run: Run, is_chosen: bool) -> bool:

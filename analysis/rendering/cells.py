@@ -117,7 +117,7 @@ def _format_other_verdict(c: Comparison) -> str:
 
 def format_legend(table: MainTable) -> str:
     """Describe the marks and numbers of the main table, and the precision of the scores, in one line."""
-    test = adapt_to_unit(_TESTS[table.target or "both"], table.unit)
+    test = adapt_to_unit(_TESTS[table.target or "both"], table.unit) + (", seeds pooled" if table.pooled else "")
     return (
         f"Mean ± standard deviation over {_describe_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
         f"{marks.format_marks_legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."

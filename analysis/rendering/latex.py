@@ -8,6 +8,8 @@ from analysis.data.plan import Plan
 from analysis.rendering import cells as render
 from analysis.rendering import sections
 from analysis.rendering.escaping import LATEX_MARKS, Raw, escape_latex, render_template
+from analysis.rendering.looks import build_look_sections
+from analysis.rendering.pooling import describe_pooling
 from analysis.tables import confirmation
 from analysis.tables.main import MainTable, ReportData
 from analysis.tables.query_groups import QueryAttribute
@@ -54,7 +56,10 @@ def render_latex(analysis: ReportData) -> str:
     caution = analysis.table.caution
     tables = [_build_main_table(analysis.table)]
     tables += [_build_metric_table(section, caution) for section in sections.build_metric_sections(analysis)]
+    tables += [_build_look_table(section) for section in build_look_sections(analysis)]
     tables += _build_comparison_tables(analysis)
+    tables += [_build_group_table(section) for section in sections.build_group_sections(analysis)]
+    tables.append(_build_corrections_table(sections.build_corrections_section(analysis)))
     if analysis.confirmed:
         legend, rows = confirmation.format_legend(plan), confirmation.format_rows(analysis.confirmed)
         tables.append(_Table(legend, Raw("confirmed"), _CONFIRMED_COLUMNS, confirmation.HEADER, rows))
@@ -110,11 +115,29 @@ def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
         )
         if family.phase != "test":
             caption += f" {sections.describe_dev_scores(analysis)}"
+        if pooling := describe_pooling(compared, plan.seed_variance):
+            caption += f" {plan.adapt_to_unit(pooling)}"
         columns = Raw("".join("l" if name in _TEXT_COLUMNS else "r" for name in shown))
         tables.append(
             _Table(caption, _make_label(f"comparisons-{family.name}"), columns, [*map(_break_title, shown)], rows)
         )
     return tables
+
+
+def _build_look_table(section: sections.Section) -> _Table:
+    return _Table(section.legend, Raw("looks"), Raw("rrrrll"), section.header, section.rows, "table*")
+
+
+def _build_group_table(section: sections.Section) -> _Table:
+    return _Table(section.legend, Raw("groups"), Raw("lrll"), section.header, section.rows)
+
+
+def _build_corrections_table(section: sections.Section) -> _Table:
+    """Build the p-values by correction; those of each seed are wrapped."""
+    left = sum(name in ("family", *_TEXT_COLUMNS) for name in section.header)
+    columns = Raw("l" * left + "r" * (len(section.header) - left - 1) + rf"{_WRAPPED_COLUMN}{{.15\textwidth}}")
+    header = [*map(_break_title, section.header)]
+    return _Table(section.legend, Raw("corrections"), columns, header, section.rows, "table*")
 
 
 def _build_seed_table(section: sections.Section, caution: str) -> _Table:

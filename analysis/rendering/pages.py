@@ -10,6 +10,7 @@ from markupsafe import Markup
 from analysis import figures
 from analysis.rendering import cells as render
 from analysis.rendering.escaping import render_template
+from analysis.rendering.looks import build_look_sections
 from analysis.rendering.notes import collect_notes
 from analysis.rendering.sections import (
     Section,
@@ -17,6 +18,7 @@ from analysis.rendering.sections import (
     build_corrections_section,
     build_data_sections,
     build_dev_sections,
+    build_group_sections,
     build_metric_sections,
     build_runs_section,
     build_sample_size_sections,
@@ -72,6 +74,7 @@ def render_text(analysis: ReportData) -> str:
         *build_metric_sections(analysis),
         *build_dev_sections(analysis),
         *build_search_sections(analysis),
+        *build_look_sections(analysis),
         *build_comparison_sections(analysis),
         *build_data_sections(analysis.results.statistics),
     ]:
@@ -90,7 +93,9 @@ def _collect_values(analysis: ReportData) -> dict[str, Any]:
         "sections": [
             *build_metric_sections(analysis),
             *build_dev_sections(analysis),
+            *build_look_sections(analysis),
             *build_comparison_sections(analysis),
+            *build_group_sections(analysis),
             build_corrections_section(analysis),
             *build_seed_sections(analysis),
             *build_sample_size_sections(analysis),

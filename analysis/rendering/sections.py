@@ -3,12 +3,14 @@
 import re
 from typing import NamedTuple
 
+from analysis.checks import ranks
 from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.data.configurations import describe_dev_choice
 from analysis.data.cost import compute_run_seconds
 from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering import cells as render
+from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables import confirmation, dev_only, importance
@@ -31,7 +33,9 @@ _PSEUDO_VALUES = (
 )
 _CORRECTED = (
     "p as in the comparisons, uncorrected and by every correction for the comparisons of the family; the plan's "
-    "correction decides. Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
+    "correction decides. p (classical): the published test of the same question, for several readers and cases "
+    "(Obuchowski and Rockette 1995, degrees of freedom of Hillis 2007), uncorrected; it has no caution for few seeds. "
+    "Seed by seed: the paired t-test over queries with each seed alone, uncorrected."
 )
 _DEV = (
     "Scores on {split}, over the seeds of the search. The family has a correction of its own; the columns are those of "
@@ -43,6 +47,7 @@ _OPTIMISTIC = (
 )
 _NOTHING_CHOSEN = "Nothing was chosen by these scores: every system has one configuration."
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
+_CLASSICAL = "p (classical)"
 _NONE = ("-", "incomplete", "")
 """Cells without a value."""
 _MAX_COLUMNS = 8
@@ -86,9 +91,20 @@ def build_comparison_sections(analysis: ReportData) -> list[Section]:
         if [family] == plan.test_families[-1:]:
             legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
             legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
+        if pooling := describe_pooling(own, plan.seed_variance):
+            legend = f"{legend} {plan.adapt_to_unit(pooling)}".lstrip()
         title = f"Comparisons: {family.name} ({len(own)}, {family.correction})"
         sections.append(Section(title, *render.format_comparisons(own, family.correction, plan.unit), legend))
     return sections
+
+
+def build_group_sections(analysis: ReportData) -> list[Section]:
+    """Build the rank intervals and groups of the headline's systems, if three or more are complete."""
+    own, plan = analysis.ranks, analysis.results.plan
+    if not own:
+        return []
+    rows, legend = [each.to_cells() for each in own], ranks.describe_ranks(len(own), plan.alpha)
+    return [Section("Groups", ranks.HEADER, rows, f"Mean {plan.metric} on {plan.test_split}. {legend}")]
 
 
 def describe_dev_scores(analysis: ReportData) -> str:
@@ -124,7 +140,7 @@ def build_dev_sections(analysis: ReportData) -> list[Section]:
 
 def build_corrections_section(analysis: ReportData) -> Section:
     """Build the p-value of each comparison by every correction, and seed by seed."""
-    header = ["family", "system", "baseline", "comparisons", "p", *CORRECTIONS, "seed by seed"]
+    header = ["family", "system", "baseline", "comparisons", "p", _CLASSICAL, *CORRECTIONS, "seed by seed"]
     rows, plan = [_format_corrections(c) for c in analysis.comparisons], analysis.results.plan
     if len(plan.metrics) > 1:
         header.insert(3, "metric")
@@ -228,7 +244,7 @@ def build_runs_section(analysis: ReportData) -> Section:
 
 def _format_corrections(c: Comparison) -> list[str]:
     head = c.targets[c.target] if c.target else None
-    values = [head.p if head else None, *(c.adjusted[name] for name in CORRECTIONS)]
+    values = [head.p if head else None, c.classical, *(c.adjusted[name] for name in CORRECTIONS)]
     alone = ", ".join(format_p_value(p) for p in c.each_seed) or "-"
     return [c.family, c.system, c.baseline, str(c.comparisons), *map(format_p_value, values), alone]
 

@@ -1,8 +1,9 @@
 """Summary of the report: what was compared, what won, how sure that is, and what it cost."""
 
+from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.cost import compute_cost
 from analysis.stats.comparison import Comparison
-from analysis.tables.main import ReportData, format_p_value, select_headline_comparisons
+from analysis.tables.main import ReportData, format_p_value
 
 _MAX_NAMED = 6
 """Most comparisons that an answer lists."""

@@ -11,11 +11,14 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.pooled import SeedPool, pool_family
 from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
 Target = Literal["both", "queries", "seeds"]
+SeedVariance = Literal["own", "pooled"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
 _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
@@ -32,6 +35,8 @@ class ComparisonSettings:
         less_is_better: True if smaller values are better. Needed for a metric that LOWER_IS_BETTER does not list.
         permutations: number of permutations for max-T.
         seed: seed of the permutations.
+        seeds: "own" to take the variation between seeds from each comparison alone, "pooled" to pool it over the family
+            where that is possible, see `pooled.pool_seeds`. Choose before you see the scores.
     """
 
     alpha: float = 0.05
@@ -41,6 +46,7 @@ class ComparisonSettings:
     less_is_better: bool = False
     permutations: int = PERMUTATIONS
     seed: int = 0
+    seeds: SeedVariance = "own"
 
 
 class WinTieLoss(NamedTuple):
@@ -80,6 +86,26 @@ class WithoutWorstSeeds(NamedTuple):
     seeds_left: int
 
 
+class LookResult(NamedTuple):
+    """Test of one comparison at one look of a sequential study.
+
+    Attributes:
+        seeds: number of seeds so far.
+        share: share of alpha that the look may spend.
+        difference: mean of the system minus mean of the baseline.
+        p: p-value of the headline test at this look, uncorrected.
+        p_over_looks: p divided by the share, at most 1; the smallest one so far is valid over all looks.
+        interval: confidence interval at the level of the look, simultaneous for the family.
+    """
+
+    seeds: int
+    share: float
+    difference: float
+    p: float
+    p_over_looks: float
+    interval: tuple[float, float] | None
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One comparison. Numbers are None where a side is incomplete.
@@ -94,6 +120,8 @@ class Comparison:
         difference: mean of the system minus mean of the baseline.
         target: population that the headline test generalises to: both, or what the data has.
         targets: result of each test that the data allows, uncorrected.
+        classical: p-value of the published test for new seeds and new queries, see `two_way.classical_estimate`. None
+            unless the target is both.
         adjusted: corrected p-values of the headline test, by correction.
         adjusted_queries: corrected p-values of the test over queries, by correction. With Bonferroni it is the test of
             Penha and Hauff (2021, Table 2), which says nothing about new seeds.
@@ -113,6 +141,11 @@ class Comparison:
             were not compared.
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
             whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
+        looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
+            are then over the looks, see `analysis.stats.looks`; the other numbers are those of the last look.
+        estimate: estimate of the headline test. It is not in the JSON.
+        own: result of the headline test with this comparison's own seeds alone, if they are pooled.
+        pooled: how the variation between seeds was pooled. None if it is the comparison's own.
     """
 
     family: str
@@ -124,6 +157,7 @@ class Comparison:
     difference: float | None
     target: Target | None
     targets: dict[str, TestResult | None]
+    classical: float | None
     adjusted: dict[str, float | None]
     adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
@@ -137,12 +171,23 @@ class Comparison:
     split: str | None = None
     without_worst_seeds: WithoutWorstSeeds | None = None
     outlying_seeds: Sequence[dict[str, Any]] = ()
+    looks: tuple[LookResult, ...] = ()
+    estimate: Estimate | None = None
+    own: TestResult | None = None
+    pooled: SeedPool | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the comparison for JSON; it names a split only if that is not the test split."""
+        """Return the comparison for JSON.
+
+        It has `split` only if that is not the test split, `looks` only if there are any, `own` and `pooled` only if
+        seeds are pooled.
+        """
         parts = {"record": self.record, "without_worst_seeds": self.without_worst_seeds}
         values = asdict(self) | {name: part._asdict() if part else None for name, part in parts.items()}
-        return {key: value for key, value in values.items() if key != "split" or value}
+        values["looks"] = [look._asdict() for look in self.looks]
+        del values["estimate"]
+        optional = ("split", "looks", "own", "pooled")
+        return {key: value for key, value in values.items() if key not in optional or value}
 
 
 @dataclass(frozen=True)
@@ -160,6 +205,8 @@ class ComparisonFamily:
         is_correlation: True if the differences are of pseudo-values. Their mean is a difference, their signs have no
             meaning.
         split: split of the scores, if it is not the test split.
+        poolable: for each comparison, whether its variation between seeds may be pooled with that of others. That needs
+            scores of both systems that differ between seeds, see `paired_tests.vary_over_seeds`. If empty, all may.
     """
 
     name: str
@@ -169,6 +216,7 @@ class ComparisonFamily:
     metrics: Sequence[str] = ()
     is_correlation: bool = False
     split: str | None = None
+    poolable: Sequence[bool] = ()
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
@@ -187,7 +235,14 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
         (0.2, 'both', WinTieLoss(wins=4, ties=0, losses=0))
     """
     pairs = [d for *_, d in family.pairs]
-    estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
+    own_estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
+    anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for d in pairs]
+    metrics = family.metrics or [family.metric] * len(family.pairs)
+    names = [(system, baseline) for system, baseline, _ in family.pairs]
+    pooled = pool_family(_list_comparable(family, anovas), names, metrics) if settings.seeds == "pooled" else {}
+    estimates = [
+        own | {"both": pooled[index][0]} if index in pooled else own for index, own in enumerate(own_estimates)
+    ]
     targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
     heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
     p_values = [head.test().p if head else None for head in heads]
@@ -204,10 +259,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     single_level = settings.alpha / len(pairs)
     if settings.correction == "maxt" and max_t_test:
         single_level = max_t_test.per_comparison_level(settings.alpha)
-    p_equivalence, metrics = (
-        _equivalence_p_values(heads, settings.margin),
-        family.metrics or [family.metric] * len(pairs),
-    )
+    p_equivalence = _equivalence_p_values(heads, settings.margin)
     comparisons = []
     for index, (system, baseline, d) in enumerate(family.pairs):
         gain = -1 if metrics[index] in LOWER_IS_BETTER or settings.less_is_better else 1
@@ -224,6 +276,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 difference=None if d is None else float(d.mean()),
                 target=targets[index],
                 targets=tests[index],
+                classical=classical_estimate(anova).test().p if (anova := anovas[index]) else None,
                 adjusted=adjusted_p,
                 adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
@@ -240,9 +293,20 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                     settings.alpha,
                 ),
                 split=family.split,
+                estimate=head,
+                own=own.test(1 - settings.alpha) if index in pooled and (own := own_estimates[index]["both"]) else None,
+                pooled=pooled[index][1] if index in pooled else None,
             )
         )
     return comparisons
+
+
+def _list_comparable(family: ComparisonFamily, anovas: Sequence[TwoWayAnova | None]) -> list[TwoWayAnova | None]:
+    """Return the mean squares of the comparisons whose seeds may be compared with those of others, else None."""
+    if family.is_correlation:
+        return [None] * len(anovas)
+    allowed = family.poolable or [True] * len(anovas)
+    return [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
 
 
 def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:

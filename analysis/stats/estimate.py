@@ -67,6 +67,8 @@ class Estimate(NamedTuple):
         to .068 with two seeds, .038 to .055 with three, and .045 to .052 with five and with ten. With three seeds or
         more, at nominal levels down to .0002 the true level is at most 1.1 times the nominal one. Where seeds matter
         less than queries, the test is conservative.
+
+        Hillis (2007) has only the first part of the sum and no such correction, see `two_way.classical_estimate`.
         """
         if self.share in (0.0, 1.0):
             return self.df if self.share else self.df_more

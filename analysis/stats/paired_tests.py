@@ -47,6 +47,20 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     return rounded[:1] if are_copies else rounded
 
 
+def vary_over_seeds(*systems: ArrayLike | None) -> bool:
+    """Return whether the scores of every system differ between seeds: it is no single row, nor copies of one.
+
+    Args:
+        systems: (seeds, queries) metric of each system. None counts as not varying.
+
+    Example:
+        >>> vary_over_seeds([[0.5, 1.0], [0.5, 0.75]]), vary_over_seeds([[0.5, 1.0], [0.5, 0.75]], [[0.5, 0.5]])
+        (True, False)
+    """
+    rows = [None if scores is None else np.atleast_2d(np.asarray(scores, float)) for scores in systems]
+    return all(scores is not None and np.ptp(np.round(scores, _DECIMALS), axis=0).any() for scores in rows)
+
+
 def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:
     """Return `differences`, (seeds, queries), or None if a side is None."""
     return None if system is None or baseline is None else differences(system, baseline)

@@ -51,21 +51,19 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
         >>> round(minimum_detectable_effect(Estimate(mean=0.0, error=0.01, df=100), level=0.05), 4)
         0.0283
     """
-    from scipy import optimize, stats
+    from scipy import optimize
 
     if estimate.error == 0 or level <= 0:
         return None
-    df = estimate.df_at(level)
-    critical = stats.t.isf(level / 2, df)
+    df, critical = _critical_value(estimate, level)
     if critical > _MAX_STANDARD_ERRORS:
         return None
 
     def shortfall(shift: float) -> float:
-        tails = stats.nct.sf(critical, df, shift), stats.nct.sf(critical, df, -shift)
-        return float(np.nansum(tails)) - power  # the tail of the wrong side is NaN where it is almost 0
+        return power - _power_at(shift, df, critical)
 
     upper = 1.0
-    while shortfall(upper) < 0:
+    while shortfall(upper) > 0:
         if upper > _MAX_STANDARD_ERRORS:
             return None
         upper *= 2
@@ -94,8 +92,12 @@ def required_queries(
 
     def is_enough(queries: int) -> bool:
         estimate = variance.estimate(seeds, queries)
-        effect = minimum_detectable_effect(estimate, level, power)
-        return estimate.error == 0 or (effect is not None and effect <= difference)
+        if estimate.error == 0:
+            return True
+        df, critical = _critical_value(estimate, level)
+        if critical > _MAX_STANDARD_ERRORS:
+            return False
+        return _power_at(min(difference / estimate.error, _MAX_STANDARD_ERRORS), df, critical) >= power
 
     if not is_enough(_MAX_QUERIES):
         return None
@@ -116,3 +118,19 @@ def tabulate_required_queries(
         (difference, [required_queries(variance, difference, number, level, power) for number in seeds])
         for difference in differences
     ]
+
+
+def _critical_value(estimate: Estimate, level: float) -> tuple[float, float]:
+    """Return the degrees of freedom and the critical value of t of a two-sided test at a level."""
+    from scipy import stats
+
+    df = estimate.df_at(level)
+    return df, float(stats.t.isf(level / 2, df))
+
+
+def _power_at(shift: float, df: float, critical: float) -> float:
+    """Return the power of a two-sided t-test for a true difference of this many standard errors."""
+    from scipy import stats
+
+    tails = stats.nct.sf(critical, df, shift), stats.nct.sf(critical, df, -shift)
+    return float(np.nansum(tails))  # the tail of the wrong side is NaN where it is almost 0

@@ -2,6 +2,10 @@
 
 The model is d[s, q] = m + a[s] + b[q] + e[s, q]; all except m are random. Here a is the variation of the difference
 between seeds, b is its variation between queries (query x system), and e is the rest.
+
+Radiology has the same problem: several readers judge the same cases by two methods. Readers are seeds, cases are
+queries. For two methods, the variance of this module is that of Dorfman, Berbaum and Metz (1992) and of Obuchowski and
+Rockette (1995).
 """
 
 import math
@@ -12,7 +16,7 @@ import numpy as np
 from analysis.stats.estimate import Estimate
 from trainables.utils.arrays import Floats
 
-_MIN_SEED_SHARE = 0.01
+MIN_SEED_SHARE = 0.01
 """Smallest mean square of the seeds that is accepted, as a share of the mean square of the rest."""
 
 
@@ -55,7 +59,7 @@ def two_way_estimate(anova: TwoWayAnova) -> Estimate:
     if anova.seeds > anova.queries:
         few, more = more, few
     return combine_mean_squares(
-        anova.mean, max(few, _MIN_SEED_SHARE * anova.ms_residual), max(more - anova.ms_residual, 0.0), levels
+        anova.mean, max(few, MIN_SEED_SHARE * anova.ms_residual), max(more - anova.ms_residual, 0.0), levels
     )
 
 
@@ -70,6 +74,25 @@ def combine_mean_squares(mean: float, few: float, more: float, levels: tuple[int
     """
     share = few / (few + more) if few + more else 1.0
     return Estimate(mean, math.sqrt((few + more) / math.prod(levels)), min(levels) - 1, share, max(levels) - 1)
+
+
+def classical_estimate(anova: TwoWayAnova) -> Estimate:
+    """Estimate the mean as published for several readers and cases (Obuchowski and Rockette 1995, Hillis 2007).
+
+    The variance is that of `two_way_estimate`, without the floor of MS_seed. The degrees of freedom are those of Hillis
+    (2007): only the first term of Satterthwaite's sum, so (S - 1) / share^2, without a caution for few seeds. With more
+    seeds than queries, the two exchange roles.
+
+    Example:
+        >>> anova = TwoWayAnova(seeds=3, queries=50, mean=0.1, ms_seed=1.0, ms_query=1.5, ms_residual=0.5)
+        >>> round(classical_estimate(anova).df, 4), round(classical_estimate(anova).test().p, 4)
+        (8.0, 0.4117)
+    """
+    few, more = anova.ms_seed, anova.ms_query
+    if anova.seeds > anova.queries:
+        few, more = more, few
+    exact = combine_mean_squares(anova.mean, few, max(more - anova.ms_residual, 0.0), (anova.seeds, anova.queries))
+    return Estimate(exact.mean, exact.error, exact.df / exact.share**2 if exact.share else math.inf)
 
 
 def satterthwaite_estimate(anova: TwoWayAnova) -> Estimate:

@@ -1,7 +1,13 @@
-"""Variance components of scores: queries, seeds, query x system, and the rest.
+"""Variance components of scores, for planning: seeds, queries and the rest, beyond what all systems share.
 
-The model is y[n, s, q] = m + system[n] + query[q] + (query x system)[n, q] + seed[n, s] + e[n, s, q]. Seeds are nested
-within systems, since seed 1 of one system has only the number in common with seed 1 of another.
+A paired difference of two systems depends only on what seeds and queries do to each system apart, so what they do to
+all systems alike is no component. If systems share their seeds, the model is crossed:
+
+    y[k, s, q] = (common to all systems)[s, q] + system[k] + seed[k, s] + query[k, q] + rest[k, s, q]
+
+If seed 1 of one system has only the number in common with seed 1 of another, seeds are nested in systems, and only
+queries have a common part. The mean squares are those of Searle, Casella and McCulloch (1992), Variance Components,
+chapter 4.
 """
 
 from collections.abc import Sequence
@@ -10,27 +16,72 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.stats.power import DifferenceVariance
+from analysis.stats.two_way import two_way_anova
 from trainables.utils.arrays import Floats
+
+_DECIMALS = 12
+"""Decimals that scores are rounded to, as paired differences are. Rounding errors are then no variance."""
 
 
 class VarianceComponents(NamedTuple):
-    """Variance components of one system's scores; negative estimates are set to 0."""
+    """Variance components of one system's scores; each is half of that of a difference of two systems.
 
-    query: float
+    Attributes:
+        seed_by_system: variance between seeds, of a system's mean over queries.
+        query_by_system: variance between queries, of a system's mean over seeds.
+        rest: variance of a query in one run beyond these two.
+        seed_df: degrees of freedom that `seed_by_system` is estimated with. None if it is no estimate.
+    """
+
+    seed_by_system: float
     query_by_system: float
-    seed: float
     rest: float
+    seed_df: int | None = None
 
     def to_difference_variance(self) -> DifferenceVariance:
-        """Return the variances of the paired difference of two systems.
-
-        The variance between queries cancels out, the others count twice.
-        """
-        return DifferenceVariance(2 * self.seed, 2 * self.query_by_system, 2 * self.rest)
+        """Return the variances of the paired difference of two systems."""
+        return DifferenceVariance(2 * self.seed_by_system, 2 * self.query_by_system, 2 * self.rest)
 
 
 def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents | None:
-    """Estimate the components from the mean squares of a balanced analysis of variance.
+    """Estimate the components of systems that share their seeds.
+
+    The mean squares are those of the scores less their mean over systems. Negative estimates are set to 0. With two
+    systems, the components are half of those of their difference.
+
+    Args:
+        values: scores (seeds, queries) of each system, all of one shape. Row s is the same seed for all systems.
+
+    Returns:
+        None with fewer than two systems, seeds or queries.
+
+    Example:
+        >>> import numpy as np
+        >>> baseline = np.array([[0.5, 0.7, 0.3], [0.6, 0.8, 0.4]])  # (seeds, queries)
+        >>> gain = np.array([[0.1, 0.2, 0.3], [0.0, 0.1, 0.2]])
+        >>> components = estimate_variance_components([baseline, baseline + gain])
+        >>> [round(value, 4) for value in components.to_difference_variance()], components.seed_df
+        ([0.005, 0.01, 0.0], 1)
+    """
+    if len(values) < 2 or min(values[0].shape) < 2:
+        return None
+    seeds, queries = values[0].shape
+    common = np.sum(values, axis=0) / len(values)
+    anovas = [two_way_anova(np.round(scores - common, _DECIMALS)) for scores in values]
+    df = len(values) - 1
+    return _solve_mean_squares(
+        sum(anova.ms_seed for anova in anovas) / df,
+        sum(anova.ms_query for anova in anovas) / df,
+        sum(anova.ms_residual for anova in anovas) / df,
+        (seeds, queries),
+        df * (seeds - 1),
+    )
+
+
+def estimate_unpaired_components(values: Sequence[Floats]) -> VarianceComponents | None:
+    """Estimate the components of systems whose seeds are unrelated.
+
+    If they are related, the component of the seeds contains what a seed does to all systems, so it is too large.
 
     Args:
         values: scores (seeds, queries) of each system, all of one shape.
@@ -41,28 +92,31 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
     if len(values) < 2 or min(values[0].shape) < 2:
         return None
     systems, (seeds, queries) = len(values), values[0].shape
-    by_query = np.stack([scores.mean(axis=0) for scores in values])  # (systems, queries)
-    of_system, of_query = by_query.mean(axis=1), by_query.mean(axis=0)
-    interaction = by_query - of_system[:, None] - of_query + of_system.mean()
-    by_seed, rest = 0.0, 0.0
-    for scores, mean, row in zip(values, of_system, by_query, strict=True):
-        of_seed = scores.mean(axis=1)
-        by_seed += float(((of_seed - mean) ** 2).sum())
-        residual = scores - of_seed[:, None] - (row - mean)
-        rest += float(np.vdot(residual, residual))
-    ms_query = systems * seeds * float(of_query.var(ddof=1))
-    ms_interaction = seeds * float((interaction**2).sum()) / ((systems - 1) * (queries - 1))
-    ms_seed = queries * by_seed / (systems * (seeds - 1))
-    ms_rest = rest / (systems * (seeds - 1) * (queries - 1))
-    return VarianceComponents(
-        max((ms_query - ms_interaction) / (systems * seeds), 0.0),
-        max((ms_interaction - ms_rest) / seeds, 0.0),
-        max((ms_seed - ms_rest) / queries, 0.0),
-        ms_rest,
+    anovas = [two_way_anova(np.round(scores, _DECIMALS)) for scores in values]
+    by_query = two_way_anova(np.round([scores.mean(axis=0) for scores in values], _DECIMALS))  # (systems, queries)
+    return _solve_mean_squares(
+        sum(anova.ms_seed for anova in anovas) / systems,
+        seeds * by_query.ms_residual,
+        sum(anova.ms_residual for anova in anovas) / systems,
+        (seeds, queries),
+        systems * (seeds - 1),
     )
 
 
 def describe_deviations(components: VarianceComponents) -> str:
-    """Return the square roots of the components in words."""
-    named = zip(("queries", "query x system", "seeds", "rest"), components, strict=True)
-    return "standard deviations: " + ", ".join(f"{name} {value**0.5:.4f}" for name, value in named)
+    """Return the square roots of the components in words, and how well that of the seeds is known."""
+    named = zip(("seeds", "queries", "rest"), components[:3], strict=True)
+    deviations = ", ".join(f"{name} {value**0.5:.4f}" for name, value in named)
+    text, df = f"standard deviations of one system, beyond what all systems share: {deviations}", components.seed_df
+    if df is None:
+        return text
+    return f"{text}; the variation between seeds is estimated with {df} degree{'s' * (df != 1)} of freedom"
+
+
+def _solve_mean_squares(
+    ms_seed: float, ms_query: float, ms_rest: float, shape: tuple[int, int], seed_df: int
+) -> VarianceComponents:
+    seeds, queries = shape
+    components = (ms_seed - ms_rest) / queries, (ms_query - ms_rest) / seeds, ms_rest
+    seed, query, rest = (max(round(component, 2 * _DECIMALS), 0.0) for component in components)
+    return VarianceComponents(seed, query, rest, seed_df)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
@@ -11,7 +12,7 @@ from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import FROM_P, adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.suites.plan import PlannedStudy, SuitePlan
-from analysis.tables.main import ReportData, select_headline_comparisons
+from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
@@ -211,7 +212,11 @@ def _average_row(
         return replace(nothing, refusal="incomplete")
     if _share_queries(present):
         return replace(nothing, refusal="two studies have the same queries, so their differences are not independent")
-    estimates = [estimate_all(d) for d in differences if d is not None]
+    estimates = [
+        estimate_all(d) | _get_pooled_estimate(report, pair)
+        for report, d in zip(present, differences, strict=True)
+        if d is not None
+    ]
     target = next((name for name in _TARGETS if all(each[name] for each in estimates)), None)
     if target is None:
         return replace(nothing, refusal="no test that all studies allow")
@@ -228,6 +233,13 @@ def _average_row(
         interval=average.confidence_interval(1 - plan.alpha / count),
         alike=min(1.0, tost(average, margin) * count) if margin else None,
     )
+
+
+def _get_pooled_estimate(report: ReportData, pair: tuple[str, str]) -> dict[str, Estimate | None]:
+    """Return the estimate for new queries and new seeds of a study that pools seeds; empty if it is not pooled."""
+    headlines = select_headline_comparisons(report.results.plan, report.comparisons)
+    pooled = next((c for c in headlines if (c.system, c.baseline) == pair and c.pooled), None)
+    return {"both": pooled.estimate} if pooled else {}
 
 
 def _evaluate(report: ReportData, system: str) -> Floats | None:

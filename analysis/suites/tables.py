@@ -56,6 +56,7 @@ def _build_average_section(data: SuiteData) -> list[Section]:
         f"corrected for {len(rows)} averages ({get_suite_correction(plan)}), and the {100 * (1 - plan.alpha):g} % "
         "intervals hold for all of them at once (Bonferroni)."
     )
+    legend += _describe_pooling(data)
     refusals = dict.fromkeys(each.refusal for each in data.averages if each.refusal)
     legend += f" Not compared: {'; '.join(refusals)}." if refusals else ""
     return [Section(f"Average over the {columns}s", header, rows, legend)]
@@ -82,8 +83,16 @@ def _build_comparison_section(data: SuiteData) -> Section:
         f"over the suite, for all {number} of the suite. {QUERIES_BONFERRONI}: corrected in the study, the test of "
         "the paper on label smoothing: do these trained checkpoints differ on new queries; it says nothing about new "
         "seeds."
-    )
+    ) + _describe_pooling(data)
     return Section("Comparisons of all studies", header, rows, legend, is_wide=True)
+
+
+def _describe_pooling(data: SuiteData) -> str:
+    """Return a sentence that names the studies whose tests pool the variation between seeds; empty if none does."""
+    pooled = dict.fromkeys(each.study for each in data.comparisons if each.comparison.pooled)
+    if not pooled:
+        return ""
+    return f" The spread over seeds is pooled over the family of each study, as its plan says, in: {', '.join(pooled)}."
 
 
 def _build_study_section(data: SuiteData) -> Section:

@@ -7,7 +7,7 @@ from analysis.data.configurations import Configuration, Score, format_score, mea
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.marks import build_marks, format_marks_legend
 
 _LEGEND = (
@@ -76,8 +76,15 @@ def build_defaults_table(results: Results, configurations: Sequence[Configuratio
         (system, baseline, differences_or_none(values[system], values[baseline]))
         for system, baseline in first.comparisons
     ]
-    family = ComparisonFamily(first.name, plan.task, plan.metric, pairs, is_correlation=plan.is_correlation)
-    compared = compare_family(family, ComparisonSettings(plan.alpha, first.correction, plan.margin))
+    poolable = [
+        vary_over_seeds(values[system], values[baseline]) and not plan.is_exploratory((system, baseline))
+        for system, baseline in first.comparisons
+    ]
+    family = ComparisonFamily(
+        first.name, plan.task, plan.metric, pairs, is_correlation=plan.is_correlation, poolable=poolable
+    )
+    settings = ComparisonSettings(plan.alpha, first.correction, plan.margin, seeds=plan.seed_variance)
+    compared = compare_family(family, settings)
     marked = build_marks(plan, compared)
     rows = [
         DefaultRow(name, c.description, mean_and_std(values[name]), marked.get(name, ""))

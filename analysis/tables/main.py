@@ -1,10 +1,11 @@
 """The declared comparisons and the main table: every number of the report, before it is formatted."""
 
 from dataclasses import dataclass
-from functools import cache
 
 from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
-from analysis.checks.worst_seeds import compare_without_worst_seeds
+from analysis.checks.ranks import RankedSystem
+from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
+from analysis.comparisons.looks import Looks, stop_at_look
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
     Configuration,
@@ -16,8 +17,7 @@ from analysis.data.configurations import (
 )
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, Target, compare_family
-from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.comparison import Comparison, Target
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
@@ -28,7 +28,6 @@ from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table
 from analysis.tables.strata import StrataTable, build_strata_table
 from trainables.metrics import LOWER_IS_BETTER, get_measure
-from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ class MainTable:
         unit: unit of the statistics: query or pair.
         symbol: symbol of the strength.
         caution: text that says what the scores cannot be compared with.
+        pooled: True if a test behind the marks pools the variation between seeds over its family.
     """
 
     rows: list[SystemRow]
@@ -97,6 +97,7 @@ class MainTable:
     unit: str = "query"
     symbol: str = "ε"
     caution: str = ""
+    pooled: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,14 @@ class ReportData:
     table: MainTable
     metric_table: MetricTable | None
     comparisons: list[Comparison]
+    looks: Looks | None
     confirmed: list[ConfirmedConfiguration]
     importances: list[Importance]
     defaults: DefaultsTable | None
     sample_size: SampleSizeTable | None
     strata: StrataTable | None
     seed_table: SeedTable | None
+    ranks: list[RankedSystem]
     conclusion: str
 
     @property
@@ -130,9 +133,10 @@ def build_report_data(results: Results) -> ReportData:
         UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
     """
     configurations = collect_configurations(results)
+    results, looks = stop_at_look(results, choose_configurations(results, configurations))
     chosen = choose_configurations(results, configurations)
     seed_table = build_seed_table(results, chosen)
-    comparisons = compare_systems(results, chosen)
+    comparisons = compare_systems(results.plan, chosen)
     if seed_table:
         comparisons = name_outlying_seeds(comparisons, seed_table.outlying)
     table = _build_main_table(results, configurations, chosen, comparisons)
@@ -143,6 +147,7 @@ def build_report_data(results: Results) -> ReportData:
         table=table,
         metric_table=build_metric_table(results.plan, chosen, comparisons),
         comparisons=comparisons,
+        looks=looks,
         confirmed=build_confirmation(results, configurations),
         importances=compute_importances(results, configurations),
         defaults=build_defaults_table(results, configurations),
@@ -151,52 +156,11 @@ def build_report_data(results: Results) -> ReportData:
         ),
         strata=build_strata_table(results, configurations, chosen),
         seed_table=seed_table,
+        ranks=rank_headline_systems(results.plan, chosen),
         conclusion=_format_untested_conclusion(results, table)
         if is_untested(results.plan, configurations)
         else format_conclusion(results, table, comparisons) + _describe_weak_baselines(results.plan, comparisons),
     )
-
-
-def compare_systems(results: Results, chosen: dict[str, Configuration | None]) -> list[Comparison]:
-    """Compare the pairs of the plan on the split of their family, by each of its metrics.
-
-    The comparisons are in the plan's order of families, pairs and metrics.
-    """
-    plan, compared = results.plan, list[Comparison]()
-
-    @cache
-    def evaluate(system: str, phase: Phase, metric: str) -> Floats | None:
-        configuration = chosen[system]
-        return configuration.evaluate_queries(plan, phase, metric) if configuration else None
-
-    for family in plan.families:
-        requested = [(*pair, metric) for pair in family.comparisons for metric in plan.get_family_metrics(family)]
-        sides = [
-            (evaluate(system, family.phase, metric), evaluate(baseline, family.phase, metric))
-            for system, baseline, metric in requested
-        ]
-        pairs = [
-            (system, baseline, differences_or_none(*values))
-            for (system, baseline, _), values in zip(requested, sides, strict=True)
-        ]
-        settings = ComparisonSettings(plan.alpha, family.correction, plan.margin)
-        comparison_family = ComparisonFamily(
-            family.name,
-            plan.task,
-            plan.metric,
-            pairs,
-            [metric for *_, metric in requested],
-            plan.is_correlation,
-            None if family.phase == "test" else plan.get_split(family.phase),
-        )
-        compared += compare_without_worst_seeds(
-            compare_family(comparison_family, settings),
-            comparison_family,
-            sides,
-            plan.get_seeds(family.phase),
-            settings,
-        )
-    return compared
 
 
 def format_conclusion(results: Results, table: MainTable, compared: list[Comparison]) -> str:
@@ -247,13 +211,6 @@ def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
         and (c.metric, c.verdict) == (plan.metric, "worse")
     ]
     return "".join(weak)
-
-
-def select_headline_comparisons(plan: Plan, compared: list[Comparison]) -> list[Comparison]:
-    """Return the comparisons of the headline's family by the plan's metric."""
-    metrics = plan.get_family_metrics(plan.headline)
-    shown = plan.metric if plan.metric in metrics else metrics[0]
-    return [c for c in compared if (c.family, c.metric) == (plan.headline.name, shown)]
 
 
 def _format_untested_conclusion(results: Results, table: MainTable) -> str:
@@ -315,6 +272,7 @@ def _build_main_table(
         unit=plan.unit,
         symbol=plan.symbol,
         caution=format_caption(results),
+        pooled=any(c.pooled for c in headlines),
     )
 
 

@@ -1,5 +1,6 @@
 """Variance components of a study's test scores, and the seeds and queries for smaller differences."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,11 +9,12 @@ from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
+from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 LEGEND = (
     "Number of queries needed to detect a true difference of two systems with {power:.0f} % power, {comparisons} "
     "comparisons at {alpha:g} (Bonferroni), by number of seeds. Never: the variation between seeds is too large for "
-    "any number of queries. For a system's {metric} on {split}, {deviations}."
+    "any number of queries. For {metric} on {split}, {deviations}."
 )
 
 
@@ -29,7 +31,8 @@ def build_sample_size_table(
 ) -> SampleSizeTable | None:
     """Compute the queries needed for the plan's margin, and for 1/2 and 1/4 of this study's MDE.
 
-    None with one seed, or if fewer than two systems are complete.
+    Differences that the metric cannot have are left out. None with one seed, if fewer than two systems are complete, or
+    if no difference is left.
 
     Args:
         plan: plan of the study.
@@ -44,9 +47,12 @@ def build_sample_size_table(
         [values for values in complete if len(values) == len(plan.get_seeds("test"))]
     )
     effects = [c.detectable for c in headlines if c.detectable is not None]
-    if components is None or not effects or not any(components):
+    if components is None or not any(components.to_difference_variance()):
         return None
-    differences = [*([plan.margin] if plan.margin else []), max(effects) / 2, max(effects) / 4]
+    offered = [*([plan.margin] if plan.margin else []), *(max(effects, default=math.inf) / part for part in (2, 4))]
+    differences = [difference for difference in offered if difference < _largest_difference(plan.metric)]
+    if not differences:
+        return None
     seeds = [len(plan.get_seeds("test")) * times for times in (1, 2, 4)]
     count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
     rows = [
@@ -64,3 +70,8 @@ def build_sample_size_table(
         deviations=plan.adapt_to_unit(describe_deviations(components)),
     )
     return SampleSizeTable(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)
+
+
+def _largest_difference(metric: str) -> float:
+    """Return the difference between the worst and the best value; infinite if lower is better."""
+    return math.inf if metric in LOWER_IS_BETTER else get_measure(metric).max_value

@@ -155,6 +155,8 @@ class _TinyStudy:
         """Return the runs that the study makes with these overrides."""
         study, resolved, prepared = resolve_study(load_study(str(self._file), overrides), None, lambda line: None)
         study = study.model_copy(update={"task": prepared.settings})
+        environment = resolved.environment.model_copy(update={"instruction_set": "any"})  # the same on every machine
+        resolved = resolved._replace(environment=environment)
         with tempfile.TemporaryDirectory(dir=self._folder) as results:
             records = _SimulatedRecords(Path(results))
             elapsed = ElapsedTime(records.folder, time.monotonic() - 3600 * _HOURS, print)

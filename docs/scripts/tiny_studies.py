@@ -90,9 +90,10 @@ folder = "{folder}/cache"
 """A study of each trainable in which every key has something to change."""
 VALUES: dict[str, tuple[str, ...]] = {
     "analysis.comparisons": ('[["LS", "WSLS"]]', '[["T-GS-InfoNCE", "GS-InfoNCE"]]'),
-    "analysis.metric": ("R10@1", "STS/STS-B"),
+    "analysis.metric": ("R10@1", "MRR", "nDCG@3", "STS/STS-B"),
     "cache.checkpoints": ("{folder}/checkpoints",),
     "cache.max_size": ("1GB",),
+    "confirm.group_size": ("2",),
     "curriculum.scorer_instances": ("32",),
     "curriculum.seed": ("9",),
     "curriculum.variants": ('["BERT", "LS"]',),
@@ -120,6 +121,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 """Other values of a key, where none follows from its type. A value that a trainable refuses is left out there."""
 CONTEXT: dict[str, tuple[str, ...]] = {
+    "confirm.group_size": ("confirm.seeds=3",),
     **{f"curriculum.{name}": ("search.n_configurations.CL=16",) for name in ("score", "pacing", "vectors")},
     "search.gpu_hours": ("resources.gpu=1",),
     "search.objectives": ("search.sampler=tpe",),

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
+from study.config.fresh_seeds import draw_fresh_seeds, get_seed_count
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
@@ -124,8 +125,7 @@ def load_layered_study(
         else:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
     try:
-        # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
-        study = model.model_validate_json(json.dumps(data, default=str), strict=True)
+        study = _validate_study(model, data)
     except ValidationError as error:
         mistakes += _explain_errors(error, source, places, written_keys, no_other_errors=not mistakes)
     else:
@@ -136,6 +136,20 @@ def load_layered_study(
         ]
     raise_if_any(mistakes)
     return study
+
+
+def _validate_study(model: type[Study], data: dict[str, Any]) -> Study:
+    """Return the study of these settings; a number of fresh seeds becomes as many seeds."""
+
+    def validate(settings: dict[str, Any]) -> Study:
+        # The strict mode of JSON accepts a list for a tuple and still rejects "1" or true for 1.
+        return model.model_validate_json(json.dumps(settings, default=str), strict=True)
+
+    number = get_seed_count(data)
+    if number is None:
+        return validate(data)
+    seeds = draw_fresh_seeds(validate(data | {"confirm": {}}), number)
+    return validate(data | {"confirm": data["confirm"] | {"seeds": seeds}})
 
 
 def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserError]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from search_spaces.registry import ConfigError
+from study.config.fresh_seeds import chooses_by_scores
 from study.config.schema import Study
 from study.config.spaces import count_configurations
 from study.config.systems import get_systems, has_compared_param, list_default_comparisons, list_trained_scores
@@ -148,8 +149,7 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
         yield "search.pruning", "race", "at least 4 seeds, because the first round uses 3", ("seeds",)
     if search.gpu_hours and not study.resources.gpu:
         yield "search.gpu_hours", search.gpu_hours, "none while resources.gpu = 0", ("resources.gpu",)
-    if twice := sorted(set(study.confirm.seeds) & set(study.seeds)):
-        yield "confirm.seeds", list(study.confirm.seeds), f"fresh seeds; seeds also contains {twice}", ("seeds",)
+    yield from _find_confirm_errors(study)
     grid = {**search.smoothing_grid, **search.optimisation_grid, **study.curriculum.grid}
     if prod(len(values) for values in grid.values()) > _MAX_CONFIGURATIONS:
         yield (
@@ -179,6 +179,16 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
                 each = f" at each {search.compare}" if named[variant] != [variant] else ""
                 expected = f"at most {size}, the number of distinct configurations of its grid{each}"
                 yield f"search.trials.{variant}", trials, expected, related
+
+
+def _find_confirm_errors(study: Study) -> Iterator[ConfigError]:
+    confirm, seeds = study.confirm, list(study.confirm.seeds)
+    twice = sorted({*confirm.seeds} & {*study.seeds})
+    if twice and chooses_by_scores(study):
+        yield "confirm.seeds", seeds, f"fresh seeds; seeds also contains {twice}", ("seeds",)
+    if confirm.group_size is not None and confirm.group_size >= len(seeds):
+        expected = "fewer than the number of confirm.seeds" + ("" if seeds else ", which is empty")
+        yield "confirm.group_size", confirm.group_size, expected, ("confirm.seeds",)
 
 
 def _find_comparison_errors(study: Study) -> Iterator[ConfigError]:

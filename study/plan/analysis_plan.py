@@ -72,6 +72,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
             else {}
         ),
         **({"margin": study.analysis.margin} if study.analysis.margin else {}),
+        **({"group_size": study.confirm.group_size} if study.confirm.group_size else {}),
+        **({"seed_variance": study.analysis.seeds} if study.analysis.seeds != "own" else {}),
         **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
         **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
     }

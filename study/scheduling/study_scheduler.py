@@ -8,6 +8,9 @@ depend on Ray.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from analysis.comparisons.declared import Evaluate
+from analysis.comparisons.looks import Looks, take_looks
+from analysis.data.plan import Plan
 from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.config.schema import Study
@@ -15,6 +18,7 @@ from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import UNTRAINED, get_systems
 from study.records.run_record import has_test_scores
 from study.records.run_store import RunStore
+from study.scheduling.evaluation import make_test_evaluate
 from study.scheduling.objectives import get_directions, select_best
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.search_loop import SystemSearch
@@ -39,9 +43,12 @@ class StudyScheduler(BaseScheduler):
         sweep_params: systems and hyperparameters of the configurations that W&B sweeps have started
             (`study.scheduling.sweep_trials`). They get all their seeds, and the study chooses from them as it chooses
             from the proposals of its searches. Once test scores exist, only those that the study chose from count.
+        plan: plan in force, which says at which looks a sequential confirmation stops. Without it, all fresh seeds are
+            run.
 
     Attributes:
         searches: the searches by system.
+        looks: the looks of a sequential confirmation so far; None before its first group of seeds is tested.
     """
 
     def __init__(
@@ -53,11 +60,14 @@ class StudyScheduler(BaseScheduler):
         find_exhausted_budget: Callable[[], str | None] = lambda: None,
         previous_log: dict[str, Any] | None = None,
         sweep_params: Sequence[tuple[str, Params]] = (),
+        plan: Plan | None = None,
     ) -> None:
         super().__init__(study, resolved, store, plan_hash, self._count_rounds_left)
         self._phase: Phase = "search"
+        self._plan, self._group = plan, 0
         self._has_test_scores = has_test_scores(store.folder)
         self._confirming: list[Configuration] = []
+        self.looks: Looks | None = None
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
         counts = count_proposals(study)
@@ -88,17 +98,17 @@ class StudyScheduler(BaseScheduler):
     def n_trials(self) -> int:
         """Number of training and test trials of the whole study, finished ones included.
 
-        Racing may reduce it.
+        Racing and a sequential confirmation may reduce it.
         """
-        seeds, fresh_seeds = len(self.study.seeds), len(self.study.confirm.seeds)
-        rankings = len(self.study.study_type.reference_rankings)
+        seeds, fresh_seeds = len(self.study.seeds), len({*self.study.confirm.seeds} - {*self.study.seeds})
+        rankings, n_tests = len(self.study.study_type.reference_rankings), len(self.study.confirm.seeds) or seeds
         tested = len({*self.searches, self.study.study_type.baseline, UNTRAINED})
         searched = (
             sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
         )
         searched += len(self._list_unproposed_swept())
         confirmed = (len(self._confirming) if self._confirming else tested + len(self.searches)) if fresh_seeds else 0
-        trials = searched * seeds + confirmed * fresh_seeds + tested * (fresh_seeds or seeds) + 2 * rankings
+        trials = searched * seeds + confirmed * fresh_seeds + tested * n_tests + 2 * rankings
         return trials + self._n_scorer_trials
 
     @property
@@ -130,9 +140,15 @@ class StudyScheduler(BaseScheduler):
         return select_best(items, self.store, self.objectives)
 
     def select_for_test(self) -> dict[str, Configuration]:
-        """Return the configuration of each system for the test set, with fresh seeds if the study has them."""
-        fresh = {item.id: item for item in self._confirming}
-        return {name: fresh.get(item.id, item) for name, item in self.select_winners().items()}
+        """Return the configuration of each system for the test set, with fresh seeds if the study has them.
+
+        In a sequential confirmation these are the seeds of the groups so far.
+        """
+        seeds = self._confirm_seeds_so_far
+        return {
+            name: self._factory.with_seeds(item, seeds, "confirm") if seeds else item
+            for name, item in self.select_winners().items()
+        }
 
     def make_default_configuration(self, name: str) -> Configuration:
         """Create the default configuration of a searched system, even if the search did not propose it."""
@@ -228,7 +244,8 @@ class StudyScheduler(BaseScheduler):
                 self._enqueue(search.get_due_runs(), "train")
         if len(self._queue) or not all(search.is_finished for search in self.searches.values()):
             return
-        if self._phase == "search":
+        if self._phase == "search" or (self._phase == "test" and self._needs_next_group()):
+            self._group += self._phase == "test"
             self._phase = "confirm"
             self._confirming = self._select_for_confirmation()
             self._enqueue(((item, run) for item in self._confirming for run in item.runs), "train")
@@ -240,11 +257,42 @@ class StudyScheduler(BaseScheduler):
             scorer = self.scorer.runs[0].id
             if self.store.get_state(scorer) != "failed" and not self.store.is_finished(scorer, "test"):
                 self._enqueue_scorer("test")
-            self._enqueue(((item, run) for item in self.select_for_test().values() for run in item.runs), "test")
+            searched = self.select_winners()
+            self._enqueue(
+                (
+                    (searched[name] if run.seed in self.study.seeds else item, run)
+                    for name, item in self.select_for_test().items()
+                    for run in item.runs
+                ),
+                "test",
+            )
+            self._advance()
+
+    @property
+    def _confirm_seeds_so_far(self) -> tuple[int, ...]:
+        """Seeds of the confirmation, in a sequential one those of the groups so far."""
+        seeds = self.study.confirm.seeds
+        return seeds[: self._plan.looks[self._group]] if self._plan and self._plan.group_size else seeds
+
+    def _needs_next_group(self) -> bool:
+        """Look at the test scores of a sequential confirmation, and return whether the next group of seeds follows.
+
+        It does not if everything is decided, or if a run failed, whose comparisons cannot be decided.
+        """
+        if self._plan is None or self._plan.group_size is None:
+            return False
+        self.looks = take_looks(self._plan, self._make_evaluate)
+        return not self.looks.is_over and len(self.looks.taken) == self._group + 1
+
+    def _make_evaluate(self, plan: Plan) -> Evaluate:
+        """Return the function that evaluates the chosen configuration of a system on the test set."""
+        chosen, seeds = self.select_winners(), plan.get_seeds("test")
+        tested = {name: self._factory.with_seeds(item, seeds, "confirm") for name, item in chosen.items()}
+        return make_test_evaluate(tested, self.store)
 
     def _select_for_confirmation(self) -> list[Configuration]:
-        """Return the chosen and the default configurations with fresh seeds, if the study has any."""
-        seeds = self.study.confirm.seeds
+        """Return the chosen and the default configurations with the fresh seeds so far, if the study has any."""
+        seeds = [seed for seed in self._confirm_seeds_so_far if seed not in self.study.seeds]
         if not seeds:
             return []
         defaults = [self.make_default_configuration(name) for name in self.searches]

@@ -3,7 +3,9 @@
 import os
 from typing import TYPE_CHECKING
 
+from analysis.data.plan import Plan
 from study.config.loader import Study
+from study.records.plan_file import PLAN_FILE, read_plan
 from study.records.remote import RecordUploader
 from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
@@ -50,9 +52,11 @@ class StudySession:
             lambda: find_exhausted_budget(self._study, self._clock, run_store),
             read_search_log(self._study.folder),
             read_sweep_trials(self._study, print_line),
+            _read_sequential_plan(self._study),
         )
         self.wandb_logger = WandbLogger(make_tracking(self._study), print_line)
         self._n_proposed, self._frozen_ids, self._has_started = 0, read_frozen_ids(self._study.folder), False
+        self._n_looks = 0
 
     @property
     def trials(self) -> StudyTrials:
@@ -125,6 +129,7 @@ class StudySession:
         """Save after a trial what a later start needs."""
         folder, remote_records = self._study.folder, self.opened.remote_records
         self._clock.save()
+        self._report_looks()
         if remote_records and read_frozen_ids(folder) != self._frozen_ids:  # to be uploaded before any test score
             self._frozen_ids = read_frozen_ids(folder)
             remote_records.upload_study(folder)
@@ -135,6 +140,17 @@ class StudySession:
     def _write_search_log(self) -> None:
         write_search_log(self._study.folder, self.scheduler.build_search_log())
 
+    def _report_looks(self) -> None:
+        """Print which comparisons each new look of a sequential confirmation has decided."""
+        looks = self.scheduler.looks
+        taken = looks.taken if looks else []
+        for number, look in enumerate(taken[self._n_looks :], start=self._n_looks + 1):
+            decided = sum(c.verdict != "undecided" for c in look.comparisons)
+            counts = f"{decided} of {len(look.comparisons)} comparisons decided"
+            end = "; the confirmation stops" if looks and looks.is_over and look is taken[-1] else ""
+            print_line(f"look {number}, {look.seeds} fresh seeds: {counts}{end}")
+        self._n_looks = len(taken)
+
     def _report_exhausted_budgets(self) -> None:
         """Print which proposals were not made because a time budget was exhausted."""
         for name, search in self.scheduler.searches.items():
@@ -143,6 +159,10 @@ class StudySession:
                 print_line(
                     f"{search.stopped_by} exhausted: {n_proposed} of {search.n_requested} proposals of {name} made"
                 )
+
+
+def _read_sequential_plan(study: Study) -> Plan | None:
+    return Plan.model_validate(read_plan(study.folder / PLAN_FILE)) if study.confirm.group_size else None
 
 
 def make_tracking(study: Study) -> Tracking:

@@ -201,6 +201,33 @@ def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
     assert "not compared: LS lacks seed 2" in format_result(compared)
 
 
+def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> None:
+    frame = made()
+    compared = compare(frame, ["BERT"], ComparisonSettings(seeds="pooled"))
+    own = compare(frame, ["BERT"])
+    assert [c.pooled is not None for c in compared.comparisons] == [True, True]
+    assert [c.own for c in compared.comparisons] == [c.targets["both"] for c in own.comparisons]
+    assert "Spread over seeds: pooled over 2 comparisons, " in format_result(compared)
+    assert "Spread over seeds" not in format_result(own)
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    options = ["--baseline", "BERT", "--seeds", "pooled", "--json", str(tmp_path / "c.json")]
+    assert main([str(tmp_path / "s.csv"), *options]) == 0
+    rows = json.loads((tmp_path / "c.json").read_text())
+    assert [row["own"]["p"] for row in rows] == [c.own.p for c in compared.comparisons if c.own]
+    assert [row["targets"]["both"]["p"] for row in rows] == [
+        test.p for c in compared.comparisons if (test := c.targets["both"])
+    ]
+
+
+def test_a_system_without_seeds_is_not_pooled() -> None:
+    """Its row is repeated for every seed, so its seeds say nothing about the others."""
+    frame = made()
+    frame.loc[frame["system"] == "BERT", "seed"] = np.nan
+    once = frame.drop_duplicates(["system", "seed", "query"])
+    assert all(c.target == "both" and c.pooled is None for c in
+               compare(once, ["BERT"], ComparisonSettings(seeds="pooled")).comparisons)  # fmt: skip
+
+
 def test_a_test_in_vain_is_refused_and_said() -> None:
     few, enough = (
         compare(made(seeds=count), ["BERT"], ComparisonSettings(tests=("sign-flip", "wilcoxon"))).comparisons[0].free
@@ -216,11 +243,10 @@ def test_the_command_prints_what_it_found(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "analysis.compare", str(tmp_path / "s.csv"), "--baseline", "BERT"]
     done = subprocess.run([*command, "--margin", ".05"], capture_output=True, text=True, check=True)
     assert "2 comparisons at 0.05, bonferroni" in done.stdout
-    assert "standard deviations: queries 0.17" in done.stdout
-    assert [line.split()[-1] for line in done.stdout.splitlines() if line.strip().startswith(("LS ", "T-LS "))] == [
-        "equivalent",
-        "better",
-    ]
+    assert "standard deviations of one system, beyond what all systems share: seeds 0.0" in done.stdout
+    assert "the variation between seeds is estimated with 6 degrees of freedom" in done.stdout
+    lines = [line.split() for line in done.stdout.splitlines() if line.strip().startswith(("LS ", "T-LS "))]
+    assert [line[-1] for line in lines] == ["equivalent", "better", "a", "b"]  # verdicts, then groups
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,18 @@ def test_a_comparison_has_the_reports_numbers(analysis: ReportData) -> None:
     assert found["comparison/T-WSLS vs BERT/p"] < found["comparison/T-WSLS vs BERT/p_corrected"]
 
 
+def test_pooled_seeds_are_in_the_numbers_of_a_comparison(analysis: ReportData, tmp_path: Path) -> None:
+    pooled = _analyse(tmp_path, study_runs(grid=False), seed_variance="pooled")
+    found, before = build_wandb_summary(pooled), build_wandb_summary(analysis)
+    for c in [c for c in pooled.comparisons if c.family == "variants"]:
+        assert c.interval is not None
+        test = c.targets["both"]
+        assert test is not None
+        key = make_comparison_key(c.system, c.baseline, "p")
+        assert (found[key], found[key[:-1] + "low"]) == (test.p, c.interval[0])
+        assert found[key] != before[key]
+
+
 def test_the_corrected_p_is_by_the_familys_own_correction(analysis: ReportData) -> None:
     plan = analysis.results.plan
     changed = plan.model_copy(

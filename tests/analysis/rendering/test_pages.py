@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,9 +24,10 @@ from analysis.rendering.sections import (
 )
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.variance_components import estimate_variance_components
-from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, study_runs, write_records
+from analysis.stats.variance_components import describe_deviations, estimate_variance_components
+from analysis.tables.main import ReportData, build_report_data, format_p_value
+from analysis.tables.sample_size import build_sample_size_table
+from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
 
@@ -297,7 +299,8 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     values = [c.evaluate_queries(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
     parts = estimate_variance_components([own for own in values if own is not None])
     assert parts is not None
-    assert f"seeds {parts.seed**0.5:.4f}" in legend
+    assert f"For R10@1 on test, {describe_deviations(parts)}." in legend
+    assert legend.endswith("estimated with 8 degrees of freedom.")
     for row, difference in zip(rows, (0.05, seen / 2, seen / 4), strict=True):
         for seeds, cell in zip((3, 6, 12), row[1:], strict=True):
             if cell != "never":
@@ -306,12 +309,80 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     assert "## Another study" in render_markdown(found)
 
 
+@pytest.mark.parametrize(
+    ("metric", "margin", "effects", "expected"),
+    [
+        ("R10@1", 0.05, (0.3, None), ["0.05", "0.15", "0.075"]),
+        ("R10@1", 1.0, (2.4, 0.1), ["0.6"]),
+        ("R10@1", None, (4.0, None), []),
+        ("R10@1", 0.05, (None, None), ["0.05"]),
+        ("R10@1", None, (None, None), []),
+        ("NLL", None, (4.0, None), ["2", "1"]),
+    ],
+)
+def test_differences_that_the_metric_cannot_have_are_not_offered(
+    metric: str,
+    margin: float | None,
+    effects: tuple[float | None, ...],
+    expected: list[str],
+    tmp_path: Path,
+) -> None:
+    found = _study(tmp_path, study_runs(), margin=margin, metric=metric)
+    headlines = [replace(found.comparisons[0], detectable=effect) for effect in effects]
+    table = build_sample_size_table(found.results.plan, found.chosen, headlines)
+    assert [row[0] for row in table.rows] == expected if table else expected == []
+
+
 def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
     assert build_sample_size_sections(_study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])) == []
 
 
+def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
+    found = _study(tmp_path, study_runs(), seed_variance="pooled")
+    variants = [c for c in found.comparisons if c.family == "variants"]
+    pool = variants[0].pooled
+    assert pool is not None
+    assert pool.comparisons == len(variants) == 5
+    larger = [c for c in variants if c.pooled and c.pooled.ratio > pool.mean_ratio]
+    sentence = (
+        f"Spread over seeds: pooled over 5 comparisons, {pool.mean_ratio:.2f} times the rest with {pool.df:.1f} "
+        "degrees of freedom, or the comparison's own where that is larger: "
+        + ", ".join(f"{c.system} over {c.baseline}" for c in larger)
+        + "."
+    )
+    # BM25 is the same for all seeds, which leaves one comparison
+    alone = "Spread over seeds, own: BERT over BM25, BERT over untrained."
+    for text in (render_markdown(found), render_text(found), render_latex(found)):
+        assert sentence in text
+        assert alone in text
+    assert "two-way random effects, seeds pooled; bonferroni" in render_text(found)
+    assert "pooled" not in render_markdown(_study(tmp_path / "own", study_runs()))
+
+
+def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
+    runs = study_runs()
+    for number, run in enumerate(run for run in runs if run.variant == "WSLS" and "test" in run.scores):
+        run.scores["test"] = scores("test", 60, (-1.0, 1.5, 4.0)[number % 3], number)
+    found = _study(tmp_path, runs, seed_variance="pooled")
+    assert [c.system for c in found.comparisons if c.pooled and c.pooled.varies_more] == ["WSLS"]
+    assert "Varies more over seeds than the others: WSLS over BERT." in render_markdown(found)
+
+
+def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
+    """A comparison that is added when test scores exist is tested with its own seeds, and not pooled with others."""
+    families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"]]}]
+    late = _study(tmp_path, study_runs(), families=families, seed_variance="pooled", exploratory=[["WSLS", "BERT"]])
+    families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"]]}]
+    before = _study(tmp_path / "before", study_runs(), families=families, seed_variance="pooled")
+    *declared, added = late.comparisons
+    assert [(c.targets, c.pooled) for c in declared] == [(c.targets, c.pooled) for c in before.comparisons]
+    assert (added.system, added.pooled) == ("WSLS", None)
+
+
 def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
     section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
+    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
+    assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]
+    assert all(c.classical is not None for c in analysis.comparisons)

@@ -168,12 +168,30 @@ def test_every_column_is_what_its_definition_says(
         if table is None:
             assert (one.difference, one.effect, one.record, one.interval, one.free) == (None, None, None, None, {})
             assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "not compared")
+            assert one.classical is None
             continue
         gain = -1 if how.less_is_better else METRICS[metric]
         check_numbers(one, table, gain, family.is_correlation)
         check_free(one, table, single, how)
         check_headline(one, head, single, gain, how, len(tables))
         check_targets(one, table, how.alpha)
+        check_classical(one, table)
+
+
+def check_classical(one: Comparison, table: list[list[int]]) -> None:
+    """The published test is for new seeds and new queries only; its t has the degrees of freedom of Hillis."""
+    if one.target != "both":
+        assert one.classical is None
+        return
+    ms = two_way_anova(np.array(table) / PARTS)
+    few, more = (ms.ms_seed, ms.ms_query) if ms.seeds <= ms.queries else (ms.ms_query, ms.ms_seed)
+    total, levels = few + max(more - ms.ms_residual, 0), min(ms.seeds, ms.queries)
+    if total == 0:
+        assert one.classical == float(ms.mean == 0)
+    else:
+        square = ms.mean**2 * ms.seeds * ms.queries / total
+        df = (levels - 1) * (total / few) ** 2 if few else np.inf
+        assert one.classical == pytest.approx(2 * stats.t.sf(math.sqrt(square), df), abs=1e-9)
 
 
 def check_numbers(one: Comparison, table: list[list[int]], gain: int, correlation: bool) -> None:

@@ -13,7 +13,13 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.stats.estimate import Estimate
-from analysis.stats.two_way import TwoWayAnova, satterthwaite_estimate, two_way_anova, two_way_estimate
+from analysis.stats.two_way import (
+    TwoWayAnova,
+    classical_estimate,
+    satterthwaite_estimate,
+    two_way_anova,
+    two_way_estimate,
+)
 
 NONE, SMALL, LARGE = 0, 1, 2
 SEED, QUERY, REST = (0, 0.006, 0.02), (0, 0.05, 0.2), (0, 0.05, 0.17)
@@ -118,6 +124,41 @@ def test_both_by_plain_loops() -> None:
     assert ms_query > rest
     total = ms_seed + ms_query - rest
     assert two_way_estimate(two_way_anova(d)) == pytest.approx((grand, math.sqrt(total / 200), 4, ms_seed / total, 39))
+
+
+def van_dyke() -> TwoWayAnova:
+    """The published example of Van Dyke et al. (1993): five readers, 114 cases, two methods (Hillis 2007).
+
+    For two methods, F = MS(T) / (MS(T:R) + 5 (Cov2 - Cov3)), and a difference d of the means has MS(T) = 5 d^2 / 2. A
+    mean square of differences per case is 2 x 114 times one of the areas.
+    """
+    ms_readers, covariance, cases = 0.0005510306, 0.0003440748 - 0.0002390284, 114
+    ms_methods = 4.456319 * (ms_readers + 5 * covariance)
+    rest = 0.25  # cancels out
+    query = rest + 2 * cases * 5 * covariance
+    return TwoWayAnova(5, cases, math.sqrt(2 * ms_methods / 5), 2 * cases * ms_readers, query, rest)
+
+
+def test_the_classical_test_gives_the_published_example() -> None:
+    found = classical_estimate(van_dyke())
+    assert found.df == pytest.approx(15.25967, abs=1e-5)
+    assert found.test().p == pytest.approx(0.05166569, abs=1e-7)
+    assert found.test().p == pytest.approx(stats.f.sf(4.456319, 1, 15.25967), abs=1e-7)
+
+
+def test_the_caution_for_few_seeds_makes_the_published_example_less_sure() -> None:
+    own, classical = two_way_estimate(van_dyke()), classical_estimate(van_dyke())
+    assert own[:2] == pytest.approx(classical[:2])
+    assert own.test().p == pytest.approx(0.0633, abs=5e-5)
+
+
+def test_the_classical_test_has_no_floor_and_does_not_name_its_factors() -> None:
+    """Seeds that agree exactly leave the normal distribution; with more seeds than queries the two exchange roles."""
+    found = classical_estimate(TwoWayAnova(3, 50, 0.1, 0.0, 1.5, 0.5))
+    assert (found.error, found.df) == (pytest.approx(math.sqrt(1 / 150)), math.inf)
+    assert found.test().p == pytest.approx(2 * stats.norm.sf(0.1 / found.error))
+    d = np.random.default_rng(2).normal(0.1, 1, (3, 8))
+    assert classical_estimate(two_way_anova(d)) == pytest.approx(classical_estimate(two_way_anova(d.T)))
 
 
 def test_where_queries_do_not_differ_it_is_the_test_over_seeds() -> None:

@@ -1,4 +1,6 @@
-"""The parts of the variance: an analysis of variance by statsmodels, and what was put in."""
+"""Parts of the variance: the analysis of variance of a difference and by statsmodels, and what was put in."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -7,64 +9,205 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis.sample_size import main
-from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
+from analysis.stats.power import DifferenceVariance
+from analysis.stats.two_way import two_way_anova
+from analysis.stats.variance_components import (
+    VarianceComponents,
+    describe_deviations,
+    estimate_unpaired_components,
+    estimate_variance_components,
+)
 
 DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
+SIZES = VarianceComponents(0.0004, 0.0025, 0.0144)
 
 
-def scores(systems: int, seeds: int, queries: int, sizes: VarianceComponents, seed: int = 1) -> list[np.ndarray]:
+def scores(
+    shape: tuple[int, int, int], sizes: VarianceComponents = SIZES, correlation: float = 0.0, seed: int = 1
+) -> list[np.ndarray]:
+    """(seeds, queries) scores of each system. The effects of a seed on two systems have this correlation."""
+    systems, seeds, queries = shape
     rng = np.random.default_rng(seed)
-    query, cross, own, rest = np.sqrt(sizes)
-    shared, parts = rng.normal(0, query, queries), ((cross, queries), (own, (seeds, 1)), (rest, (seeds, queries)))
-    return [0.5 + shared + sum(rng.normal(0, *part) for part in parts) for _ in range(systems)]
+    own, query, rest = np.sqrt(sizes[:3])
+    common = rng.normal(0, own * np.sqrt(correlation / (1 - correlation)), (seeds, 1)) + rng.normal(0, 0.2, queries)
+    parts = ((own, (seeds, 1)), (query, queries), (rest, (seeds, queries)))
+    return [0.5 + common + sum(rng.normal(0, *part) for part in parts) for _ in range(systems)]
 
 
-def test_mean_squares_are_statsmodels() -> None:
-    systems, seeds, queries = 3, 4, 6
-    values = scores(systems, seeds, queries, VarianceComponents(0.2, 0.1, 0.3, 0.05))
-    rows = [(n, s, q, values[n][s, q]) for n in range(systems) for s in range(seeds) for q in range(queries)]
-    frame = pd.DataFrame(rows, columns=["n", "s", "q", "y"])
-    ms = anova_lm(ols("y ~ C(n) + C(q) + C(n):C(q) + C(n):C(s)", frame).fit())["mean_sq"]
+def frame_of(values: list[np.ndarray], disjoint: bool = False) -> pd.DataFrame:
+    """The scores as a table; the seeds of each system have names of their own if they are disjoint."""
+    system, seed, query = np.indices((len(values), *values[0].shape)).reshape(3, -1)
+    names = {"system": [f"s{n}" for n in system], "seed": seed + 1 + 100 * disjoint * system, "query": query}
+    return pd.DataFrame(names | {"value": np.stack(values).ravel()})
+
+
+def mean_squares(values: list[np.ndarray], terms: str) -> pd.Series:
+    return anova_lm(ols(f"value ~ {terms}", frame_of(values)).fit())["mean_sq"]
+
+
+def test_of_two_systems_they_are_those_of_the_difference() -> None:
+    for seed in range(20):
+        first, second = scores((2, 3, 12), correlation=0.5, seed=seed)
+        anova, found = two_way_anova(second - first), estimate_variance_components([first, second])
+        assert found is not None
+        assert found.seed_df == 2
+        assert found.to_difference_variance() == pytest.approx(
+            (
+                max((anova.ms_seed - anova.ms_residual) / 12, 0.0),
+                max((anova.ms_query - anova.ms_residual) / 3, 0.0),
+                anova.ms_residual,
+            ),
+            rel=1e-9,
+        )
+
+
+def test_crossed_mean_squares_are_statsmodels() -> None:
+    values = scores((3, 4, 6), VarianceComponents(0.3, 0.1, 0.05), 0.5)
+    ms = mean_squares(values, "(C(system) + C(seed) + C(query)) ** 2")
     found = estimate_variance_components(values)
     assert found is not None
     assert found.rest == pytest.approx(ms["Residual"])
-    assert found.seed == pytest.approx(max(0.0, (ms["C(n):C(s)"] - ms["Residual"]) / queries))
-    assert found.query_by_system == pytest.approx(max(0.0, (ms["C(n):C(q)"] - ms["Residual"]) / seeds))
-    assert found.query == pytest.approx(max(0.0, (ms["C(q)"] - ms["C(n):C(q)"]) / (systems * seeds)))
+    assert found.seed_by_system == pytest.approx((ms["C(system):C(seed)"] - ms["Residual"]) / 6)
+    assert found.query_by_system == pytest.approx((ms["C(system):C(query)"] - ms["Residual"]) / 4)
+    assert found.seed_df == 6
 
 
-def test_what_was_put_in_comes_out() -> None:
-    sizes = VarianceComponents(0.04, 0.0025, 0.0004, 0.0144)
-    found = np.mean([estimate_variance_components(scores(6, 8, 300, sizes, seed)) for seed in range(40)], axis=0)
-    assert found == pytest.approx(np.array(sizes), rel=0.12)
-    assert sizes.to_difference_variance() == (0.0008, 0.005, 0.0288)
+def test_unpaired_mean_squares_are_statsmodels() -> None:
+    values = scores((3, 4, 6), VarianceComponents(0.3, 0.1, 0.05))
+    ms = mean_squares(values, "C(system) + C(query) + C(system):C(query) + C(system):C(seed)")
+    found = estimate_unpaired_components(values)
+    assert found is not None
+    assert found.rest == pytest.approx(ms["Residual"])
+    assert found.seed_by_system == pytest.approx((ms["C(system):C(seed)"] - ms["Residual"]) / 6)
+    assert found.query_by_system == pytest.approx((ms["C(system):C(query)"] - ms["Residual"]) / 4)
+    assert found.seed_df == 9
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_what_was_put_in_comes_out_whatever_the_systems_share(correlation: float) -> None:
+    """The components are far from zero, where negative estimates set to 0 would make the mean too large."""
+    found = [estimate_variance_components(scores((4, 6, 200), SIZES, correlation, seed)) for seed in range(200)]
+    assert np.mean([each[:3] for each in found if each], axis=0) == pytest.approx(np.array(SIZES[:3]), rel=0.05)
+
+
+def test_unpaired_seeds_come_out_and_shared_ones_come_out_too_large() -> None:
+    for correlation, expected in ((0.0, 0.0004), (0.9, 0.004)):
+        found = [estimate_unpaired_components(scores((4, 6, 200), SIZES, correlation, seed)) for seed in range(200)]
+        seed, *others = np.mean([each[:3] for each in found if each], axis=0)
+        assert others == pytest.approx(SIZES[1:3], rel=0.05)
+        assert seed == pytest.approx(expected, rel=0.1)
+
+
+def test_what_all_systems_share_is_no_component() -> None:
+    values, rng = scores((3, 4, 20)), np.random.default_rng(5)
+    shared = rng.normal(0, 3, (4, 1)) + rng.normal(0, 3, 20) + rng.normal(0, 3, (4, 20))
+    moved = estimate_variance_components([own + shared for own in values])
+    assert moved == pytest.approx(estimate_variance_components(values), rel=1e-6)
+
+
+def test_systems_that_differ_by_the_same_everywhere_do_not_vary() -> None:
+    first = scores((1, 4, 30))[0]
+    found = estimate_variance_components([first, first + 0.1, first - 0.3])
+    assert found is not None
+    assert found.to_difference_variance() == DifferenceVariance(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("estimate", [estimate_variance_components, estimate_unpaired_components])
 @pytest.mark.parametrize("shape", [(1, 3, 9), (2, 1, 9), (2, 3, 1)])
-def test_of_too_little_nothing_is_said(shape: tuple[int, int, int]) -> None:
-    assert estimate_variance_components([np.zeros(shape[1:])] * shape[0]) is None
+def test_of_too_little_nothing_is_said(estimate: object, shape: tuple[int, int, int]) -> None:
+    assert callable(estimate)
+    assert estimate([np.zeros(shape[1:])] * shape[0]) is None
+
+
+def test_deviations_of_one_system_are_half_of_a_difference() -> None:
+    assert SIZES.to_difference_variance() == (0.0008, 0.005, 0.0288)
+    told = "standard deviations of one system, beyond what all systems share: seeds 0.0200, queries 0.0500, rest 0.1200"
+    assert describe_deviations(SIZES) == told
+    for df, end in ((1, "1 degree of freedom"), (8, "8 degrees of freedom")):
+        line = f"{told}; the variation between seeds is estimated with {end}"
+        assert describe_deviations(SIZES._replace(seed_df=df)) == line
 
 
 def test_the_command_with_published_deviations(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--seed-sd", ".006", "--query-sd", ".05", "--rest-sd", ".12", "--effect", ".005", ".02"]
     assert main([*given, "--seeds", "5", "20"]) == 0
     out = capsys.readouterr().out
-    assert "queries 0.0000, query x system 0.0500, seeds 0.0060, rest 0.1200" in out
+    assert "seeds 0.0060, queries 0.0500, rest 0.1200\n" in out  # no degrees of freedom: they are not estimated
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("0.0")]
     assert [row[0] for row in rows] == ["0.005", "0.02"]
     assert rows[0][1] == "never"  # five seeds of .006 hide half a percent, however many queries there are
     assert int(rows[1][2].replace(",", "")) < int(rows[1][1].replace(",", ""))
 
 
-def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    values = scores(3, 4, 50, VarianceComponents(0.04, 0.0025, 0.0004, 0.0144))
-    rows = [(f"s{n}", s, q, values[n][s, q]) for n in range(3) for s in range(4) for q in range(50)]
-    path = f"{tmp_path}/pilot.csv"
-    pd.DataFrame(rows, columns=["system", "seed", "query", "value"]).to_csv(path, index=False)
-    assert main([path, "--comparisons", "4"]) == 0
+def run_pilot(
+    frame: pd.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, str, str]:
+    """The exit status of the command, and what it printed."""
+    frame.to_csv(folder / "pilot.csv", index=False)
+    status = main([str(folder / "pilot.csv"), *options])
+    return status, *capsys.readouterr()
+
+
+def test_the_command_takes_seeds_of_one_name_as_shared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = scores((3, 4, 50), correlation=0.9)
     found = estimate_variance_components(values)
     assert found is not None
-    assert f"seeds {found.seed**0.5:.4f}, rest {found.rest**0.5:.4f}" in capsys.readouterr().out
+    status, out, _ = run_pilot(frame_of(values), tmp_path, capsys, "--comparisons", "4")
+    assert status == 0
+    assert out.splitlines()[0] == describe_deviations(found)
+    assert out.splitlines()[0].endswith("estimated with 6 degrees of freedom")
+
+
+@pytest.mark.parametrize(("disjoint", "options"), [(False, ["--unpaired"]), (True, []), (True, ["--unpaired"])])
+def test_the_command_takes_seeds_as_unrelated_where_they_are(
+    disjoint: bool, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Either the file says so by names of seeds that no two systems share, or the user does."""
+    values = scores((3, 4, 50), correlation=0.9)
+    found = estimate_unpaired_components(values)
+    assert found is not None
+    status, out, _ = run_pilot(frame_of(values, disjoint), tmp_path, capsys, *options)
+    assert status == 0
+    warning, deviations = out.splitlines()[:2]
+    assert warning.startswith("warning: seeds of different systems are taken as unrelated; if")
+    assert deviations == describe_deviations(found)
+    assert deviations.endswith("estimated with 9 degrees of freedom")
+
+
+def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = scores((3, 4, 20))
+    whole = frame_of(values[:2])
+    reference = pd.DataFrame({"system": "BM25", "seed": None, "query": range(20), "value": 0.5})
+    lacking = frame_of(values).query("system == 's2' and seed != 4")
+    status, out, _ = run_pilot(pd.concat([whole, lacking, reference]), tmp_path, capsys)
+    assert status == 0
+    first, deviations = out.splitlines()[:2]
+    assert first == "not used, for lack of scores or seeds: s2, BM25"
+    assert deviations == describe_deviations(estimate_variance_components(values[:2]) or SIZES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("system != 's1' or seed != 104", "unrelated seeds, of which s0 has 4, s1 has 3; expected as many of each"),
+        ("query == 1", "too little data to estimate the variances; expected at least two systems"),
+        ("system == 's0' or query == 1", "variances; not used, for lack of scores or seeds: s1; expected"),
+    ],
+)
+def test_a_pilot_that_says_too_little_is_refused(
+    rows: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, told = run_pilot(frame_of(scores((2, 4, 20)), disjoint=True).query(rows), tmp_path, capsys)
+    assert status == 2
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_a_pilot_of_equal_differences_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = scores((1, 3, 20))[0]
+    status, _, told = run_pilot(frame_of([first, first + 0.1]), tmp_path, capsys)
+    assert status == 2
+    assert "systems that differ by the same on every query of every seed; expected scores that vary" in told
 
 
 @pytest.mark.parametrize(
@@ -74,6 +217,7 @@ def test_the_command_with_a_pilot(tmp_path: object, capsys: pytest.CaptureFixtur
         (["--seed-sd", ".1"], "no pilot and --seed-sd; expected"),
         (["none.csv"], "no such file"),
         (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected PILOT.csv, or all three"),
+        ([*DEVIATIONS, "--unpaired"], "--unpaired: no pilot; expected PILOT.csv"),
         ([*DEVIATIONS, "--seed-sd", "-1"], "--seed-sd, --query-sd, --rest-sd: -1.0, 0.0, 1.0; expected numbers from 0"),
         ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
         ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),

@@ -46,9 +46,13 @@ def write_suite(
     same_queries: bool = False,
     left_out: tuple[str, ...] = (),
     margin: float | None = None,
+    pooled: tuple[str, ...] = (),
     **changes: Any,
 ) -> None:
-    """The suite with the records of its studies; queries of two tasks differ by their task."""
+    """The suite with the records of its studies; queries of two tasks differ by their task.
+
+    `pooled` are the studies whose plan pools the variation between seeds.
+    """
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
     (folder / "suite.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
@@ -56,4 +60,5 @@ def write_suite(
         if study["key"] not in left_out:
             runs = runs_of(number, "" if same_queries else study["labels"]["task"])
             own = plan_of(runs, study=study["study"], alpha=plan["alpha"], margin=margin)
+            own |= {"seed_variance": "pooled"} if study["key"] in pooled else {}
             write_records(folder / study["key"], own, runs)

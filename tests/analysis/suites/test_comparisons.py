@@ -103,6 +103,28 @@ def test_equivalence_is_corrected_over_the_suite(data: SuiteData, tmp_path: Path
     assert any("equivalent" in (each.verdict for each in items) for items in (suite.comparisons, suite.averages))
 
 
+def test_a_study_that_pools_its_seeds_does_so_in_the_suite(data: SuiteData, tmp_path: Path) -> None:
+    """Its p-values, and the averages over tasks, are from its own plan's test; those of the other studies are not."""
+    suite = built(tmp_path / "suite", pooled=("bm25-qqp",))
+    known = {(c.study, c.comparison.system, c.comparison.baseline): c.comparison for c in data.comparisons}
+    estimates = {}
+    for each in suite.comparisons:
+        c, same = each.comparison, known[each.study, each.comparison.system, each.comparison.baseline]
+        assert (c.pooled is not None) == (each.study == "bm25-qqp")
+        assert c.targets["both"] is not None
+        assert (c.targets == same.targets) == (c.pooled is None)
+        assert each.p == pytest.approx(min(1, c.targets["both"].p * len(suite.comparisons)))
+        estimates[each.study, c.system, c.baseline] = c.estimate
+    for average in suite.averages:
+        pair = average.system, average.baseline
+        own = [estimates[f"{average.labels[0]}-{task}".lower(), *pair] for task in ("QQP", "MANtIS")]
+        assert average.test == average_estimates([one for one in own if one]).test(0.95)
+    legends = {section.title: section.legend for section in build_sections(suite)}
+    sentence = "The spread over seeds is pooled over the family of each study, as its plan says, in: bm25-qqp."
+    assert all(sentence in legends[title] for title in ("Average over the tasks", "Comparisons of all studies"))
+    assert not any("pooled" in section.legend for section in build_sections(data))
+
+
 def test_a_study_that_joined_late_marks_its_comparisons_and_averages(tmp_path: Path) -> None:
     studies = [{**study, "is_late": study["key"] == "random-qqp"} for study in suite_plan()["studies"]]
     suite = built(tmp_path / "suite", studies=studies)

@@ -117,6 +117,15 @@ def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> Non
     assert back["settings"] == first["settings"]
 
 
+def test_pooled_seeds_are_part_of_the_plan_and_own_ones_are_the_plan_of_before() -> None:
+    own, pooled = (build_plan(study(analysis={"seeds": how}), MODEL) for how in ("own", "pooled"))
+    assert own == build_plan(study(), MODEL)
+    assert "seed_variance" not in own
+    assert "seeds" not in own["settings"]["analysis"]
+    assert (pooled["seed_variance"], pooled["settings"]["analysis"]["seeds"]) == ("pooled", "pooled")
+    assert [Plan.model_validate(plan).seed_variance for plan in (own, pooled)] == ["own", "pooled"]
+
+
 NAMED = [["T-WSLS", "WSLS"], ["WSLS", "LS"]]
 
 
@@ -243,7 +252,12 @@ def test_the_analysis_understands_the_plan_of_every_shipped_study(name: str) -> 
 def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> None:
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     write_test_scores(tmp_path)
-    for change in ({"analysis": {"alpha": 0.2}}, {"seeds": [1, 2]}, {"search": {"seed": 7}}):
+    for change in (
+        {"analysis": {"alpha": 0.2}},
+        {"analysis": {"seeds": "pooled"}},
+        {"seeds": [1, 2]},
+        {"search": {"seed": 7}},
+    ):
         with pytest.raises(UserError, match="test scores from before these settings changed: "):
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
     plan = register_plan(study(variants=["BERT", "LS", "WSLS"]), MODEL, tmp_path).document

@@ -1,0 +1,132 @@
+"""Power of the tests for new queries and new seeds.
+
+python -m benchmarks.statistics.power [STUDIES]
+
+Scores are normal, with the deviations of `simulation`: .006 between seeds, .05 between queries and systems, .12 in the
+rest. The first table has one comparison at .05: levels, powers for a true difference of .01, the minimum detectable
+effect as the product computes it from the true variances, and the difference that is found with 80 % power in fact. The
+second has families of comparisons with one baseline, at the corrected level .05 / m: the difference that is
+found with 80 % power, by the own and by the pooled test.
+
+The mean of normal scores is independent of their mean squares. So power is not counted: for each study it is the
+probability that the mean exceeds the study's critical difference, and these probabilities are averaged.
+"""
+
+import itertools
+import sys
+import time
+
+import numpy as np
+from scipy import optimize, special
+
+from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
+from benchmarks.statistics.simulation import (
+    QUERY_SD,
+    REST_SD,
+    SEED_SD,
+    Estimator,
+    Family,
+    Floats,
+    critical_differences,
+    draw_squares,
+    estimate_classical,
+    estimate_here,
+    format_share,
+    make_pooled_estimate,
+)
+
+STUDIES, ALPHA, DIFFERENCE, POWER = 40_000, 0.05, 0.01, 0.8
+SEEDS, QUERIES = (2, 3, 5, 10, 20), (200, 1_000, 5_000)
+FAMILIES = ((2, 5), (3, 2), (3, 5), (3, 10), (5, 5), (6, 5), (10, 5))
+"""Seeds and comparisons; a plan pools up to six seeds."""
+
+
+def true_variance(seed_sd: float = SEED_SD) -> DifferenceVariance:
+    """Return the variances of the difference of two systems."""
+    return DifferenceVariance(2 * seed_sd**2, 2 * QUERY_SD**2, 2 * REST_SD**2)
+
+
+def compute_power(critical: Floats, error: float, difference: float) -> float:
+    """Return the probability that a normal mean is beyond the critical difference, on average over studies.
+
+    Args:
+        critical: (studies, ...) critical differences.
+        error: true standard error of the mean.
+        difference: true difference.
+    """
+    tails = special.ndtr((difference - critical) / error) + special.ndtr((-difference - critical) / error)
+    return float(tails.mean())
+
+
+def find_difference(critical: Floats, error: float, power: float = POWER) -> float:
+    """Return the true difference that is found with this power."""
+    upper = 4 * error
+    while compute_power(critical, error, upper) < power:
+        upper *= 2
+    return float(optimize.brentq(lambda d: compute_power(critical, error, d) - power, 0.0, upper, rtol=1e-6))
+
+
+def true_error(variance: DifferenceVariance, seeds: int, queries: int) -> float:
+    """Return the true standard error of a mean difference."""
+    return float(np.sqrt(variance.seed / seeds + variance.query / queries + variance.rest / (seeds * queries)))
+
+
+def measure_family(
+    seeds: int, comparisons: int, queries: int, seed_sd: float, studies: int
+) -> dict[str, dict[str, float]]:
+    """Return the power at .01 and the difference found with 80 % power, at the corrected level, of each test."""
+    family, variance = Family.with_baseline(comparisons, seed_sd=seed_sd), true_variance(seed_sd)
+    squares = family.draw(seeds, queries, studies, np.random.default_rng([2615, seeds, comparisons, queries]))
+    estimators: dict[str, Estimator] = {"own": estimate_here, "pooled": make_pooled_estimate(family.pairs)}
+    error, found = true_error(variance, seeds, queries), {}
+    for name, estimator in estimators.items():
+        critical = critical_differences(estimator, squares, ALPHA / comparisons)
+        found[name] = {
+            "power": compute_power(critical, error, DIFFERENCE),
+            "difference": find_difference(critical, error),
+        }
+    return found
+
+
+def print_single(studies: int) -> None:
+    """Print levels, powers and detectable effects of one comparison."""
+    variance = true_variance()
+    print(f"One comparison at .05, {studies:,} studies a row\n")
+    print("| seeds | queries | level, here | level, classical | power, here | power, classical | MDE | 80 %, here |")
+    print("|---" * 8 + "|")
+    for seeds, queries in itertools.product(SEEDS, QUERIES):
+        squares = draw_squares(seeds, queries, variance, studies, np.random.default_rng([2614, seeds, queries]))
+        critical = [critical_differences(one, squares, ALPHA) for one in (estimate_here, estimate_classical)]
+        error = true_error(variance, seeds, queries)
+        effect = minimum_detectable_effect(variance.estimate(seeds, queries), ALPHA)
+        found = find_difference(critical[0], error)
+        shares = [compute_power(one, error, difference) for difference in (0.0, DIFFERENCE) for one in critical]
+        cells = [*map(format_share, shares), *(format_share(one, 4) for one in (effect or np.nan, found))]
+        print(f"| {seeds} | {queries:,} | {' | '.join(cells)} |", flush=True)
+
+
+def print_families(studies: int) -> None:
+    """Print what the own and the pooled test find in a family."""
+    print(f"\nFamilies at .05 / comparisons, {studies:,} families a row\n")
+    print(
+        "| seeds | comparisons | queries | seed SD | power, own | power, pooled | 80 %, own | 80 %, pooled | ratio |\n"
+        + "|---" * 9
+        + "|"
+    )
+    for (seeds, comparisons), queries, seed_sd in itertools.product(FAMILIES, (200, 1_000), (SEED_SD / 3, SEED_SD)):
+        found = measure_family(seeds, comparisons, queries, seed_sd, studies)
+        own, pooled = found["own"], found["pooled"]
+        cells = [format_share(one["power"]) for one in (own, pooled)]
+        cells += [format_share(one["difference"], 4) for one in (own, pooled)]
+        ratio = format_share(pooled["difference"] / own["difference"], 2)
+        print(
+            f"| {seeds} | {comparisons} | {queries:,} | {format_share(seed_sd)} | {' | '.join(cells)} | {ratio} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    count, started = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES, time.perf_counter()
+    print_single(count)
+    print_families(count)
+    print(f"\n{time.perf_counter() - started:.0f} s")
