@@ -25,7 +25,7 @@ def main() -> None:
         print(f"\n{one.system} against {one.baseline}: {one.verdict}")
         print(f"  difference {one.difference:+.4f}, interval {low:+.4f} to {high:+.4f}")
         print(f"  corrected p {one.adjusted['bonferroni']:.4f} for new queries and new seeds")
-        print(f"  minimum detectable effect {one.detectable:.4f}")
+        print(f"  minimum detectable effect: about {one.detectable:.4f}")
     for line in result.missing:
         print(f"not compared: {line}")
 

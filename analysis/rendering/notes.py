@@ -1,14 +1,20 @@
 """Notes of the report: what is incomplete, exploratory, left out or stopped early."""
 
 from analysis.data.cautions import list_cautions
+from analysis.data.configurations import describe_dev_choice
 from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.search_log import SearchLog
 from analysis.readers.missing_runs import count_missing_runs
+from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_set_name
 from trainables.utils.text_overlap import describe_overlap
 
+_SEARCH_LUCK = (
+    "The tested runs are those by whose {dev} scores {what} were chosen, so part of a gain may be luck, for which p "
+    "does not account. For a claim, declare confirm.seeds: fresh seeds, which no choice has seen"
+)
 _ONE_SEED = "One seed: the comparisons are for new queries and say nothing about other seeds"
 
 
@@ -23,6 +29,7 @@ def collect_notes(analysis: ReportData) -> list[str]:
         *_describe_missing_runs(results),
         *analysis.table.notes,
         *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),
+        *_describe_search_luck(analysis),
         *([f"Exploratory, declared after {results.plan.test_split} scores existed: {named}"] if late else []),
         *(describe_search(results.plan, results.search) if results.search else []),
         *list_cautions(results),
@@ -30,6 +37,14 @@ def collect_notes(analysis: ReportData) -> list[str]:
         *_describe_sets(results.plan),
         *([f"Unfinished runs, not counted: {killed}"] if killed else []),
     ]
+
+
+def _describe_search_luck(analysis: ReportData) -> list[str]:
+    """Say that the tested runs were chosen by their own scores, if they were."""
+    plan, what = analysis.results.plan, describe_dev_choice(analysis.results.plan, analysis.configurations)
+    if plan.confirm_seeds or not what or is_untested(plan, analysis.configurations):
+        return []
+    return [_SEARCH_LUCK.format(dev=plan.search_split, what=what)]
 
 
 def describe_search(plan: Plan, search: SearchLog) -> list[str]:

@@ -26,9 +26,9 @@ def describe_pooling(compared: Sequence[Comparison], seeds: SeedVariance) -> str
     lines = [_describe_group(f" by {metric}" if several else "", pool, own) for (metric, pool), own in groups.items()]
     if alone:
         lines.append(
-            f"Spread over seeds, own: {_name(alone)}. Pooling needs two comparisons or more, declared before the test "
-            f"scores, in which the scores of both systems differ between seeds; two to {MAX_SEEDS} seeds; at least as "
-            "many queries; and no correlation."
+            f"Spread over seeds, own: {_join_pairs(alone)}. Pooling needs two comparisons or more, declared before the "
+            f"test scores, in which the scores of both systems differ between seeds; two to {MAX_SEEDS} seeds; as many "
+            "queries or more; and no correlation."
         )
     return " ".join(lines)
 
@@ -36,13 +36,13 @@ def describe_pooling(compared: Sequence[Comparison], seeds: SeedVariance) -> str
 def _describe_group(where: str, pool: SeedPool, group: Sequence[Comparison]) -> str:
     larger = [c for c in group if c.pooled and c.pooled.ratio > pool.mean_ratio]
     wild = [c for c in group if c.pooled and c.pooled.varies_more]
-    exception = f", or the comparison's own where that is larger: {_name(larger)}" if larger else ""
-    marked = f" Varies more over seeds than the others: {_name(wild)}." if wild else ""
+    exception = f", or the comparison's own where that is larger: {_join_pairs(larger)}" if larger else ""
+    marked = f" Varies more over seeds than the others: {_join_pairs(wild)}." if wild else ""
     return (
         f"Spread over seeds{where}: pooled over {pool.comparisons} comparisons, {pool.mean_ratio:.2f} times the rest "
         f"with {pool.df:.1f} degrees of freedom{exception}.{marked}"
     )
 
 
-def _name(compared: Iterable[Comparison]) -> str:
+def _join_pairs(compared: Iterable[Comparison]) -> str:
     return ", ".join(f"{c.system} over {c.baseline}" for c in compared)

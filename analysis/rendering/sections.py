@@ -24,7 +24,7 @@ _READING = (
     f"queries. {render.QUERIES_BONFERRONI}, corrected for the family, is the test of the paper (Penha and Hauff 2021): "
     "do these trained checkpoints differ on new queries; it says nothing about new seeds. Intervals hold for all "
     "comparisons of the family at once, and the verdict is corrected for them. MDE: minimum detectable effect, the "
-    "difference that the test finds with 80 % power."
+    "difference that the test finds with about 80 % power, estimated with the spread over seeds of the whole family."
 )
 _RECORD = " W/T/L: queries won, tied and lost."
 _PSEUDO_VALUES = (

@@ -1,7 +1,8 @@
 """Comparison of a family of systems from paired differences: tests, corrections, intervals, verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
-from analysis.stats.pooled import SeedPool, pool_family
+from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
 from trainables.metrics import LOWER_IS_BETTER
@@ -132,8 +133,9 @@ class Comparison:
         effect: mean divided by standard deviation of the seed-averaged differences.
         record: wins, ties and losses. None also for a correlation.
         alike: corrected p-value of the equivalence test. None if there is no margin.
-        detectable: minimum detectable effect: the difference that the headline test finds with 80 % power at the
-            corrected level.
+        detectable: minimum detectable effect: the difference that the headline test finds with about 80 % power at the
+            corrected level. The variation between seeds in it is that of the family's mean ratio, see
+            `pooled.average_ratios`, where the seeds can be compared; the degrees of freedom are those of the test.
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
         split: split of the scores, if it is not the test split.
@@ -175,6 +177,12 @@ class Comparison:
     estimate: Estimate | None = None
     own: TestResult | None = None
     pooled: SeedPool | None = None
+
+    @property
+    def p(self) -> float | None:
+        """p-value that the corrections start from: that of the headline test, in a sequential study over the looks."""
+        test = self.targets[self.target] if self.target else None
+        return min((look.p_over_looks for look in self.looks), default=test.p if test else None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.
@@ -219,6 +227,12 @@ class ComparisonFamily:
     poolable: Sequence[bool] = ()
 
 
+def compute_median_effect(comparisons: Iterable[Comparison]) -> float | None:
+    """Return the median of the minimum detectable effects; None if there is none."""
+    effects = [c.detectable for c in comparisons if c.detectable is not None]
+    return median(effects) if effects else None
+
+
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
     """Compare every pair of a family and return the comparisons in the family's order.
 
@@ -239,7 +253,9 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for d in pairs]
     metrics = family.metrics or [family.metric] * len(family.pairs)
     names = [(system, baseline) for system, baseline, _ in family.pairs]
-    pooled = pool_family(_list_comparable(family, anovas), names, metrics) if settings.seeds == "pooled" else {}
+    comparable = _list_comparable(family, anovas)
+    pooled = pool_family(comparable, names, metrics) if settings.seeds == "pooled" else {}
+    mean_ratios = average_ratios(comparable, metrics)
     estimates = [
         own | {"both": pooled[index][0]} if index in pooled else own for index, own in enumerate(own_estimates)
     ]
@@ -285,7 +301,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 effect=None if units is None else effect_size(units[None]),
                 record=None if units is None or family.is_correlation else WinTieLoss.from_differences(gain * units),
                 alike=p_equivalence[index],
-                detectable=minimum_detectable_effect(head, single_level) if head else None,
+                detectable=_find_detectable_effect(head, anovas[index], mean_ratios.get(index), single_level),
                 verdict=decide_verdict(
                     None if d is None else gain * (head.mean if head else float(d.mean())),
                     adjusted_p[settings.correction],
@@ -307,6 +323,15 @@ def _list_comparable(family: ComparisonFamily, anovas: Sequence[TwoWayAnova | No
         return [None] * len(anovas)
     allowed = family.poolable or [True] * len(anovas)
     return [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
+
+
+def _find_detectable_effect(
+    head: Estimate | None, anova: TwoWayAnova | None, mean_ratio: float | None, level: float
+) -> float | None:
+    """Return the minimum detectable effect of a test whose seeds vary as those of the family on average."""
+    if head and anova and mean_ratio is not None:
+        head = replace_ratio(anova, mean_ratio, head.df)
+    return minimum_detectable_effect(head, level) if head else None
 
 
 def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:

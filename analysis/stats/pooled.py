@@ -8,6 +8,7 @@ own seeds say: where its own ratio is larger, that is used.
 All functions take the mean squares of `two_way.TwoWayAnova`, so simulations need no scores.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ _ROUNDING = 1e-24
 
 @dataclass(frozen=True)
 class SeedPool:
-    """How the variation between seeds of one comparison was pooled.
+    """Variation between seeds of one comparison, pooled with that of others.
 
     Attributes:
         comparisons: number of comparisons that were pooled.
@@ -156,6 +157,26 @@ def pool_family(
         known = [anova for place in places if (anova := anovas[place]) is not None]
         found |= zip(places, pool_seeds(known, [pairs[place] for place in places]), strict=True)
     return found
+
+
+def average_ratios(anovas: Sequence[TwoWayAnova | None], metrics: Sequence[str]) -> dict[int, float]:
+    """Return the mean ratio that is behind the minimum detectable effect of a comparison, by its place in the family.
+
+    A mean over comparisons is less at the mercy of a few seeds than a comparison's own ratio. It says what a comparison
+    can find, and decides no test, so the number of seeds is not limited.
+
+    Args:
+        anovas: mean squares of each comparison, see `group_comparable`.
+        metrics: metric of each comparison.
+
+    Returns:
+        Comparisons whose seeds cannot be compared with those of another one are absent.
+    """
+    means: dict[int, float] = {}
+    for places in group_comparable(anovas, metrics, math.inf):
+        ratios = [compute_ratio(anova) for place in places if (anova := anovas[place]) is not None]
+        means |= dict.fromkeys(places, float(np.mean(ratios)))
+    return means
 
 
 def replace_ratio(anova: TwoWayAnova, ratio: float, df: float) -> Estimate:

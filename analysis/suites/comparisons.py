@@ -146,8 +146,7 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         for key, report in reports.items()
         for comparison in select_headline_comparisons(report.results.plan, report.comparisons)
     ]
-    tests = [c.targets[c.target] if c.target else None for _, c in known]
-    p_values = [test.p if test else None for test in tests]
+    p_values = [c.p for _, c in known]
     missing = [None] * (count_comparisons(plan, reports) - len(known))
     adjusted = adjust_p_values([*p_values, *missing], get_suite_correction(plan))
     compared = []
@@ -210,6 +209,8 @@ def _average_row(
     differences = [differences_or_none(own, other) for own, other in zip(*values, strict=True)]
     if any(d is None for d in differences):
         return replace(nothing, refusal="incomplete")
+    if any(report.looks for report in present):
+        return replace(nothing, refusal="a sequential study stops where its own comparisons are decided")
     if _share_queries(present):
         return replace(nothing, refusal="two studies have the same queries, so their differences are not independent")
     estimates = [

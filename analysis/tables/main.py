@@ -17,7 +17,7 @@ from analysis.data.configurations import (
 )
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
-from analysis.stats.comparison import Comparison, Target
+from analysis.stats.comparison import Comparison, Target, compute_median_effect
 from analysis.tables.by_metric import MetricTable, build_metric_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
@@ -185,10 +185,10 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         if c.verdict == "equivalent"
     ]
     counts = f"{table.queries:,} {plan.adapt_to_unit('queries')}", f"{table.seeds} seed{'s' * (table.seeds != 1)}"
-    effects = [c.detectable for c in known if c.detectable is not None]
+    effect = compute_median_effect(known)
     if not decided:
         limit = (
-            f"; {_describe_power(max(effects), plan.metric, counts)}" if effects else f" with {' and '.join(counts)}"
+            f" with {' and '.join(counts)}" if effect is None else f"; {_describe_power(effect, plan.metric, counts)}"
         )
         return f"No variant differs significantly from {baseline}{limit}.{missing}"
     rest = [c.system for c in known if c.verdict == "undecided"]
@@ -219,15 +219,16 @@ def _format_untested_conclusion(results: Results, table: MainTable) -> str:
 
 
 def _describe_power(effect: float, metric: str, counts: tuple[str, str]) -> str:
-    """Describe the minimum detectable effect of the study.
+    """Describe the minimum detectable effect of the study, as an estimate from its queries and seeds.
 
     A metric for which lower is better has no largest possible gain.
     """
-    sample = ", ".join(counts)
+    queries, seeds = counts
+    sample = f"{queries}, {seeds}" if seeds == "1 seed" else f"{queries}, estimated from {seeds}"
     if effect >= get_measure(metric).max_value and metric not in LOWER_IS_BETTER:
         return f"the study has less than 80 % power even for the largest possible gain ({sample})"
-    shown = f"{effect:.4f}" if effect >= 0.0001 else "below 0.0001"
-    return f"minimum detectable effect: {shown} (80 % power, {sample})"
+    shown = f"{effect:.4f}" if effect >= 0.0001 else "0.0001 or less"
+    return f"minimum detectable effect: about {shown} (80 % power, {sample})"
 
 
 def format_p_value(p: float | None) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.stats.comparison import Comparison
+from analysis.stats.comparison import Comparison, compute_median_effect
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from trainables.metrics import LOWER_IS_BETTER, get_measure
@@ -46,10 +46,10 @@ def build_sample_size_table(
     components = estimate_variance_components(
         [values for values in complete if len(values) == len(plan.get_seeds("test"))]
     )
-    effects = [c.detectable for c in headlines if c.detectable is not None]
     if components is None or not any(components.to_difference_variance()):
         return None
-    offered = [*([plan.margin] if plan.margin else []), *(max(effects, default=math.inf) / part for part in (2, 4))]
+    effect = compute_median_effect(headlines) or math.inf
+    offered = [*([plan.margin] if plan.margin else []), effect / 2, effect / 4]
     differences = [difference for difference in offered if difference < _largest_difference(plan.metric)]
     if not differences:
         return None

@@ -5,9 +5,11 @@ It loads neither torch nor ray, except with --estimate-cost, which trains for a 
 
 import json
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
-from analysis.data.plan import PlannedFamily
+from analysis.data.plan import Plan, PlannedFamily
+from study.config.fresh_seeds import chooses_by_scores
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals
 from study.config.systems import UNTRAINED, list_trained_scores
@@ -21,6 +23,7 @@ from study.records.plan_file import PLAN_FILE
 from study.records.run_record import Split
 from study.records.run_store import RunStore
 from study.utils.console import print_line
+from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.plugin import Throughput
@@ -52,8 +55,9 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
             (bounds),
-        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable and
-            families (of the plan's comparisons).
+        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable,
+            families (of the plan's comparisons) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the
+            study chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -106,6 +110,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         if is_length_known
         else None
     )
+    plan = build_plan(study, model_digest="")  # what is read of it does not depend on the model
     values = {
         "study": study.name,
         "task": study.task.name,
@@ -127,7 +132,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
-        "families": build_plan(study, model_digest="")["families"],  # they do not depend on the model
+        "families": plan["families"],
+        "fresh_seeds": build_seed_rows(study, Plan.model_validate(plan), cost, queries)
+        if chooses_by_scores(study)
+        else [],
     }
     return Preview(values)
 
@@ -214,7 +222,7 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) 
 
 
 def _read_detectable_effect(study: Study) -> float | None:
-    """Return the largest minimum detectable effect against the first baseline, from the last report.
+    """Return the median of the minimum detectable effects against the first baseline, from the last report.
 
     It holds for 80 % power and the corrections of the analysis plan.
     """
@@ -225,7 +233,8 @@ def _read_detectable_effect(study: Study) -> float | None:
     baseline_rows = [
         row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])
     ]
-    return max((row["detectable"] for row in baseline_rows if row["detectable"] is not None), default=None)
+    effects = [row["detectable"] for row in baseline_rows if row["detectable"] is not None]
+    return median(effects) if effects else None
 
 
 def _format_lines(preview: dict[str, Any]) -> list[str]:
@@ -264,11 +273,12 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
     unpriced = "unknown until a run is recorded, or --estimate-cost" if instances else _UNPREPARED
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
+    lines += format_seed_rows(len(preview["confirm_seeds"]), preview["fresh_seeds"])
     effect = preview["detectable"]
     effect_text = "unknown until a first result shows the noise"
     if effect:
         is_possible = preview["metric"] in LOWER_IS_BETTER or effect < get_measure(preview["metric"]).max_value
-        size = f"{effect:.4f}" if is_possible else "above the largest possible gain"
+        size = f"about {effect:.4f}" if is_possible else "above the largest possible gain"
         effect_text = f"{size} with 80 % power, from the report"
     return [*lines, f"minimum detectable effect: {effect_text}"]
 

@@ -39,10 +39,11 @@ def _interruptible() -> None:
         signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-def started(place: Path, count: int) -> "subprocess.Popen[str]":
+def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]":
     """The study's process, once there are `count` records."""
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command(place), env=environment(), text=True, preexec_fn=_interruptible, **pipes)
+    called = command(place, *arguments)
+    process = subprocess.Popen(called, env=environment(), text=True, preexec_fn=_interruptible, **pipes)
     deadline = time.monotonic() + 400
     while len(records(place)) < count and time.monotonic() < deadline:
         assert process.poll() is None, process.stderr.read() if process.stderr else ""

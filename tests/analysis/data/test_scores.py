@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.comparisons.declared import compare_systems
 from analysis.data.configurations import choose_configurations, collect_configurations
 from analysis.data.scores import Evaluator
 from analysis.readers.results import read_records
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
-from analysis.tables.main import compare_systems
 from tests.analysis.builders import plan_of, scores, study_runs, write_records
 from trainables.metrics import average_precision, brier_score, ndcg_at, rank_of_first_relevant, reciprocal_rank
 from trainables.utils.errors import UserError
@@ -91,7 +91,7 @@ def test_less_is_better_where_the_metric_says_so(tmp_path: Path) -> None:
         folder = tmp_path / name
         write_records(folder, plan_of(runs, metric=name), runs)
         results = read_records(folder)
-        found = compare_systems(results, choose_configurations(results, collect_configurations(results)))
+        found = compare_systems(results.plan, choose_configurations(results, collect_configurations(results)))
         verdicts[name] = [one.verdict for one in found]
         differences[name] = [one.difference for one in found]
         assert found[3].record is not None

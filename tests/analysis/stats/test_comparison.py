@@ -13,6 +13,7 @@ from scipy import stats
 
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, WinTieLoss, compare_family
 from analysis.stats.equivalence import tost
+from analysis.stats.estimate import Estimate
 from analysis.stats.multiple_testing import FROM_P, MaxT, adjust_p_values, max_t
 from analysis.stats.paired_tests import estimate_over_both
 from analysis.stats.permutation_tests import sign_flip
@@ -303,16 +304,37 @@ def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
             continue
         head = one_alone(table)
         assert one.alike == pytest.approx(min(1, len(tables) * tost(head, margin)))
-        assert one.detectable == near(minimum_detectable_effect(head, alpha / len(tables)))
+        seen = minimum_detectable_effect(typical(one, table, family, tables), alpha / len(tables))
+        assert one.detectable == near(seen)
         assert math.isclose(head.mean, one.difference or 0.0, abs_tol=1e-12)
 
 
-def one_alone(table: list[list[int]]) -> Any:
+def typical(
+    one: Comparison, table: list[list[int]], family: ComparisonFamily, tables: list[list[list[int]] | None]
+) -> Estimate:
+    """The estimate of a headline whose seeds vary as those of its family on average, in relation to the rest."""
+    own, ms = one_alone(table), two_way_anova(np.array(table) / PARTS) if min(len(table), len(table[0])) > 1 else None
+    if ms is None or family.is_correlation or ms.seeds > ms.queries or ms.ms_residual < 1e-20:
+        return own
+    metrics = family.metrics or [family.metric] * len(tables)
+    ratios = []
+    for other, metric in zip(tables, metrics, strict=True):
+        if other and metric == one.metric and (len(other), len(other[0])) == (ms.seeds, ms.queries):
+            squares = two_way_anova(np.array(other) / PARTS)
+            if squares.ms_residual > 1e-20:
+                ratios.append(max(squares.ms_seed / squares.ms_residual, 0.01))
+    few, more = ms.ms_residual * float(np.mean(ratios)), max(ms.ms_query - ms.ms_residual, 0)
+    return own._replace(error=math.sqrt((few + more) / ms.seeds / ms.queries), share=few / (few + more))
+
+
+def one_alone(table: list[list[int]]) -> Estimate:
     """The estimate of a headline."""
     from analysis.stats.paired_tests import estimate_all
 
     found = estimate_all(np.array(table) / PARTS)
-    return found["both"] or found["queries"] or found["seeds"]
+    one = found["both"] or found["queries"] or found["seeds"]
+    assert one is not None
+    return one
 
 
 def test_draws_are_named_by_the_seed_of_the_settings() -> None:

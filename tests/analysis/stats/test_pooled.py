@@ -11,9 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
+from analysis.stats.comparison import (
+    Comparison,
+    ComparisonFamily,
+    ComparisonSettings,
+    SeedVariance,
+    compare_family,
+    compute_median_effect,
+)
 from analysis.stats.equivalence import tost
-from analysis.stats.estimate import TestResult
+from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import max_t
 from analysis.stats.paired_tests import differences, vary_over_seeds
 from analysis.stats.pooled import (
@@ -24,6 +31,7 @@ from analysis.stats.pooled import (
     pool_family,
     pool_seeds,
 )
+from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, two_way_anova, two_way_estimate
 
 POOLED = ComparisonSettings(seeds="pooled", permutations=500)
@@ -201,6 +209,27 @@ def test_what_cannot_be_pooled_is_its_own(case: str) -> None:
     found = compare_family(family, POOLED)
     assert all(c.pooled is None for c in found)
     assert own_tests(found) == own_tests(compare_family(family, replace(POOLED, seeds="own")))
+
+
+@pytest.mark.parametrize("seeds", [3, 9])
+@pytest.mark.parametrize("how", ["own", "pooled"])
+def test_what_could_be_seen_is_from_the_mean_ratio_with_the_degrees_of_freedom_of_the_test(
+    seeds: int, how: SeedVariance
+) -> None:
+    """Nine seeds are too many to be pooled, but not too many to say what a study can see."""
+    family = family_of(scores(4, seeds), [(name, "BERT") for name in NAMES[:4]])
+    anovas = [two_way_anova(d) for *_, d in family.pairs if d is not None]
+    mean = np.mean([compute_ratio(anova) for anova in anovas])
+    df = compute_pooled_df(star(4), 3, 40) if (seeds, how) == (3, "pooled") else seeds - 1
+    found = compare_family(family, replace(POOLED, seeds=how))
+    for c, anova in zip(found, anovas, strict=True):
+        few, more = anova.ms_residual * mean, max(anova.ms_query - anova.ms_residual, 0)
+        typical = Estimate(0.0, math.sqrt((few + more) / (seeds * 40)), df, few / (few + more), 39)
+        assert c.detectable == pytest.approx(minimum_detectable_effect(typical, 0.05 / 4))
+    assert compute_median_effect(found) == pytest.approx(np.median([c.detectable for c in found]))
+    alone = compare_family(replace(family, poolable=[True, False, False, False]), replace(POOLED, seeds=how))
+    for c, own in zip(alone, anovas, strict=True):
+        assert c.detectable == pytest.approx(minimum_detectable_effect(two_way_estimate(own), 0.05 / 4))
 
 
 @pytest.mark.parametrize("case", ["single row", "copies", "incomplete", "exploratory"])

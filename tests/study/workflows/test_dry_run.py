@@ -103,6 +103,7 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
         for family, baseline, detectable in [
             ("variants", "BERT", 0.01),
             ("variants", "BERT", 0.03),
+            ("variants", "BERT", 0.09),
             ("variants", "BERT", None),
             ("variants", "T-LS", 0.05),
             ("sanity", "BERT", 0.07),
@@ -111,7 +112,9 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
     register_plan(planned(tmp_path)[0], "sha256:0", tmp_path)
     write_json(tmp_path / "report" / "comparisons.json", rows)
     assert planned(tmp_path)[1]["detectable"] == 0.03
-    assert str(planned(tmp_path)[1]).endswith("minimum detectable effect: 0.0300 with 80 % power, from the report")
+    assert str(planned(tmp_path)[1]).endswith(
+        "minimum detectable effect: about 0.0300 with 80 % power, from the report"
+    )
     write_json(tmp_path / "report" / "comparisons.json", [rows[0] | {"detectable": 5.3}])
     assert str(planned(tmp_path)[1]).endswith(
         "minimum detectable effect: above the largest possible gain with 80 % power, from the report"

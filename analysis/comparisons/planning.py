@@ -1,0 +1,47 @@
+"""What a number of seeds would show, from the scores that a study has on its development set."""
+
+from collections.abc import Sequence
+
+from analysis.data.configurations import collect_configurations
+from analysis.data.plan import Plan
+from analysis.data.results import Results
+from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
+from trainables.utils.arrays import Floats
+
+
+def estimate_dev_components(results: Results) -> VarianceComponents | None:
+    """Estimate the variance components from the first complete configuration of each system on the search split.
+
+    Returns:
+        None with one seed, or if fewer than two systems have a complete configuration.
+    """
+    plan, first = results.plan, dict[str, Floats]()
+    for configuration in collect_configurations(results):
+        if configuration.system in plan.systems and configuration.system not in first:
+            values = configuration.evaluate_queries(plan, "search")
+            if values is not None:
+                first[configuration.system] = values
+    return estimate_variance_components(list(first.values()))
+
+
+def compute_detectable_effects(
+    plan: Plan, components: VarianceComponents, queries: int, seeds: Sequence[int]
+) -> list[float | None]:
+    """Compute the minimum detectable effect of a headline comparison for several numbers of seeds.
+
+    Args:
+        plan: plan of the study, whose headline family is corrected by Bonferroni.
+        components: variance components of a system's scores.
+        queries: number of test queries.
+        seeds: numbers of seeds.
+
+    Returns:
+        For each number of seeds the difference that is found with 80 % power. None with one seed, or without spread.
+    """
+    count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
+    variance = components.to_difference_variance()
+    return [
+        minimum_detectable_effect(variance.estimate(number, queries), plan.alpha / count) if number > 1 else None
+        for number in seeds
+    ]

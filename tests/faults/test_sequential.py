@@ -1,0 +1,90 @@
+"""A sequential study whose driver is killed in several of its groups takes the same looks and gives the same bytes."""
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.readers.results import read_records, read_wandb_files
+from analysis.tables.main import build_report_data
+from study.run import main
+from tests.faults.test_driver import results, started
+from tests.study.command import copy_cache, records, run
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+SEQUENTIAL = (
+    'variants=["BERT", "LS"]',
+    "search.n_configurations.LS=2",
+    "confirm.seeds=6",
+    "confirm.group_size=2",
+)
+BY_EQUIVALENCE = ("analysis.margin=0.9", "confirm.seeds=9", "confirm.group_size=3")
+"""All differences are within the margin, so the first look or the second decides."""
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    place = tmp_path_factory.mktemp("sequential")
+    done = run(place, *SEQUENTIAL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place, done.stdout
+
+
+def looks(place: Path) -> list[list[dict[str, Any]]]:
+    rows = json.loads((place / "study" / "report" / "comparisons.json").read_text("utf-8"))
+    return [row["looks"] for row in rows]
+
+
+def test_it_looks_after_each_group_and_says_so(reference: tuple[Path, str]) -> None:
+    place, told = reference
+    lines = re.findall(r"^look (\d), (\d) fresh seeds: (\d) of 1 comparisons decided", told, re.MULTILINE)
+    assert [(number, seeds) for number, seeds, _ in lines] == [("1", "2"), ("2", "4"), ("3", "6")][: len(lines)]
+    assert {tuple(look["seeds"] for look in own) for own in looks(place)} == {(2, 4, 6)[: len(lines)]}
+
+
+def test_a_study_that_is_killed_in_its_groups_takes_the_same_looks(reference: tuple[Path, str], tmp_path: Path) -> None:
+    place, whole = reference[0], len(records(reference[0]))
+    copy_cache(place, tmp_path)
+    for count in (11, 19, 26):  # of 9 of the search, and 8 of each group
+        process = started(tmp_path, count, *SEQUENTIAL)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert len(records(tmp_path)) < whole, "it had ended before it was killed"
+    last = run(tmp_path, *SEQUENTIAL)
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert results(tmp_path) == results(place)
+    assert looks(tmp_path) == looks(place)
+
+
+def test_records_and_offline_files_give_the_same_looks(reference: tuple[Path, str]) -> None:
+    folder = reference[0] / "study"
+    first, second = (build_report_data(read(folder)) for read in (read_records, read_wandb_files))
+    assert first.looks == second.looks
+    assert first.comparisons == second.comparisons
+
+
+def test_a_decided_study_runs_no_further_group(tmp_path: Path) -> None:
+    done = run(tmp_path, *SEQUENTIAL, *BY_EQUIVALENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "; the confirmation stops" in done.stdout
+    seeds = {json.loads(path.read_text("utf-8"))["config"]["seed"] for path in records_of(tmp_path)}
+    assert max(seed for seed in seeds if seed is not None) < 109
+    again = run(tmp_path, *SEQUENTIAL, *BY_EQUIVALENCE)
+    assert again.returncode == 0
+    assert not re.search(r"^ *\d+/\d+ ", again.stdout, re.MULTILINE), "a finished study trained again"
+
+
+def records_of(place: Path) -> list[Path]:
+    return list((place / "study").glob("runs/*/record.json"))
+
+
+def test_the_groups_are_part_of_the_plan(reference: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = reference[0] / "study"
+    changed = [*SEQUENTIAL[:-1], "confirm.group_size=3", f"output.folder={folder}"]
+    assert json.loads((folder / "plan.json").read_text("utf-8"))["plan"]["group_size"] == 2
+    assert main(["quick", *changed, "--dry-run", "name=small"]) == 2
+    assert "confirm.group_size" in capsys.readouterr().err
