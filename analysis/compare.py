@@ -1,7 +1,7 @@
 """Compares systems by a table of scores, which need not come from a study.
 
     python -m analysis.compare SCORES.csv [--baseline NAME ...] [--alpha .05] [--correction bonferroni] [--margin M]
-                               [--test sign-flip] [--seeds own|pooled] [--json FILE]
+                               [--test sign-flip] [--seeds own|pooled] [--require PHRASE ...] [--json FILE]
 
 SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Without
 --baseline every system is compared with every other one.
@@ -22,6 +22,10 @@ from typing import get_args
 
 import pandas as pd
 
+from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds, name_outlying_seeds
+from analysis.checks.ranks import HEADER, RankedSystem, describe_ranks, rank_systems
+from analysis.checks.requirements import RequirementResult, check_requirement
+from analysis.checks.worst_seeds import compare_without_worst_seeds, describe_sensitivity
 from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
 from analysis.rendering.pooling import describe_pooling
@@ -32,7 +36,7 @@ from analysis.stats.permutation_tests import TESTS
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
 from analysis.tables.main import format_p_value
-from trainables.utils.cli import Parser, print_escaped, report_errors, write_json_option
+from trainables.utils.cli import Parser, print_error, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError
 
 
@@ -44,6 +48,8 @@ class ComparisonResult:
         scores: the scores.
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
+        ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
+        outlying: runs that look collapsed, or whose system's other seeds do.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
         variance: variance components of the complete systems that have all seeds, beyond what they share. None if
             there are too few.
@@ -52,6 +58,8 @@ class ComparisonResult:
     scores: ScoreTable
     settings: ComparisonSettings
     comparisons: list[Comparison]
+    ranks: list[RankedSystem]
+    outlying: list[OutlyingSeed]
     missing: list[str]
     variance: VarianceComponents | None
 
@@ -104,8 +112,44 @@ def compare(
     ]
     whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
     poolable = [vary_over_seeds(complete[system], complete[baseline]) for system, baseline in pairs]
-    comparisons = compare_family(ComparisonFamily("scores", "", "value", paired_scores, poolable=poolable), settings)
-    return ComparisonResult(table, settings, comparisons, table.describe_missing(), estimate_variance_components(whole))
+    family = ComparisonFamily("scores", "", "value", paired_scores, poolable=poolable)
+    sides = [(complete[system], complete[baseline]) for system, baseline in pairs]
+    comparisons = compare_without_worst_seeds(compare_family(family, settings), family, sides, table.seeds, settings)
+    outlying = find_outlying_seeds(table.values, table.seeds, less_is_better=settings.less_is_better)
+    return ComparisonResult(
+        table,
+        settings,
+        name_outlying_seeds(comparisons, outlying),
+        rank_systems({name: own for name, own in complete.items() if own is not None}, settings),
+        outlying,
+        table.describe_missing(),
+        estimate_variance_components(whole),
+    )
+
+
+def require(result: ComparisonResult, phrase: str) -> RequirementResult:
+    """Check whether a comparison shows what is required of it, by its corrected tests.
+
+    Args:
+        result: comparisons of a table of scores.
+        phrase: "A better than B", "A not worse than B" or "A equivalent to B" with names of systems. The last two need
+            a margin in the settings.
+
+    Raises:
+        UserError: if the phrase cannot be read, names an unknown system or a pair that is not compared, or needs a
+            margin that is not set.
+
+    Example:
+        >>> import pandas as pd
+        >>> values = {"BERT": [0.5, 0.6, 0.4, 0.7], "LS": [0.6, 0.8, 0.5, 0.8]}
+        >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
+        >>> result = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"])
+        >>> print(require(result, "LS better than BERT"))
+        LS better than BERT: met (difference +0.1250, corrected p 0.0154, alpha 0.05)
+        >>> require(result, "BERT better than LS").is_met
+        False
+    """
+    return check_requirement(phrase, list(result.scores.values), result.comparisons, result.settings, result.missing)
 
 
 _QUESTIONS = {
@@ -141,19 +185,33 @@ def format_result(result: ComparisonResult) -> str:
         if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
     ]
     pooling = describe_pooling(comparisons, settings.seeds)
+    sensitivity = describe_sensitivity(comparisons)
     components = [describe_deviations(result.variance)] if result.variance else []
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
         [
             format_terminal_table(title, *table, width=200),
+            *_format_ranks(result),
             *_describe_questions(comparisons),
             *([pooling] if pooling else []),
             *copy_lines,
+            *(seed.describe() for seed in result.outlying),
+            *([sensitivity] if sensitivity else []),
             *components,
             *test_lines,
             *missing_lines,
         ]
     )
+
+
+def _format_ranks(result: ComparisonResult) -> list[str]:
+    if not result.ranks:
+        return []
+    rows = [own.to_cells() for own in result.ranks]
+    return [
+        format_terminal_table("groups", HEADER, rows),
+        f"{describe_ranks(len(rows), result.settings.alpha)}\n",
+    ]
 
 
 def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
@@ -174,7 +232,7 @@ def _has_several_seeds(scores: ScoreTable, name: str) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure or a requirement not met."""
     parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
     parser.add_argument("scores", type=Path, help="CSV or Parquet file: system, value, optionally seed and query")
     parser.add_argument(
@@ -191,12 +249,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         default="own",
         help="variation between seeds: each comparison's own, or pooled over all of them",
     )
+    parser.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="PHRASE",
+        help='status 1 unless "A better than B", "A not worse than B" or "A equivalent to B"; may be repeated',
+    )
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.compare", lambda: _compare_file(arguments))
 
 
-def _compare_file(arguments: argparse.Namespace) -> None:
+def _compare_file(arguments: argparse.Namespace) -> int:
     _check_options(arguments.alpha, arguments.margin)
     settings = ComparisonSettings(
         arguments.alpha,
@@ -207,9 +272,16 @@ def _compare_file(arguments: argparse.Namespace) -> None:
         seeds=arguments.seeds,
     )
     result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
+    requirements = [require(result, phrase) for phrase in arguments.require]
     if arguments.json:
         write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
     print_escaped(format_result(result))
+    for requirement in requirements:
+        if requirement.is_met:
+            print_escaped(requirement)
+        else:
+            print_error("analysis.compare", requirement)
+    return 0 if all(requirement.is_met for requirement in requirements) else 1
 
 
 def _check_options(alpha: float, margin: float | None) -> None:

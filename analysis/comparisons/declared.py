@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from analysis.checks.ranks import RankedSystem, rank_systems
+from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Phase, Plan, PlannedFamily
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
@@ -22,8 +24,28 @@ def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list
         plan: plan of the study.
         chosen: configuration that represents each system.
     """
-    evaluate = make_evaluate(plan, chosen)
-    return [c for family in plan.families for c in compare_planned_family(plan, family, evaluate)]
+    evaluate, compared = make_evaluate(plan, chosen), list[Comparison]()
+    for family in plan.families:
+        own = compare_planned_family(plan, family, evaluate)
+        compared += own if is_sequential(plan, family) else _check_worst_seeds(plan, family, evaluate, own)
+    return compared
+
+
+def rank_headline_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list[RankedSystem]:
+    """Rank the systems of the headline's family that are complete on the test split, by the plan's metric.
+
+    There are no ranks for the looks of a sequential study: tests of all pairs would not be over the looks.
+
+    Args:
+        plan: plan of the study.
+        chosen: configuration that represents each system.
+    """
+    if plan.headline.phase != "test" or is_sequential(plan, plan.headline):
+        return []
+    evaluate, named = make_evaluate(plan, chosen), dict.fromkeys(n for pair in plan.headline.comparisons for n in pair)
+    scores = {name: evaluate(name, "test", plan.metric) for name in plan.all_systems if name in named}
+    whole = {name: values for name, values in scores.items() if values is not None}
+    return rank_systems(whole, make_settings(plan, plan.headline), plan.metric, plan.is_correlation)
 
 
 def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evaluate:
@@ -39,7 +61,7 @@ def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evalua
 def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate) -> list[Comparison]:
     """Compare the pairs of one family; in a sequential study those on the test split over all looks so far."""
     settings = make_settings(plan, family)
-    if plan.group_size is None or family.phase != "test":
+    if not is_sequential(plan, family):
         return compare_family(build_family(plan, family, evaluate), settings)
     n_taken = plan.looks_taken or len(plan.looks)
     by_look = [
@@ -47,6 +69,21 @@ def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate
         for look, seeds in enumerate(plan.looks[:n_taken])
     ]
     return combine_looks(by_look, plan.looks, settings)
+
+
+def is_sequential(plan: Plan, family: PlannedFamily) -> bool:
+    """Return whether a family is compared at several looks, so that its verdicts are over the looks."""
+    return plan.group_size is not None and family.phase == "test"
+
+
+def _check_worst_seeds(
+    plan: Plan, family: PlannedFamily, evaluate: Evaluate, compared: list[Comparison]
+) -> list[Comparison]:
+    sides = [
+        (evaluate(c.system, family.phase, c.metric), evaluate(c.baseline, family.phase, c.metric)) for c in compared
+    ]
+    whole, seeds = build_family(plan, family, evaluate), plan.get_seeds(family.phase)
+    return compare_without_worst_seeds(compared, whole, sides, seeds, make_settings(plan, family))
 
 
 def make_settings(plan: Plan, family: PlannedFamily) -> ComparisonSettings:

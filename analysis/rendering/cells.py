@@ -93,7 +93,9 @@ _SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
 
 
 def format_verdict(c: Comparison) -> str:
-    """Return the verdict with what it is limited to, if its test does not generalise to new queries and new seeds.
+    """Return the verdict with what it is limited to, and the verdict without the worst seeds if that differs.
+
+    It is limited if its test does not generalise to new queries and new seeds.
 
     Example:
         >>> import numpy as np
@@ -103,7 +105,14 @@ def format_verdict(c: Comparison) -> str:
         'better (these runs)'
     """
     decided = c.verdict not in ("undecided", "not compared")
-    return c.verdict + (_SCOPES.get(c.target or "", "") if decided else "")
+    return c.verdict + (_SCOPES.get(c.target or "", "") if decided else "") + _format_other_verdict(c)
+
+
+def _format_other_verdict(c: Comparison) -> str:
+    check = c.without_worst_seeds
+    if check is None or check.verdict in (c.verdict, "too few seeds"):
+        return ""
+    return f"; {check.verdict} without seed{'s' * (len(check.removed) > 1)} {' and '.join(map(str, check.removed))}"
 
 
 def format_legend(table: MainTable) -> str:
@@ -113,7 +122,6 @@ def format_legend(table: MainTable) -> str:
         f"Mean ± standard deviation over {_describe_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
         f"{marks.format_marks_legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."
         + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
-        + (f" {table.caution}" if table.caution else "")
     )
 
 

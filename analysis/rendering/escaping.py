@@ -21,6 +21,7 @@ _LATEX_DELIMITERS: dict[str, Any] = {
 LATEX_MARKS = {
     **{"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"},
     **{"⇑": r"\Uparrow", "↑": r"\uparrow", "⇓": r"\Downarrow", "↓": r"\downarrow"},
+    "†": r"\dagger",
 }
 """Marks of significance -> command in math mode."""
 _LATEX_CHARACTERS = {

@@ -53,17 +53,19 @@ class _Table(NamedTuple):
 def render_latex(analysis: ReportData) -> str:
     r"""Render floats for \input; they need the packages array, amssymb and booktabs."""
     plan, defaults, strata = analysis.results.plan, analysis.defaults, analysis.strata
+    caution = analysis.table.caution
     tables = [_build_main_table(analysis.table)]
-    tables += [_build_metric_table(section) for section in sections.build_metric_sections(analysis)]
+    tables += [_build_metric_table(section, caution) for section in sections.build_metric_sections(analysis)]
     tables += [_build_look_table(section) for section in build_look_sections(analysis)]
     tables += _build_comparison_tables(analysis)
+    tables += [_build_group_table(section) for section in sections.build_group_sections(analysis)]
     tables.append(_build_corrections_table(sections.build_corrections_section(analysis)))
     if analysis.confirmed:
         legend, rows = confirmation.format_legend(plan), confirmation.format_rows(analysis.confirmed)
         tables.append(_Table(legend, Raw("confirmed"), _CONFIRMED_COLUMNS, confirmation.HEADER, rows))
     if defaults:
         tables.append(_Table(defaults.format_legend(plan), Raw("defaults"), Raw("llll"), *defaults.to_cells()))
-    tables += [_build_seed_table(section) for section in sections.build_seed_sections(analysis)]
+    tables += [_build_seed_table(section, caution) for section in sections.build_seed_sections(analysis)]
     if strata:
         tables += [_build_strata_table(strata, attribute, plan) for attribute in strata.attributes]
     tables += [_build_data_table(section) for section in sections.build_data_sections(analysis.results.statistics)]
@@ -95,7 +97,8 @@ def _build_main_table(table: MainTable) -> _Table:
     columns = Raw("l" + "".join("r" if name in (table.symbol, "switch") else "l" for name in header[1:-1]))
     cells = [[*row[:-2], _raise_marks(escape_latex(row[-2]), row[-1])] for row in rows]
     notes = [Raw(" ".join(note.split())) for note in table.notes]
-    return _Table(render.format_legend(table), Raw("main"), columns, header[:-1], cells, notes=notes)
+    caption = f"{render.format_legend(table)} {table.caution}".rstrip()
+    return _Table(caption, Raw("main"), columns, header[:-1], cells, notes=notes)
 
 
 def _build_comparison_tables(analysis: ReportData) -> list[_Table]:
@@ -125,6 +128,10 @@ def _build_look_table(section: sections.Section) -> _Table:
     return _Table(section.legend, Raw("looks"), Raw("rrrrll"), section.header, section.rows, "table*")
 
 
+def _build_group_table(section: sections.Section) -> _Table:
+    return _Table(section.legend, Raw("groups"), Raw("lrll"), section.header, section.rows)
+
+
 def _build_corrections_table(section: sections.Section) -> _Table:
     """Build the p-values by correction; those of each seed are wrapped."""
     left = sum(name in ("family", *_TEXT_COLUMNS) for name in section.header)
@@ -133,24 +140,26 @@ def _build_corrections_table(section: sections.Section) -> _Table:
     return _Table(section.legend, Raw("corrections"), columns, header, section.rows, "table*")
 
 
-def _build_seed_table(section: sections.Section) -> _Table:
+def _build_seed_table(section: sections.Section, caution: str) -> _Table:
     """Build the test runs by seed; marks are superscripts, and a wide table spans both columns of a page."""
     rows = [
         [_format_seed_cell(cell, (index, column) in section.bold) for column, cell in enumerate(row)]
         for index, row in enumerate(section.rows)
     ]
     columns, header = Raw("l" * len(section.header)), [*map(_break_title, section.header)]
-    return _Table(section.legend, Raw("seed-by-seed"), columns, header, rows, _choose_environment(section))
+    caption = f"{section.legend} {caution}".rstrip()
+    return _Table(caption, Raw("seed-by-seed"), columns, header, rows, _choose_environment(section))
 
 
-def _build_metric_table(section: sections.Section) -> _Table:
+def _build_metric_table(section: sections.Section, caution: str) -> _Table:
     """Build the systems by metric; the best mean of a column is bold, without its spread and marks."""
     rows = [
         [_make_mean_bold(cell) if (index, column) in section.bold else cell for column, cell in enumerate(row)]
         for index, row in enumerate(section.rows)
     ]
     columns = Raw("l" + "r" * (len(section.header) - 1))
-    return _Table(section.legend, Raw("by-metric"), columns, section.header, rows, _choose_environment(section))
+    caption = f"{section.legend} {caution}".rstrip()
+    return _Table(caption, Raw("by-metric"), columns, section.header, rows, _choose_environment(section))
 
 
 def _build_strata_table(table: StrataTable, attribute: QueryAttribute, plan: Plan) -> _Table:

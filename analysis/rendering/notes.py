@@ -25,6 +25,7 @@ def collect_notes(analysis: ReportData) -> list[str]:
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
     killed = ", ".join(run.id for run in results.unfinished)
     return [
+        *(seed.describe() for seed in analysis.outlying_seeds),
         *_describe_missing_runs(results),
         *analysis.table.notes,
         *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),

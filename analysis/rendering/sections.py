@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from analysis.checks import ranks
+from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.data.configurations import describe_dev_choice
 from analysis.data.cost import compute_run_seconds
 from analysis.data.results import DataStatistics
@@ -88,11 +90,21 @@ def build_comparison_sections(analysis: ReportData) -> list[Section]:
         legend = describe_dev_scores(analysis) if family.phase != "test" else ""
         if [family] == plan.test_families[-1:]:
             legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
+            legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
         if pooling := describe_pooling(own, plan.seed_variance):
             legend = f"{legend} {plan.adapt_to_unit(pooling)}".lstrip()
         title = f"Comparisons: {family.name} ({len(own)}, {family.correction})"
         sections.append(Section(title, *render.format_comparisons(own, family.correction, plan.unit), legend))
     return sections
+
+
+def build_group_sections(analysis: ReportData) -> list[Section]:
+    """Build the rank intervals and groups of the headline's systems, if three or more are complete."""
+    own, plan = analysis.ranks, analysis.results.plan
+    if not own:
+        return []
+    rows, legend = [each.to_cells() for each in own], ranks.describe_ranks(len(own), plan.alpha)
+    return [Section("Groups", ranks.HEADER, rows, f"Mean {plan.metric} on {plan.test_split}. {legend}")]
 
 
 def describe_dev_scores(analysis: ReportData) -> str:
@@ -110,11 +122,7 @@ def build_metric_sections(analysis: ReportData) -> list[Section]:
         return []
     header, rows, bold = table.to_cells()
     title = f"By {'set' if plan.is_correlation else 'metric'}, on {plan.test_split}"
-    return [
-        Section(
-            title, header, rows, _add_caution(table.format_legend(plan), analysis), len(header) > _MAX_COLUMNS, bold
-        )
-    ]
+    return [Section(title, header, rows, table.format_legend(plan), len(header) > _MAX_COLUMNS, bold)]
 
 
 def build_dev_sections(analysis: ReportData) -> list[Section]:
@@ -147,8 +155,9 @@ def build_seed_sections(analysis: ReportData) -> list[Section]:
     if table is None:
         return []
     header, rows, bold = table.to_cells(plan.metric)
-    legend = _add_caution(table.format_legend(plan), analysis)
-    return [Section("Seed by seed", header, rows, legend, is_wide=len(header) > _MAX_COLUMNS, bold=bold)]
+    return [
+        Section("Seed by seed", header, rows, table.format_legend(plan), is_wide=len(header) > _MAX_COLUMNS, bold=bold)
+    ]
 
 
 def build_strata_sections(analysis: ReportData) -> list[Section]:
@@ -231,11 +240,6 @@ def build_runs_section(analysis: ReportData) -> Section:
     if scoring:
         legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
     return Section("Runs", header, rows, legend, is_wide=True)
-
-
-def _add_caution(legend: str, analysis: ReportData) -> str:
-    """Add to a legend what its scores cannot be compared with."""
-    return f"{legend} {analysis.table.caution}".rstrip()
 
 
 def _format_corrections(c: Comparison) -> list[str]:

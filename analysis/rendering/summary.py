@@ -19,7 +19,7 @@ def answer_questions(analysis: ReportData) -> list[tuple[str, list[str]]]:
     """Answer four questions about the study, each in a few plain lines."""
     return [
         ("What was compared?", _describe_comparisons(analysis)),
-        ("What won?", [analysis.conclusion]),
+        ("What won?", [analysis.conclusion, *(seed.describe() for seed in analysis.outlying_seeds)]),
         ("How sure is that?", _describe_certainty(analysis)),
         ("What did it cost?", _describe_cost(analysis)),
     ]

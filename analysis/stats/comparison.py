@@ -71,6 +71,22 @@ class WinTieLoss(NamedTuple):
         return (self.wins + self.ties / 2) / sum(self)
 
 
+class WithoutWorstSeeds(NamedTuple):
+    """Verdict of a comparison without the worst seed of each side.
+
+    Attributes:
+        verdict: verdict of the family without these seeds, or "too few seeds".
+        p: corrected p-value. None if there are too few seeds.
+        removed: seeds that were removed.
+        seeds_left: number of the other seeds.
+    """
+
+    verdict: Verdict | Literal["too few seeds"]
+    p: float | None
+    removed: list[Any]
+    seeds_left: int
+
+
 class LookResult(NamedTuple):
     """Test of one comparison at one look of a sequential study.
 
@@ -123,6 +139,10 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
             incomplete.
         split: split of the scores, if it is not the test split.
+        without_worst_seeds: see `analysis.checks.worst_seeds`. None if there are no seeds that differ, or the systems
+            were not compared.
+        outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
+            whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
             are then over the looks, see `analysis.stats.looks`; the other numbers are those of the last look.
         estimate: estimate of the headline test. It is not in the JSON.
@@ -151,6 +171,8 @@ class Comparison:
     detectable: float | None
     verdict: Verdict
     split: str | None = None
+    without_worst_seeds: WithoutWorstSeeds | None = None
+    outlying_seeds: Sequence[dict[str, Any]] = ()
     looks: tuple[LookResult, ...] = ()
     estimate: Estimate | None = None
     own: TestResult | None = None
@@ -168,7 +190,8 @@ class Comparison:
         It has `split` only if that is not the test split, `looks` only if there are any, `own` and `pooled` only if
         seeds are pooled.
         """
-        values = asdict(self) | {"record": self.record._asdict() if self.record else None}
+        parts = {"record": self.record, "without_worst_seeds": self.without_worst_seeds}
+        values = asdict(self) | {name: part._asdict() if part else None for name, part in parts.items()}
         values["looks"] = [look._asdict() for look in self.looks]
         del values["estimate"]
         optional = ("split", "looks", "own", "pooled")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.data.results import Results
@@ -25,6 +26,9 @@ _LEGEND = (
 )
 
 _TABLE_4 = " (the marks of Penha and Hauff 2020, Table 4)"
+
+_OUTLYING = "†"
+"""Mark of a run that is far from its system's other seeds."""
 
 
 class SeedCell(NamedTuple):
@@ -47,6 +51,7 @@ class SeedTable(NamedTuple):
         seeds: seeds declared for the test.
         rows: one row a seed, with one cell a system. A cell is None if the run is missing.
         shuffled: systems with a shuffled order, with which the plan compares others.
+        outlying: runs that are far from their system's other seeds.
     """
 
     baseline: str
@@ -54,6 +59,7 @@ class SeedTable(NamedTuple):
     seeds: tuple[int, ...]
     rows: list[list[SeedCell | None]]
     shuffled: list[str]
+    outlying: list[OutlyingSeed]
 
     def to_cells(self, metric: str) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
         """Return header, rows as plain text, and the places (row, column) of the best cells of each row."""
@@ -74,12 +80,13 @@ class SeedTable(NamedTuple):
     def format_legend(self, plan: Plan) -> str:
         """Return the legend of the table."""
         order = f"the shuffled order ({', '.join(self.shuffled)})"
-        return plan.adapt_to_unit(_LEGEND).format(
+        legend = plan.adapt_to_unit(_LEGEND).format(
             metric=plan.metric,
             test=plan.test_split,
             marks=format_seed_legend(self.baseline),
             shuffled=f"; {format_seed_legend(order, kind=1)}{_TABLE_4}" if self.shuffled else "",
         )
+        return legend + (f" {_OUTLYING} far from the system's other seeds, see the notes." if self.outlying else "")
 
 
 def build_seed_table(results: Results, chosen: dict[str, Configuration | None]) -> SeedTable | None:
@@ -95,7 +102,22 @@ def build_seed_table(results: Results, chosen: dict[str, Configuration | None]) 
     for index in range(len(seeds)):
         own = {name: values[index] for name, values in by_system.items()}
         rows.append([_build_cell(plan, own[name], (own[baseline], own.get(orders.get(name, "")))) for name in systems])
-    return SeedTable(baseline, systems, seeds, rows, list(dict.fromkeys(orders.values())))
+    outlying = _find_outlying(plan, {name: by_system[name] for name in systems}, seeds)
+    for run in outlying:
+        row, column = seeds.index(run.seed), systems.index(run.system)
+        if cell := rows[row][column]:
+            rows[row][column] = cell._replace(marks=cell.marks + _OUTLYING)
+    return SeedTable(baseline, systems, seeds, rows, list(dict.fromkeys(orders.values())), outlying)
+
+
+def _find_outlying(
+    plan: Plan, by_system: dict[str, list[np.ndarray | None]], seeds: tuple[int, ...]
+) -> list[OutlyingSeed]:
+    """Return the runs that are far from their system's other seeds; a missing run is a row of NaN."""
+    queries = next(len(values) for runs in by_system.values() for values in runs if values is not None)
+    missing = np.full(queries, np.nan)
+    values = {name: np.stack([missing if own is None else own for own in runs]) for name, runs in by_system.items()}
+    return find_outlying_seeds(values, seeds, plan.metric)
 
 
 def _find_shuffled_orders(plan: Plan, chosen: dict[str, Configuration | None]) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from analysis.comparisons.declared import compare_systems, select_headline_comparisons
+from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
+from analysis.checks.ranks import RankedSystem
+from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
 from analysis.comparisons.looks import Looks, stop_at_look
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
@@ -115,7 +117,13 @@ class ReportData:
     sample_size: SampleSizeTable | None
     strata: StrataTable | None
     seed_table: SeedTable | None
+    ranks: list[RankedSystem]
     conclusion: str
+
+    @property
+    def outlying_seeds(self) -> list[OutlyingSeed]:
+        """The test runs that look collapsed, or whose system's other seeds do."""
+        return self.seed_table.outlying if self.seed_table else []
 
 
 def build_report_data(results: Results) -> ReportData:
@@ -127,7 +135,10 @@ def build_report_data(results: Results) -> ReportData:
     configurations = collect_configurations(results)
     results, looks = stop_at_look(results, choose_configurations(results, configurations))
     chosen = choose_configurations(results, configurations)
+    seed_table = build_seed_table(results, chosen)
     comparisons = compare_systems(results.plan, chosen)
+    if seed_table:
+        comparisons = name_outlying_seeds(comparisons, seed_table.outlying)
     table = _build_main_table(results, configurations, chosen, comparisons)
     return ReportData(
         results=results,
@@ -144,10 +155,11 @@ def build_report_data(results: Results) -> ReportData:
             results.plan, chosen, select_headline_comparisons(results.plan, comparisons)
         ),
         strata=build_strata_table(results, configurations, chosen),
-        seed_table=build_seed_table(results, chosen),
+        seed_table=seed_table,
+        ranks=rank_headline_systems(results.plan, chosen),
         conclusion=_format_untested_conclusion(results, table)
         if is_untested(results.plan, configurations)
-        else format_conclusion(results, table, comparisons),
+        else format_conclusion(results, table, comparisons) + _describe_weak_baselines(results.plan, comparisons),
     )
 
 
@@ -182,6 +194,23 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
     rest = [c.system for c in known if c.verdict == "undecided"]
     undecided = f" Undecided: {', '.join(rest)}." if rest else ""
     return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
+
+
+def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
+    """Say that a baseline of the headline's family is significantly worse than another system, such as BM25."""
+    corrections = {family.name: family.correction for family in plan.test_families}
+    baselines = {baseline for _, baseline in plan.headline.comparisons}
+    weak = [
+        f" {c.system} itself is significantly worse than {c.baseline} "
+        f"{plan.adapt_to_unit(_TARGET_TEXTS[c.target or 'both'])} ({c.difference:+.4f}, corrected p "
+        f"{format_p_value(c.adjusted[corrections[c.family]])})."
+        for c in compared
+        if c.system in baselines
+        and c.family != plan.headline.name
+        and c.family in corrections
+        and (c.metric, c.verdict) == (plan.metric, "worse")
+    ]
+    return "".join(weak)
 
 
 def _format_untested_conclusion(results: Results, table: MainTable) -> str:

@@ -21,7 +21,7 @@ from analysis.rendering import pages
 from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_markdown
 from analysis.report import Report, main, write_report
-from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.main import ReportData, build_report_data, format_p_value
 from tests.analysis.builders import DATA, Made, plan_of, scores, study_runs, write_records
 from tests.analysis.similarity import encoder_plan, encoder_runs
 from trainables.metrics import RERANKING_NOTE
@@ -103,9 +103,8 @@ def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path
     report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
     cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
     for text in _texts(report):
-        assert RERANKING_NOTE in text
-        assert text.count(cut) >= 2  # the caption and the note
-        assert _SHORT in text
+        assert text.count(RERANKING_NOTE) == text.count(cut) == 1  # the note; captions have it in LaTeX only
+        assert _SHORT not in text
     captions = re.findall(r"\\caption\{(.*)\}\\label\{tab:(.*)\}", (tmp_path / "report" / "table.tex").read_text())
     for label in ("main", "seed-by-seed"):
         (caption,) = (words for words, name in captions if name == label)
@@ -183,6 +182,20 @@ def test_losses_are_marked(tmp_path: Path) -> None:
     analysis = _analyse(tmp_path, runs)
     assert {row.system: row.marks for row in analysis.table.rows}["T-WSLS"] == "▼▽"
     assert "T-WSLS is significantly worse than BERT" in analysis.conclusion
+
+
+def test_a_baseline_that_is_worse_than_a_reference_is_named(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    assert "itself" not in _analyse(tmp_path / "usual", runs).conclusion
+    for run in runs:
+        if run.variant == "BM25":
+            run.scores["test"] = scores("test", 60, 6.0, 1)
+    analysis = _analyse(tmp_path / "strong", runs)
+    (c,) = (c for c in analysis.comparisons if (c.system, c.baseline) == ("BERT", "BM25"))
+    p = format_p_value(c.adjusted["bonferroni"])
+    said = "BERT itself is significantly worse than BM25 on new queries and new seeds"
+    assert c.verdict == "worse"
+    assert analysis.conclusion.endswith(f". {said} ({c.difference:+.4f}, corrected p {p}).")
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (1, 2, 3, 4, 5, 6)], ids=len)
@@ -338,7 +351,7 @@ def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> N
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
     analysis = build_report_data(read_folder(tmp_path / "study"))
-    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 8 + 6
+    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6 + 8 + 6
 
 
 @pytest.mark.parametrize("make", [False, True])

@@ -38,7 +38,8 @@ def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
     source = render_latex(build_report_data(read_records(tmp_path)))
     tables = _tables(source)
     assert {label: len(lines) - 1 for label, lines in tables.items()} == {
-        "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "corrections": 7, "seed-by-seed": 7,
+        "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "groups": 5, "corrections": 7,
+        "seed-by-seed": 7,
     }  # fmt: skip
     assert all(len({_columns(line) for line in lines}) == 1 for lines in tables.values())
     assert _columns(tables["main"][0]) == 5
@@ -57,6 +58,7 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
         "main",
         "comparisons-variants",
         "comparisons-sanity",
+        "groups",
         "corrections",
         "confirmed",
         "defaults",

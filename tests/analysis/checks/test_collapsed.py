@@ -1,0 +1,92 @@
+"""The warning about a seed that looks collapsed: in a report, in a comparison of scores and in their data."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.checks.collapsed import find_outlying_seeds
+from analysis.compare import compare, format_result
+from analysis.readers.results import read_records
+from analysis.report import write_report
+from analysis.stats.comparison import ComparisonSettings
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+
+
+def _collapse(run: Made) -> Made:
+    """T-LS with seed 3 ranks as if its relevant documents were the worst."""
+    broken = (run.variant, run.seed) == ("T-LS", 3)
+    return replace(run, scores={**run.scores, "test": scores("test", 60, -9.0, 1)}) if broken else run
+
+
+def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_path: Path) -> None:
+    runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False)]
+    write_records(tmp_path / "study", plan_of(runs, seeds=[1, 2, 3, 4, 5]), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    (seed,) = report.analysis.outlying_seeds
+    assert (seed.system, seed.seed, seed.metric, seed.mean, seed.is_worse) == ("T-LS", 3, "R10@1", 0.0, True)
+    warning = "T-LS seed 3 looks collapsed: R10@1 0.0000, its other seeds "
+    for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it beside what won, too
+        assert (tmp_path / "report" / name).read_text().count(warning) == count
+    assert report.text.count(warning) == 1
+    table = report.analysis.seed_table
+    assert table is not None
+    marked = {(row, name) for row, cells in zip(table.seeds, table.rows, strict=True)
+              for name, cell in zip(table.systems, cells, strict=True) if cell and "†" in cell.marks}  # fmt: skip
+    assert marked == {(3, "T-LS")}
+    assert r"\dagger" in (tmp_path / "report" / "table.tex").read_text()
+    named = {(c.system, c.baseline) for c in report.analysis.comparisons if c.outlying_seeds}
+    assert named == {("T-LS", "BERT"), ("T-WSLS", "T-LS")}
+    (own,) = (c for c in report.analysis.comparisons if (c.system, c.baseline) == ("T-LS", "BERT"))
+    assert own.as_dict()["outlying_seeds"] == [{"system": "T-LS", "seed": 3, "looks_collapsed": True}]
+
+
+def test_a_report_without_one_says_nothing(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert report.analysis.outlying_seeds == []
+    assert not any("collapsed" in (tmp_path / "report" / name).read_text() for name in ("report.html", "table.md"))
+    assert all(c.as_dict()["outlying_seeds"] == () for c in report.analysis.comparisons)
+
+
+def _table(gain: float) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = [
+        (name, seed, query, 0.5 + rng.normal(0, 0.05) + gain * ((name, seed) == ("B", "s2")))
+        for name in "ABCD"
+        for seed in ("s1", "s2", "s3", "s4")
+        for query in range(30)
+    ]
+    return pd.DataFrame(rows, columns=["system", "seed", "query", "value"])
+
+
+def test_compared_scores_have_it_in_the_direction_that_is_bad() -> None:
+    told = format_result(compare(_table(-0.3), ["A"]))
+    assert "B seed s2 looks collapsed: 0." in told
+    assert "collapsed" not in format_result(compare(_table(0.0), ["A"]))
+    assert "B seed s2 is far better than the system's other seeds" in format_result(compare(_table(0.3), ["A"]))
+    errors = ComparisonSettings(less_is_better=True)
+    assert "B seed s2 looks collapsed: 0." in format_result(compare(_table(0.3), ["A"], errors))
+    without_queries = _table(-0.3).groupby(["system", "seed"], as_index=False)["value"].mean()
+    assert "B seed s2 looks collapsed: 0." in format_result(compare(without_queries, ["A"]))
+
+
+def test_a_metric_for_which_lower_is_better_collapses_upwards() -> None:
+    rng = np.random.default_rng(3)
+    values = {name: 0.2 + rng.normal(0, 0.01, (4, 1)) for name in "ABCD"}
+    values["B"][3] += 0.7
+    for metric, is_worse in (("MAP", False), ("position", True)):
+        (run,) = find_outlying_seeds(values, [1, 2, 3, 4], metric)
+        assert (run.system, run.seed, run.is_worse) == ("B", 4, is_worse)
+
+
+def test_copies_and_systems_without_seeds_take_no_part() -> None:
+    rng = np.random.default_rng(2)
+    values = {name: 0.5 + rng.normal(0, 0.01, (4, 1)) for name in "ABC"}
+    values["B"][1] -= 0.4
+    expected = find_outlying_seeds(values, [1, 2, 3, 4])
+    assert [(run.system, run.seed) for run in expected] == [("B", 2)]
+    others = {"BM25": np.array([[0.1]]), "copies": np.full((4, 1), 0.9)}
+    assert find_outlying_seeds(values | others, [1, 2, 3, 4]) == expected
