@@ -1,4 +1,4 @@
-"""What a number of seeds would show, from the scores that a study has on its development set."""
+"""Computes what a number of seeds would show, from the scores that a study has on its development set."""
 
 from collections.abc import Sequence
 

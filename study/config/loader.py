@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
-from study.config.fresh_seeds import draw_fresh_seeds, get_seed_count
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
@@ -29,6 +28,7 @@ from study.config.sources import (
     read_toml,
     truncate,
 )
+from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from trainables.utils.errors import UserError, raise_if_any

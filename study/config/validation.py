@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from math import prod
 
 from search_spaces.registry import ConfigError
-from study.config.fresh_seeds import chooses_by_scores
 from study.config.schema import Study
-from study.config.spaces import count_configurations
+from study.config.spaces import chooses_by_scores, count_configurations
 from study.config.systems import get_systems, has_compared_param, list_default_comparisons, list_trained_scores
 from trainables.smoothing.schedules import SCHEDULE_SETTINGS
 from trainables.specs.base import BaseTrainingSettings

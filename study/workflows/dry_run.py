@@ -9,9 +9,8 @@ from statistics import median
 from typing import Any
 
 from analysis.data.plan import Plan, PlannedFamily
-from study.config.fresh_seeds import chooses_by_scores
 from study.config.schema import Study
-from study.config.spaces import count_configurations, count_proposals
+from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
 from study.config.systems import UNTRAINED, list_trained_scores
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
