@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.stats import permutation_tests
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
-from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, MaxT, adjust_p_values, max_t
+from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, adjust_p_values, max_t_of_largest
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.permutation_tests import run_or_refuse
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
@@ -262,7 +262,12 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
     heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
     p_values = [head.test().p if head else None for head in heads]
-    max_t_test = _permute_family(pairs, heads, settings)
+    units = [
+        (_unit_differences(d), _permutable_share(d, head))
+        for d, head in zip(pairs, heads, strict=True)
+        if d is not None and head
+    ]
+    max_t_test = max_t_of_largest(units, len(pairs), settings.permutations, settings.seed)
     adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
         "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
     }
@@ -280,7 +285,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     for index, (system, baseline, d) in enumerate(family.pairs):
         gain = -1 if metrics[index] in LOWER_IS_BETTER or settings.less_is_better else 1
         head, adjusted_p = heads[index], {name: adjusted[name][index] for name in CORRECTIONS}
-        units = None if d is None else _unit_differences(d)
+        averaged = None if d is None else _unit_differences(d)
         comparisons.append(
             Comparison(
                 family=family.name,
@@ -297,9 +302,11 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
                 each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
-                free=_distribution_free_p_values(d, single_level, settings) if d is not None else {},
-                effect=None if units is None else effect_size(units[None]),
-                record=None if units is None or family.is_correlation else WinTieLoss.from_differences(gain * units),
+                free=run_or_refuse(settings.tests, d, single_level, settings.seed) if d is not None else {},
+                effect=None if averaged is None else effect_size(averaged[None]),
+                record=None
+                if averaged is None or family.is_correlation
+                else WinTieLoss.from_differences(gain * averaged),
                 alike=p_equivalence[index],
                 detectable=_find_detectable_effect(head, anovas[index], mean_ratios.get(index), single_level),
                 verdict=decide_verdict(
@@ -345,27 +352,6 @@ def _unit_differences(d: Floats) -> Floats:
     return averaged
 
 
-def _permute_family(
-    pairs: Sequence[Floats | None], heads: Sequence[Estimate | None], settings: ComparisonSettings
-) -> MaxT | None:
-    """Return max-T of the comparisons with the most units; None if there are fewer than two units.
-
-    In a family over sets of pairs, only the comparisons of the largest set are permuted. The others are treated as
-    unrelated to them, which is the worst case.
-    """
-    known = [
-        (_unit_differences(d), _permutable_share(d, head))
-        for d, head in zip(pairs, heads, strict=True)
-        if d is not None and head
-    ]
-    most = max((len(units) for units, _ in known), default=0)
-    largest = [(units, share) for units, share in known if len(units) == most]
-    if most < 2:
-        return None
-    units, shares = [values for values, _ in largest], [share for _, share in largest]
-    return max_t(np.stack(units), shares, len(pairs) - len(largest), settings.permutations, settings.seed)
-
-
 def _permutable_share(d: Floats, head: Estimate) -> float:
     """Return the share of a comparison's variance that comes from its queries; 1 with one kind of sample."""
     if min(d.shape) < 2:
@@ -377,12 +363,3 @@ def _equivalence_p_values(heads: Sequence[Estimate | None], margin: float | None
     if margin is None:
         return [None] * len(heads)
     return adjust_p_values([tost(head, margin) if head else None for head in heads], "bonferroni")
-
-
-def _distribution_free_p_values(d: Floats, single_level: float, settings: ComparisonSettings) -> dict[str, float | str]:
-    values = d.mean(axis=1) if len(d) > 1 else d[0]
-    refusals = {name: permutation_tests.explain_refusal(name, len(values), single_level) for name in settings.tests}
-    return {
-        name: refusal or permutation_tests.TESTS[name](np.round(values, 12), settings.seed)
-        for name, refusal in refusals.items()
-    }

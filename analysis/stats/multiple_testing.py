@@ -160,6 +160,28 @@ def max_t(
     return MaxT(np.sort(np.concatenate(maxima)), count - 1, exact)
 
 
+def max_t_of_largest(
+    known: Sequence[tuple[Floats, float]], comparisons: int, permutations: int = PERMUTATIONS, seed: int = 0
+) -> MaxT | None:
+    """Return max-T of the comparisons with the most units; None if there are fewer than two units.
+
+    In a family over sets of pairs, only the comparisons of the largest set are permuted. The others are treated as
+    unrelated to them, which is the worst case.
+
+    Args:
+        known: the units and the permuted share of each comparison that could be made, see `max_t`.
+        comparisons: number of comparisons of the family.
+        permutations: number of permutations.
+        seed: seed of the draws.
+    """
+    most = max((len(units) for units, _ in known), default=0)
+    largest = [(units, share) for units, share in known if len(units) == most]
+    if most < 2:
+        return None
+    units, shares = [values for values, _ in largest], [share for _, share in largest]
+    return max_t(np.stack(units), shares, comparisons - len(largest), permutations, seed)
+
+
 def _draw_signs(count: int, permutations: int, exact: bool, seed: int) -> Iterator[Floats]:
     """Yield blocks of columns of +1 and -1: all possible columns, or as many as requested."""
     if exact:

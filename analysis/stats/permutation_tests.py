@@ -4,7 +4,7 @@ Their p-values are discrete: n differences have 2^n signs, so no p-value is belo
 best, and eight reach .0078. If the test cannot reach the level, it is refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -91,3 +91,19 @@ def explain_refusal(name: str, count: int, level: float) -> str | None:
     needed = next((n for n in range(count, 99) if smallest_p(n, name) <= level), None)
     remedy = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
     return f"{name} over {count} cannot have a p-value below {smallest_p(count, name):.4g}; {remedy}"
+
+
+def run_or_refuse(names: Sequence[str], d: Floats, level: float, seed: int) -> dict[str, float | str]:
+    """Run tests over seeds, or over queries if there is one seed.
+
+    Args:
+        names: keys of TESTS.
+        d: (seeds, queries) differences.
+        level: level that one comparison has to reach.
+        seed: seed of the draws.
+
+    Returns:
+        By name the p-value, or the reason why the test cannot reach the level.
+    """
+    values = np.round(d.mean(axis=1) if len(d) > 1 else d[0], 12)
+    return {name: explain_refusal(name, len(values), level) or TESTS[name](values, seed) for name in names}
