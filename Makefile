@@ -61,6 +61,8 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.statistics.multi_bootstrap 100
 	$(BIN)/python -m benchmarks.statistics.search_luck 2000
 	$(BIN)/python -m benchmarks.statistics.sequential 300
+	$(BIN)/python -m benchmarks.statistics.detectable 100
+	$(BIN)/python -m benchmarks.statistics.collapsed 200
 	$(BIN)/python -m benchmarks.gpu
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.

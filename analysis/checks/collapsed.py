@@ -73,13 +73,14 @@ def find_outlying_seeds(
 
 
 def name_outlying_seeds(comparisons: Sequence[Comparison], outlying: Sequence[OutlyingSeed]) -> list[Comparison]:
-    """Return the comparisons with the outlying seeds of their two sides."""
+    """Return the comparisons with the outlying seeds of their two sides, by the metric of the test runs."""
     return [
         replace(
             c,
             outlying_seeds=[{"system": own.system, "seed": own.seed, "looks_collapsed": own.is_worse} for own in found],
         )
-        if (found := [own for own in outlying if own.system in (c.system, c.baseline)])
+        if c.split is None
+        and (found := [own for own in outlying if own.system in (c.system, c.baseline) and own.metric == c.metric])
         else c
         for c in comparisons
     ]

@@ -8,6 +8,8 @@ from trainables.utils.errors import UserError
 
 RELATIONS = ("better than", "not worse than", "equivalent to")
 _OPTION = "--require"
+_SCOPES = {"queries": ", for these runs", "seeds": ", for these queries"}
+"""What a comparison is limited to, by the target of its test."""
 
 
 class RequirementResult(NamedTuple):
@@ -53,9 +55,11 @@ def check_requirement(
     system, relation, baseline = _parse_phrase(phrase, names)
     c = next((c for c in comparisons if {c.system, c.baseline} == {system, baseline}), None)
     if c is None:
-        raise UserError(
-            _OPTION, f"{phrase!r}, a pair that is not compared", f"--baseline {baseline!r} among the options, or none"
-        )
+        compared = {name for other in comparisons for name in (other.system, other.baseline)}
+        remedy = f"--baseline {baseline!r} among the options, or none"
+        if {system, baseline} <= compared and {system, baseline} <= {other.baseline for other in comparisons}:
+            remedy = f"only one of {system!r} and {baseline!r} as --baseline; two baselines are not compared"
+        raise UserError(_OPTION, f"{phrase!r}, a pair that is not compared", remedy)
     if relation != RELATIONS[0] and settings.margin is None:
         raise UserError(_OPTION, f"{phrase!r} without a margin", "--margin, the difference that does not matter")
     if c.difference is None:
@@ -63,7 +67,9 @@ def check_requirement(
         return RequirementResult(phrase, False, f"not compared: {'; '.join(own) or 'scores are missing'}")
     sign = 1 if c.system == system else -1
     is_met, reason = _judge(c, relation, sign, settings)
-    return RequirementResult(phrase, is_met, f"difference {sign * c.difference:+.4f}, {reason}")
+    return RequirementResult(
+        phrase, is_met, f"difference {sign * c.difference:+.4f}, {reason}{_SCOPES.get(c.target or '', '')}"
+    )
 
 
 def _parse_phrase(phrase: str, names: Sequence[str]) -> tuple[str, str, str]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from analysis.data.configurations import collect_configurations
 from analysis.data.plan import Plan
 from analysis.data.results import Results
+from analysis.stats.looks import get_alpha_shares
+from analysis.stats.pooled import MAX_SEEDS, compute_pooled_df
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from trainables.utils.arrays import Floats
@@ -30,6 +32,8 @@ def compute_detectable_effects(
 ) -> list[float | None]:
     """Compute the minimum detectable effect of a headline comparison for several numbers of seeds.
 
+    In a sequential study it is that of the last look, which has its share of the level.
+
     Args:
         plan: plan of the study, whose headline family is corrected by Bonferroni.
         components: variance components of a system's scores.
@@ -41,7 +45,13 @@ def compute_detectable_effects(
     """
     count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
     variance = components.to_difference_variance()
-    return [
-        minimum_detectable_effect(variance.estimate(number, queries), plan.alpha / count) if number > 1 else None
-        for number in seeds
-    ]
+
+    def compute(number: int) -> float | None:
+        looks = plan.model_copy(update={"confirm_seeds": tuple(range(number))}).looks
+        estimate = variance.estimate(number, queries)
+        if plan.seed_variance == "pooled" and number <= MAX_SEEDS:
+            df = compute_pooled_df(plan.headline.comparisons, number, queries)
+            estimate = estimate._replace(df=df)
+        return minimum_detectable_effect(estimate, plan.alpha * get_alpha_shares(looks)[-1] / count)
+
+    return [compute(number) if number > 1 else None for number in seeds]

@@ -68,14 +68,13 @@ def format_comparisons(
 
 
 def _format_comparison(c: Comparison, correction: str) -> list[str]:
-    tests = [c.targets[name] if name else None for name in (c.target, "queries", "seeds")]
-    headline, queries, seeds = (format_p_value(test.p if test else None) for test in tests)
+    queries, seeds = (format_p_value(test.p if (test := c.targets[name]) else None) for name in ("queries", "seeds"))
     return [
         c.system,
         c.baseline,
         f"{c.difference:+.4f}" if c.difference is not None else "incomplete",
         f"[{c.interval[0]:+.4f}, {c.interval[1]:+.4f}]" if c.interval else "-",
-        headline,
+        format_p_value(c.p),
         format_p_value(c.adjusted[correction]),
         queries,
         format_p_value(c.adjusted_queries["bonferroni"]),
@@ -129,7 +128,8 @@ def _describe_seeds(table: MainTable) -> str:
     if not table.confirmed:
         return f"{table.seeds} seed{'s' * (table.seeds != 1)}"
     dev, test = table.splits
-    return f"seeds: {table.search_seeds} of the search on {dev}, {table.seeds} fresh ones on {test}"
+    kind = f", {table.serving_seeds} of them those of the search," if table.serving_seeds else " fresh ones"
+    return f"seeds: {table.search_seeds} of the search on {dev}, {table.seeds}{kind} on {test}"
 
 
 def format_terminal_table(title: str, header: list[str], rows: list[list[str]], width: int = 174) -> str:

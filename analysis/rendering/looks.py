@@ -8,8 +8,8 @@ from analysis.tables.main import ReportData
 _LEGEND = (
     "Sequential confirmation: the study looked at its {test} scores after {looks} fresh seeds at most, until every "
     "comparison of the family {family} was decided. {stop} Each look may spend a share of the level {alpha:g} of the "
-    "family, which the level over all looks therefore keeps. The corrected p, the interval and the verdict of every "
-    "comparison on {test} are over all looks; other numbers are those of the last look."
+    "family, which the level over all looks therefore keeps. p, the corrected p, the interval and the verdict of "
+    "every comparison on {test} are over all looks; other numbers are those of the last look."
 )
 
 

@@ -42,7 +42,8 @@ def collect_notes(analysis: ReportData) -> list[str]:
 def _describe_search_luck(analysis: ReportData) -> list[str]:
     """Say that the tested runs were chosen by their own scores, if they were."""
     plan, what = analysis.results.plan, describe_dev_choice(analysis.results.plan, analysis.configurations)
-    if plan.confirm_seeds or not what or is_untested(plan, analysis.configurations):
+    are_fresh = {*plan.get_seeds("test")}.isdisjoint(plan.seeds)
+    if are_fresh or not what or is_untested(plan, analysis.configurations):
         return []
     return [_SEARCH_LUCK.format(dev=plan.search_split, what=what)]
 

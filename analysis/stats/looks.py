@@ -126,16 +126,16 @@ def _combine_looks(
         last,
         adjusted=adjusted,
         adjusted_queries=adjusted_queries,
-        interval=_intersect([look.interval for look in history if look.interval]),
+        interval=_intersect([look.interval for look in history if look.interval], clearest),
         alike=p_equivalence,
         verdict=decide_verdict(gain, adjusted[settings.correction], p_equivalence, settings.alpha),
         looks=history,
     )
 
 
-def _intersect(intervals: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Return what intervals have in common; the last one if they have nothing in common."""
-    if not intervals:
+def _intersect(intervals: Sequence[tuple[float, float]], clearest: LookResult | None) -> tuple[float, float] | None:
+    """Return what intervals have in common; if they have nothing in common, that of the look with the smallest p."""
+    if not intervals or clearest is None:
         return None
     low, high = max(low for low, _ in intervals), min(high for _, high in intervals)
-    return (low, high) if low <= high else intervals[-1]
+    return (low, high) if low <= high else clearest.interval

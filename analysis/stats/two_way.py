@@ -99,7 +99,7 @@ def satterthwaite_estimate(anova: TwoWayAnova) -> Estimate:
     """Estimate with Satterthwaite's own degrees of freedom and a floor of the variance.
 
     Otherwise as `two_way_estimate`. The variance is never below MS_residual / (S Q). With three to ten seeds, the
-    level of a test at .05 is between .018, where only the rest varies, and .078. Racing uses it: its levels far below
+    level of a test at .05 is between .015, where only the rest varies, and .078. Racing uses it: its levels far below
     .05 were measured with this estimate.
     """
     a, b, rest = anova.ms_seed, anova.ms_query, anova.ms_residual

@@ -59,9 +59,12 @@ class ConfirmedConfiguration:
 
 
 def build_confirmation(results: Results, configurations: list[Configuration]) -> list[ConfirmedConfiguration]:
-    """Return winner and default of the searched systems in the plan's order; empty without confirmation."""
-    by_id = {c.id: c for c in configurations}
-    if results.search is None or not results.plan.confirm_seeds:
+    """Return winner and default of the searched systems in the plan's order.
+
+    Empty without confirmation, and if seeds of the search serve in it: then nothing was chosen.
+    """
+    by_id, plan = {c.id: c for c in configurations}, results.plan
+    if results.search is None or not plan.confirm_seeds or not {*plan.confirm_seeds}.isdisjoint(plan.seeds):
         return []
     rows = []
     for name in results.plan.all_systems:

@@ -72,12 +72,13 @@ class MainTable:
         alpha: significance level of the family.
         seeds: number of seeds of the test scores.
         search_seeds: number of seeds of the search.
-        confirmed: True if the test scores are over fresh seeds, not those of the search.
+        confirmed: True if the test scores are over seeds of a confirmation.
         queries: number of queries of the test split, or of its pairs if `unit` is pair.
         scored_in: precisions that the models' scores were computed in, if runs recorded them.
         unit: unit of the statistics: query or pair.
         symbol: symbol of the strength.
         caution: text that says what the scores cannot be compared with.
+        serving_seeds: number of seeds of a confirmation that are seeds of the search, by which nothing was chosen.
         pooled: True if a test behind the marks pools the variation between seeds over its family.
     """
 
@@ -98,6 +99,7 @@ class MainTable:
     symbol: str = "ε"
     caution: str = ""
     pooled: bool = False
+    serving_seeds: int = 0
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,7 @@ def _build_main_table(
         seeds=len(plan.get_seeds("test")),
         search_seeds=len(plan.seeds),
         confirmed=bool(plan.confirm_seeds),
+        serving_seeds=len({*plan.confirm_seeds} & {*plan.seeds}),
         queries=queries,
         scored_in=_list_precisions(chosen),
         unit=plan.unit,

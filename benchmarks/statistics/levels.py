@@ -40,6 +40,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "classical": estimate_classical,
     "Satterthwaite": estimate_satterthwaite,
 }
+LOW_LEVELS = (0.001, 0.0002)
 FRESH = 10
 USUAL = ((3, 200), (3, 1_000), (5, 1_000), (10, 1_000))
 RAW: dict[str, tuple[Scenario, tuple[tuple[int, int], ...]]] = {
@@ -111,6 +112,28 @@ def print_grid(studies: int) -> None:
         print(f"| {seeds} | {queries:,} | {' | '.join(cells)} |", flush=True)
 
 
+def print_low_levels(studies: int) -> None:
+    """Print the highest level of this project's test at levels as low as those of looks and of large families."""
+    print(f"\nHighest share of the level, 200 queries; {studies:,} studies each, then {FRESH * studies:,} fresh ones\n")
+    print(f"| seeds | {' | '.join(map(format_nominal, LOW_LEVELS))} |")
+    print("|---" * (1 + len(LOW_LEVELS)) + "|")
+    for seeds in SEEDS[1:]:
+        cells = [f"{_find_highest_share(seeds, level, studies):.2f}" for level in LOW_LEVELS]
+        print(f"| {seeds} | {' | '.join(cells)} |", flush=True)
+
+
+def _find_highest_share(seeds: int, level: float, studies: int) -> float:
+    """Return the highest level over the grid, divided by the nominal one."""
+
+    def measure(variance: DifferenceVariance, count: int, seed: int) -> float:
+        squares = draw_squares(seeds, 200, variance, count, np.random.default_rng([2613, seeds, seed]))
+        return float(rejections(estimate_here, squares, level).mean()) / level
+
+    variances = [DifferenceVariance(seed / 200, query / seeds, 1.0) for seed, query in GRID]
+    shares = [measure(variance, studies, number) for number, variance in enumerate(variances)]
+    return measure(variances[int(np.argmax(shares))], FRESH * studies, len(variances))
+
+
 def print_scenarios(studies: int) -> None:
     """Print the levels for scores that break the model."""
     keys = [key for key in KEYS if key[0] != "Satterthwaite"]
@@ -128,5 +151,6 @@ def print_scenarios(studies: int) -> None:
 if __name__ == "__main__":
     count, started = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES, time.perf_counter()
     print_grid(count)
+    print_low_levels(10 * count)
     print_scenarios(max(1, count // 2))
     print(f"\n{time.perf_counter() - started:.0f} s")

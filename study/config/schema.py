@@ -211,6 +211,16 @@ class Study(Settings):
         return self.training.model_copy(update=length)
 
     @property
+    def fresh_seeds(self) -> tuple[int, ...]:
+        """Seeds of the confirmation that are not among `seeds`."""
+        return tuple(seed for seed in self.confirm.seeds if seed not in self.seeds)
+
+    @property
+    def has_serving_seeds(self) -> bool:
+        """True if runs of `seeds` serve in the confirmation. The study then chooses nothing by their scores."""
+        return len(self.fresh_seeds) < len(self.confirm.seeds)
+
+    @property
     def folder(self) -> Path:
         """Absolute folder of the study's results."""
         return Path(os.path.expanduser(self.output.folder or f"results/{self.name}")).absolute()

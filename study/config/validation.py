@@ -188,6 +188,9 @@ def _find_confirm_errors(study: Study) -> Iterator[ConfigError]:
     if confirm.group_size is not None and confirm.group_size >= len(seeds):
         expected = "fewer than the number of confirm.seeds" + ("" if seeds else ", which is empty")
         yield "confirm.group_size", confirm.group_size, expected, ("confirm.seeds",)
+    if confirm.group_size is not None and study.analysis.seeds == "pooled":
+        expected = '"own" while confirm.group_size is set, because its looks have different numbers of seeds'
+        yield "analysis.seeds", study.analysis.seeds, expected, ("confirm.group_size",)
 
 
 def _find_comparison_errors(study: Study) -> Iterator[ConfigError]:

@@ -66,8 +66,10 @@ def bound_instances_without_sharing(study: Study) -> Bounds:
     trained = {baseline, *proposals}
     search = (sum(proposals.values()) + (baseline not in proposals)) * len(study.seeds)
     scorer = study.scorer_training.instances if list_trained_scores(study) else 0
-    confirm = len(study.confirm.seeds)
+    confirm = len(study.fresh_seeds)
     low, high = len(trained) * confirm, (len(trained) + len(proposals)) * confirm
+    if study.has_serving_seeds:
+        high = low  # defaults are confirmed only where there was a choice
     each = study.training.instances
     return Bounds((search + low) * each + scorer, (search + high) * each + scorer)
 
@@ -88,7 +90,7 @@ def bound_instances_with_sharing(study: Study) -> Bounds:
         1024 to 2560
     """
     low, high = bound_instances_without_sharing(study)
-    proposals, fresh = count_proposals(study), len(study.confirm.seeds)
+    proposals, fresh = count_proposals(study), len(study.fresh_seeds)
     systems, variants = get_systems(study), study.study_type.variants
     switched = [name for name in proposals if variants[systems[name].variant].schedule != "constant"]
     shareable = _get_longest_shareable_segment(study)

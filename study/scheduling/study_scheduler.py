@@ -100,14 +100,14 @@ class StudyScheduler(BaseScheduler):
 
         Racing and a sequential confirmation may reduce it.
         """
-        seeds, fresh_seeds = len(self.study.seeds), len({*self.study.confirm.seeds} - {*self.study.seeds})
+        seeds, fresh_seeds = len(self.study.seeds), len(self.study.fresh_seeds)
         rankings, n_tests = len(self.study.study_type.reference_rankings), len(self.study.confirm.seeds) or seeds
         tested = len({*self.searches, self.study.study_type.baseline, UNTRAINED})
         searched = (
             sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
         )
         searched += len(self._list_unproposed_swept())
-        confirmed = (len(self._confirming) if self._confirming else tested + len(self.searches)) if fresh_seeds else 0
+        confirmed = len(self._confirming) or tested + (0 if self.study.has_serving_seeds else len(self.searches))
         trials = searched * seeds + confirmed * fresh_seeds + tested * n_tests + 2 * rankings
         return trials + self._n_scorer_trials
 
@@ -291,11 +291,15 @@ class StudyScheduler(BaseScheduler):
         return make_test_evaluate(tested, self.store)
 
     def _select_for_confirmation(self) -> list[Configuration]:
-        """Return the chosen and the default configurations with the fresh seeds so far, if the study has any."""
+        """Return the chosen and the default configurations with the fresh seeds so far, if the study has any.
+
+        If the study chooses nothing, there is no gain of a choice to compare with the defaults.
+        """
         seeds = [seed for seed in self._confirm_seeds_so_far if seed not in self.study.seeds]
         if not seeds:
             return []
-        defaults = [self.make_default_configuration(name) for name in self.searches]
+        searched = [] if self.study.has_serving_seeds else list(self.searches)
+        defaults = [self.make_default_configuration(name) for name in searched]
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
         return [self._factory.with_seeds(item, seeds, "confirm") for item in distinct.values()]
@@ -308,7 +312,10 @@ class StudyScheduler(BaseScheduler):
     def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
         """Return whether a failed run must not be tried again.
 
-        A failed run of the search is retried only while there are no test scores, because these fix the choice.
+        A failed run of the search is retried only while there are no test scores, because these fix the choice. It is
+        retried always if the study chooses nothing.
         """
+        if self.study.has_serving_seeds:
+            return False
         is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
         return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"

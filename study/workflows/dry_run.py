@@ -52,11 +52,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         log: called with a line for each step of that minute.
 
     Returns:
-        Keys are study, task, model, seeds, confirm_seeds, systems (one row for each), runs, training, instances
-            (bounds),
-        sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours), metric, detectable,
-            families (of the plan's comparisons) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the
-            study chooses nothing).
+        Keys are study, task, model, seeds, confirm_seeds, group_size, systems (one row for each), runs, training,
+            instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours),
+            metric, detectable, families (of the plan's comparisons) and fresh_seeds (rows of
+            `seed_preview.build_seed_rows`; empty if the study chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -116,6 +115,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "model": study.model.name,
         "seeds": list(study.seeds),
         "confirm_seeds": list(study.confirm.seeds),
+        "group_size": study.confirm.group_size,
         "systems": rows,
         "runs": sum(row["runs"] for row in rows),
         "training": {"epochs": epochs, "instances": study.training.instances if is_length_known else None},
@@ -152,7 +152,8 @@ def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
         study: the study.
         instances_per_run: training instances of one run. If None, they are not known yet.
     """
-    seeds, fresh = len(study.seeds), len(study.confirm.seeds)
+    seeds, fresh = len(study.seeds), len(study.fresh_seeds)
+    confirmed = 1 if study.has_serving_seeds else 2  # the winner, and its default if there was a choice
     searches = count_proposals(study)
     rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.study_type.reference_rankings]
     rows.append(_build_row(UNTRAINED, 1, seeds, fresh, 0))
@@ -160,7 +161,7 @@ def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
         rows.append(_build_row(baseline, 1, seeds, fresh, instances_per_run))
     for name, count in searches.items():
         rows.append(
-            _build_row(name, count, count * seeds, 2 * fresh, instances_per_run)
+            _build_row(name, count, count * seeds, confirmed * fresh, instances_per_run)
             | {"of": count_configurations(study, name)}
         )
     if list_trained_scores(study):
@@ -239,6 +240,8 @@ def _read_detectable_effect(study: Study) -> float | None:
 def _format_lines(preview: dict[str, Any]) -> list[str]:
     width = max(12, *(len(row["system"]) for row in preview["systems"]))
     fresh = f", confirmed with {preview['confirm_seeds']}" if preview["confirm_seeds"] else ""
+    if preview["group_size"]:
+        fresh += f" in groups of {preview['group_size']}, until all is decided"
     lines = [
         f"study {preview['study']}: task {preview['task']}, model {preview['model']}, seeds {preview['seeds']}{fresh}",
         f"{'system':{width}} {'configurations':>16} {'runs':>6} {'instances':>12}",

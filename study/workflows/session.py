@@ -21,6 +21,7 @@ from study.utils.live_view import LiveView
 from study.workflows.open_study import OpenStudy
 from study.workflows.query_attributes import write_query_attributes
 from study.workflows.trials import StudyTrials
+from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class StudySession:
         self.opened, self._study = opened, opened.study
         self._clock = ElapsedTime(self._study.folder, start_time, print_line)
         run_store = RunStore(self._study.folder)
+        sweep_params = read_sweep_trials(self._study, print_line)
+        if sweep_params and self._study.has_serving_seeds:
+            raise UserError(
+                "confirm.seeds",
+                list(self._study.confirm.seeds),
+                f"seeds that are not among seeds, because the study chooses from {len(sweep_params)} configurations of "
+                "W&B sweeps",
+            )
         self.scheduler = StudyScheduler(
             self._study,
             opened.resolved,
@@ -51,7 +60,7 @@ class StudySession:
             opened.plan_hash,
             lambda: find_exhausted_budget(self._study, self._clock, run_store),
             read_search_log(self._study.folder),
-            read_sweep_trials(self._study, print_line),
+            sweep_params,
             _read_sequential_plan(self._study),
         )
         self.wandb_logger = WandbLogger(make_tracking(self._study), print_line)

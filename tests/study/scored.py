@@ -73,3 +73,12 @@ def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
 
 def scheduler(made: Study, folder: Path, **more: Any) -> StudyScheduler:
     return StudyScheduler(made, RESOLVED, RunStore(folder), "plan-hash", **more)
+
+
+def trained(requests: list[TrialRequest], name: str) -> dict[str, list[int]]:
+    """Seeds trained, by configuration of a system."""
+    found: dict[str, list[int]] = {}
+    for request in requests:
+        if request.trial.action == "train" and request.labels["variant"] == name:
+            found.setdefault(request.labels["configuration_id"], []).append(request.labels["seed"])
+    return found

@@ -2,12 +2,13 @@
 
 from itertools import combinations
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.checks.ranks import _name_group, assign_letters, compute_rank_intervals, rank_systems
+from analysis.checks.ranks import _compare_pairs, _name_group, assign_letters, compute_rank_intervals, rank_systems
 from analysis.compare import compare, format_result
 from analysis.readers.results import read_records
 from analysis.report import write_report
@@ -131,3 +132,10 @@ def test_the_report_has_the_groups_of_the_headline_in_every_form(tmp_path: Path)
     for name, title in (("report.html", "Groups"), ("table.md", "## Groups"), ("table.tex", r"\label{tab:groups}")):
         assert title in (tmp_path / "report" / name).read_text()
     assert "all 10 pairs" in (tmp_path / "report" / "table.md").read_text()
+
+
+@pytest.mark.parametrize("seeds", ["own", "pooled"])
+def test_groups_pool_seeds_where_the_comparisons_do(seeds: Literal["own", "pooled"]) -> None:
+    values = _draw(np.random.default_rng(6), {"A": 0.0, "B": 0.01, "C": 0.02}, seeds=3)
+    pairs = _compare_pairs(values, list(values), ComparisonSettings(seeds=seeds), "MAP", False)
+    assert [c.pooled is not None for c in pairs] == [seeds == "pooled"] * 3

@@ -314,7 +314,7 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     ("metric", "margin", "effects", "expected"),
     [
         ("R10@1", 0.05, (0.3, None), ["0.05", "0.15", "0.075"]),
-        ("R10@1", 1.0, (2.4, 0.1), ["0.6"]),
+        ("R10@1", 1.0, (2.4, None), ["0.6"]),
         ("R10@1", None, (4.0, None), []),
         ("R10@1", 0.05, (None, None), ["0.05"]),
         ("R10@1", None, (None, None), []),

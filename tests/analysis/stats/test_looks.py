@@ -87,3 +87,20 @@ def test_the_level_is_kept_over_the_looks() -> None:
     reached, naive = (smallest < 0.05).mean(), any_full.mean()
     assert reached < 0.05
     assert naive > 0.08
+
+
+def test_interval_and_equivalence_are_over_all_looks() -> None:
+    """Looks that disagree: the interval is what they have in common, the equivalence is by the clearest look."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(0, 0.03, (12, 60)) + np.repeat([0.02, -0.02, 0.03], 4)[:, None]
+    (c,) = combine([values], (4, 8, 12), 3, margin=0.06)
+    ends = [look.interval for look in c.looks if look.interval]
+    assert c.interval == (max(low for low, _ in ends), min(high for _, high in ends))
+    assert c.interval not in ends, "the looks agree"
+    own = ComparisonSettings(margin=0.06)
+    alike = [
+        compare_family(ComparisonFamily("f", "toy", "MAP", [("S0", "B", values[:seeds])]), own)[0].alike
+        for seeds in (4, 8, 12)
+    ]
+    shares = get_alpha_shares((4, 8, 12))
+    assert c.alike == pytest.approx(min(1, *(p / share for p, share in zip(alike, shares, strict=True) if p)))

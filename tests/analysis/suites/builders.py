@@ -47,11 +47,13 @@ def write_suite(
     left_out: tuple[str, ...] = (),
     margin: float | None = None,
     pooled: tuple[str, ...] = (),
+    sequential: tuple[str, ...] = (),
     **changes: Any,
 ) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task.
 
-    `pooled` are the studies whose plan pools the variation between seeds.
+    `pooled` are the studies whose plan pools the variation between seeds; `sequential` those that look after two seeds
+    and after three.
     """
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
@@ -61,4 +63,5 @@ def write_suite(
             runs = runs_of(number, "" if same_queries else study["labels"]["task"])
             own = plan_of(runs, study=study["study"], alpha=plan["alpha"], margin=margin)
             own |= {"seed_variance": "pooled"} if study["key"] in pooled else {}
+            own |= {"confirm_seeds": own["seeds"], "group_size": 2} if study["key"] in sequential else {}
             write_records(folder / study["key"], own, runs)

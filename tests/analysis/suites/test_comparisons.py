@@ -125,6 +125,19 @@ def test_a_study_that_pools_its_seeds_does_so_in_the_suite(data: SuiteData, tmp_
     assert not any("pooled" in section.legend for section in build_sections(data))
 
 
+def test_a_sequential_study_counts_over_its_looks_and_is_not_averaged(tmp_path: Path) -> None:
+    suite = built(tmp_path / "suite", sequential=("bm25-qqp",))
+    for each in suite.comparisons:
+        looks = each.comparison.looks
+        assert bool(looks) == (each.study == "bm25-qqp")
+        if looks:
+            p = min(look.p / look.share for look in looks)
+            assert each.p == pytest.approx(min(1, min(1, p) * len(suite.comparisons)))
+    refused = {average.labels: average.refusal for average in suite.averages}
+    assert "sequential" in refused["BM25",]
+    assert not refused["random",]
+
+
 def test_a_study_that_joined_late_marks_its_comparisons_and_averages(tmp_path: Path) -> None:
     studies = [{**study, "is_late": study["key"] == "random-qqp"} for study in suite_plan()["studies"]]
     suite = built(tmp_path / "suite", studies=studies)

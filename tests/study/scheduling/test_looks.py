@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from analysis.data.plan import Plan
 from analysis.readers.results import read_records
+from analysis.rendering.cells import format_legend
+from analysis.rendering.notes import collect_notes
 from analysis.tables.main import ReportData, build_report_data
 from study.config.schema import Study
 from study.plan.analysis_plan import build_plan, register_plan
+from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
+from study.workflows.dry_run import build_preview
 from tests.study.driving import RESOLVED, Labels, empty_folder
 from tests.study.scored import Strength, conduct, scheduler, study
 
@@ -152,3 +156,48 @@ def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Pa
     assert sorted(tested) == [(1, "search"), (2, "search"), (101, "confirm")]
     assert len(started) == driven.n_trials
     assert report(tmp_path).table.seeds == 3
+
+
+SERVING: dict[str, Any] = {"seeds": (1, 2), "variants": ("BERT", "LS"), "search": {"trials": {"LS": 1}}}
+
+
+def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_run_once(tmp_path: Path) -> None:
+    """The grid has one configuration, which is not the default: nothing was chosen, so no gain of a choice is asked."""
+    search = {"trials": {"LS": 1}, "epsilon": (0.3,)}
+    made = study(
+        **SERVING | {"search": search, "confirm": {"seeds": (1, 2, 101, 102)}, "output": {"folder": str(tmp_path)}}
+    )
+    preview = build_preview(made)
+    register_plan(made, RESOLVED.model_digest, tmp_path)
+    driven = scheduler(made, tmp_path)
+    started = conduct(driven, gain(0.0))
+    trained = [r for r in started if r.trial.action == "train"]
+    assert preview["runs"] == len(trained)
+    assert len(started) == driven.n_trials
+    assert {r.labels["epsilon"] for r in trained if r.labels["variant"] == "LS"} == {0.3}
+    own = report(tmp_path)
+    assert own.confirmed == []
+    assert "2 of them those of the search" in format_legend(own.table)
+    assert not any("incomplete" in note for note in collect_notes(own))
+
+
+def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tests.study.scored as scored
+
+    def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
+        labels = request.labels
+        if (labels["variant"], labels["seed"]) == ("LS", 2):
+            entry = {"id": labels["specification_id"], "state": "failed", "config": labels, "summary": {"error": "so"}}
+            record.write_run_record(folder, request.split, {**entry, "history": []}, None)
+        else:
+            write(folder, request, quality)
+
+    parts = SERVING | {"confirm": {"seeds": (1, 2, 101, 102), "group_size": 2}}
+    write = scored.write
+    monkeypatch.setattr(scored, "write", fail_once)
+    conduct(sequential(tmp_path, **parts), gain(0.0))
+    monkeypatch.setattr(scored, "write", write)
+    last = sequential(tmp_path, **parts)
+    conduct(last, gain(0.0))
+    assert last.looks is not None
+    assert [look.seeds for look in last.looks.taken] == [2, 4]

@@ -20,17 +20,7 @@ from study.scheduling.racing import is_worse
 from study.scheduling.round import collect_per_query
 from study.scheduling.trials import Configuration, TrialRequest
 from tests.study.driving import decisions, empty_folder
-from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength, study
-
-
-def trained(requests: list[TrialRequest], name: str) -> dict[str, list[int]]:
-    """Seeds trained, by configuration of a system."""
-    found: dict[str, list[int]] = {}
-    for request in requests:
-        if request.trial.action == "train" and request.labels["variant"] == name:
-            found.setdefault(request.labels["configuration_id"], []).append(request.labels["seed"])
-    return found
-
+from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength, study, trained
 
 RACING: dict[str, Any] = {
     "variants": ("BERT", "LS", "T-LS"),

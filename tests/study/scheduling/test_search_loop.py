@@ -23,7 +23,7 @@ from study.scheduling.search_loop import SystemSearch
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
-from tests.study.scheduling.test_phases import CANDIDATES, QUERIES, draw, scheduler, study, trained, write
+from tests.study.scored import CANDIDATES, QUERIES, draw, scheduler, study, trained, write
 
 METRICS = {"MAP": 1, "position": -1}
 """Name -> 1 where more is better."""

@@ -304,3 +304,16 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     there = tmp_path / "there"
     archive.download_missing(there)
     assert swept.read_frozen_ids(there) == {configuration(*BEST).id}
+
+
+def test_seeds_that_serve_are_refused_where_sweeps_add_configurations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study would choose among them by the very runs that it then tests."""
+    search = STUDY.search.model_dump() | {"trials": dict.fromkeys(STUDY.search.trials, 1)}
+    confirm, tracking = {"seeds": (*SEEDS, 101)}, {"mode": "disabled"}
+    study = in_folder(tmp_path, tracking=tracking, confirm=confirm, search=search)
+    swept.register_sweep_trial(study.folder, configuration(*BEST))
+    monkeypatch.setattr(session, "open_study", lambda study: OpenStudy(study, RESOLVED, "plan-hash", None, None, None))
+    with pytest.raises(UserError, match=r"confirm\.seeds: .*expected seeds that are not among seeds"):
+        session.run_study(study, 0.0)

@@ -9,6 +9,8 @@ import pytest
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
 from analysis.data.plan import Plan
 from analysis.readers.results import read_records
+from analysis.stats.looks import get_alpha_shares
+from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents
 from study.plan.analysis_plan import build_plan, register_plan
 from study.plan.cost import Cost
@@ -79,3 +81,25 @@ def test_where_seeds_dominate_the_difference_falls_as_their_root() -> None:
     assert four_times is not None
     assert many / four_times == pytest.approx(math.sqrt(4), rel=0.02)
     assert compute_detectable_effects(plan, VarianceComponents(1e-4, 0.0, 1e-9), 1000, [1]) == [None]
+
+
+@pytest.mark.parametrize("changes", [{}, {"confirm": {"seeds": tuple(range(11, 23)), "group_size": 4}}])
+def test_the_level_is_that_of_one_comparison_at_the_last_look(changes: dict[str, Any]) -> None:
+    plan = Plan.model_validate(build_plan(study(**SMALL, **changes), ""))
+    components = VarianceComponents(1e-4, 1e-3, 1e-2)
+    share = get_alpha_shares((4, 8, 12))[-1] if changes else 1.0
+    estimate = components.to_difference_variance().estimate(12, 500)
+    expected = minimum_detectable_effect(estimate, 0.05 * share / len(plan.headline.comparisons))
+    assert compute_detectable_effects(plan, components, 500, [12]) == [pytest.approx(expected)]
+
+
+def test_pooled_seeds_show_smaller_differences() -> None:
+    own, pooled = (
+        Plan.model_validate(build_plan(study(**SMALL, analysis={"seeds": how}), "")) for how in ("own", "pooled")
+    )
+    components = VarianceComponents(1e-4, 1e-3, 1e-2)
+    first, second = (compute_detectable_effects(plan, components, 500, [3, 10]) for plan in (own, pooled))
+    assert first[0] is not None
+    assert second[0] is not None
+    assert second[0] < first[0]
+    assert second[1] == first[1]
