@@ -78,12 +78,11 @@ def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue |
         return {}
     correction = next(family.correction for family in plan.families if family.name == c.family)
     low, high = c.interval or (None, None)
-    test = c.targets[c.target] if c.target else None
     values: dict[str, SummaryValue | None] = {
         "difference": c.difference,
         "low": low,
         "high": high,
-        "p": test.p if test else None,
+        "p": c.p,
         "p_corrected": c.adjusted[correction],
         "verdict": c.verdict,
     }

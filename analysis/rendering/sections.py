@@ -243,8 +243,7 @@ def build_runs_section(analysis: ReportData) -> Section:
 
 
 def _format_corrections(c: Comparison) -> list[str]:
-    head = c.targets[c.target] if c.target else None
-    values = [head.p if head else None, c.classical, *(c.adjusted[name] for name in CORRECTIONS)]
+    values = [c.p, c.classical, *(c.adjusted[name] for name in CORRECTIONS)]
     alone = ", ".join(format_p_value(p) for p in c.each_seed) or "-"
     return [c.family, c.system, c.baseline, str(c.comparisons), *map(format_p_value, values), alone]
 

@@ -71,9 +71,8 @@ def _build_comparison_section(data: SuiteData) -> Section:
     rows = []
     for each in data.comparisons:
         c, labels = each.comparison, plan.get_study(each.study).labels.values()
-        test = c.targets[c.target] if c.target else None
         shown = _NOTHING if c.difference is None else f"{c.difference:+.4f}"
-        own, inner, outer = map(format_p_value, (test.p if test else None, c.adjusted[plan.correction], each.p))
+        own, inner, outer = map(format_p_value, (c.p, c.adjusted[plan.correction], each.p))
         queries = format_p_value(c.adjusted_queries["bonferroni"])
         rows.append([*labels, c.system, c.baseline, shown, own, inner, c.verdict, outer,
                      _format_verdict(each.verdict, each.is_late), queries])  # fmt: skip

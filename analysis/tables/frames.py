@@ -44,9 +44,8 @@ def build_comparisons_frame(analysis: ReportData) -> pd.DataFrame:
     corrections = {family.name: family.correction for family in analysis.results.plan.families}
     rows = []
     for c in analysis.comparisons:
-        test = c.targets[c.target] if c.target else None
         low, high = c.interval or (None, None)
-        headline = {"p": test.p if test else None, "p_corrected": c.adjusted[corrections[c.family]]}
+        headline = {"p": c.p, "p_corrected": c.adjusted[corrections[c.family]]}
         rows.append(c.as_dict() | headline | {"low": low, "high": high})
     frame = pd.DataFrame(rows)
     return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame
