@@ -145,7 +145,7 @@ def require(result: ComparisonResult, phrase: str) -> RequirementResult:
         >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
         >>> result = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"])
         >>> print(require(result, "LS better than BERT"))
-        LS better than BERT: met (difference +0.1250, corrected p 0.0154, alpha 0.05)
+        LS better than BERT: met (difference +0.1250, corrected p 0.0154, alpha 0.05, for these runs)
         >>> require(result, "BERT better than LS").is_met
         False
     """
