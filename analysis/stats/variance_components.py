@@ -8,6 +8,10 @@ all systems alike is no component. If systems share their seeds, the model is cr
 If seed 1 of one system has only the number in common with seed 1 of another, seeds are nested in systems, and only
 queries have a common part. The mean squares are those of Searle, Casella and McCulloch (1992), Variance Components,
 chapter 4.
+
+An unbiased estimate of the seeds' component has few degrees of freedom: it is too small more often than too large, and
+so is the number of queries that it asks for. Studies are planned with an estimate that is as often too small as too
+large, in which the mean square of the seeds is divided by the median of its F distribution.
 """
 
 from collections.abc import Sequence
@@ -31,23 +35,26 @@ class VarianceComponents(NamedTuple):
         query_by_system: variance between queries, of a system's mean over seeds.
         rest: variance of a query in one run beyond these two.
         seed_df: degrees of freedom that `seed_by_system` is estimated with. None if it is no estimate.
+        seed_median: estimate of `seed_by_system` that is as often too small as too large. None if it is no estimate.
     """
 
     seed_by_system: float
     query_by_system: float
     rest: float
     seed_df: int | None = None
+    seed_median: float | None = None
 
     def to_difference_variance(self) -> DifferenceVariance:
-        """Return the variances of the paired difference of two systems."""
-        return DifferenceVariance(2 * self.seed_by_system, 2 * self.query_by_system, 2 * self.rest)
+        """Return the variances of the paired difference of two systems, to plan with: the seeds' is `seed_median`."""
+        seed = self.seed_by_system if self.seed_median is None else self.seed_median
+        return DifferenceVariance(2 * seed, 2 * self.query_by_system, 2 * self.rest)
 
 
 def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents | None:
     """Estimate the components of systems that share their seeds.
 
     The mean squares are those of the scores less their mean over systems. Negative estimates are set to 0. With two
-    systems, the components are half of those of their difference.
+    systems, the components are half of those of their difference, by the analysis of variance that the tests use.
 
     Args:
         values: scores (seeds, queries) of each system, all of one shape. Row s is the same seed for all systems.
@@ -60,8 +67,10 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
         >>> baseline = np.array([[0.5, 0.7, 0.3], [0.6, 0.8, 0.4]])  # (seeds, queries)
         >>> gain = np.array([[0.1, 0.2, 0.3], [0.0, 0.1, 0.2]])
         >>> components = estimate_variance_components([baseline, baseline + gain])
-        >>> [round(value, 4) for value in components.to_difference_variance()], components.seed_df
-        ([0.005, 0.01, 0.0], 1)
+        >>> [round(value, 4) for value in components[:3]], components.seed_df
+        ([0.0025, 0.005, 0.0], 1)
+        >>> [round(value, 4) for value in components.to_difference_variance()]
+        [0.0075, 0.01, 0.0]
     """
     if len(values) < 2 or min(values[0].shape) < 2:
         return None
@@ -104,19 +113,24 @@ def estimate_unpaired_components(values: Sequence[Floats]) -> VarianceComponents
 
 
 def describe_deviations(components: VarianceComponents) -> str:
-    """Return the square roots of the components in words, and how well that of the seeds is known."""
+    """Return the square roots of the components in words, how well that of the seeds is known, and what plans use."""
     named = zip(("seeds", "queries", "rest"), components[:3], strict=True)
     deviations = ", ".join(f"{name} {value**0.5:.4f}" for name, value in named)
     text, df = f"standard deviations of one system, beyond what all systems share: {deviations}", components.seed_df
-    if df is None:
+    if df is None or components.seed_median is None:
         return text
-    return f"{text}; the variation between seeds is estimated with {df} degree{'s' * (df != 1)} of freedom"
+    known = f"the variation between seeds is estimated with {df} degree{'s' * (df != 1)} of freedom"
+    return f"{text}; {known}, to plan with {components.seed_median**0.5:.4f}, which is as often too small as too large"
 
 
 def _solve_mean_squares(
     ms_seed: float, ms_query: float, ms_rest: float, shape: tuple[int, int], seed_df: int
 ) -> VarianceComponents:
+    from scipy import stats
+
     seeds, queries = shape
+    median_ratio = float(stats.f.median(seed_df, seed_df * (queries - 1)))
     components = (ms_seed - ms_rest) / queries, (ms_query - ms_rest) / seeds, ms_rest
-    seed, query, rest = (max(round(component, 2 * _DECIMALS), 0.0) for component in components)
-    return VarianceComponents(seed, query, rest, seed_df)
+    median = (ms_seed / median_ratio - ms_rest) / queries
+    seed, query, rest, median = (max(round(component, 2 * _DECIMALS), 0.0) for component in (*components, median))
+    return VarianceComponents(seed, query, rest, seed_df, median)

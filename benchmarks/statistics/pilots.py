@@ -24,7 +24,7 @@ SEED_SD, QUERY_SD, REST_SD = 0.006, 0.05, 0.12
 COMMON_QUERY_SD = 0.2
 """Standard deviation of what a query means for all systems."""
 DIFFERENCES, SEEDS, LEVEL = (0.02, 0.01), 10, 0.05
-REPETITIONS = 400
+REPETITIONS = 2000
 
 
 class Cell(NamedTuple):

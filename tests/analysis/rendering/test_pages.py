@@ -301,7 +301,7 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     parts = estimate_variance_components([own for own in values if own is not None])
     assert parts is not None
     assert f"For R10@1 on test, {describe_deviations(parts)}." in legend
-    assert legend.endswith("estimated with 8 degrees of freedom.")
+    assert "estimated with 8 degrees of freedom, to plan with" in legend
     for row, difference in zip(rows, (0.05, seen / 2, seen / 4), strict=True):
         for seeds, cell in zip((3, 6, 12), row[1:], strict=True):
             if cell != "never":

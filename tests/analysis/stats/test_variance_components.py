@@ -1,5 +1,6 @@
 """Parts of the variance: the analysis of variance of a difference and by statsmodels, and what was put in."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +52,12 @@ def test_of_two_systems_they_are_those_of_the_difference() -> None:
         anova, found = two_way_anova(second - first), estimate_variance_components([first, second])
         assert found is not None
         assert found.seed_df == 2
-        assert found.to_difference_variance() == pytest.approx(
-            (
+        assert [2 * component for component in found[:3]] == pytest.approx(
+            [
                 max((anova.ms_seed - anova.ms_residual) / 12, 0.0),
                 max((anova.ms_query - anova.ms_residual) / 3, 0.0),
                 anova.ms_residual,
-            ),
+            ],
             rel=1e-9,
         )
 
@@ -88,6 +89,24 @@ def test_what_was_put_in_comes_out_whatever_the_systems_share(correlation: float
     """The components are far from zero, where negative estimates set to 0 would make the mean too large."""
     found = [estimate_variance_components(scores((4, 6, 200), SIZES, correlation, seed)) for seed in range(200)]
     assert np.mean([each[:3] for each in found if each], axis=0) == pytest.approx(np.array(SIZES[:3]), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "systems"), [(estimate_variance_components, 2), (estimate_unpaired_components, 3)]
+)
+@pytest.mark.parametrize("own", [SIZES.seed_by_system, 1e-5])
+def test_plans_use_a_seed_component_that_is_as_often_too_small_as_too_large(
+    estimate: Callable[..., VarianceComponents | None], systems: int, own: float
+) -> None:
+    """The unbiased one is too small more often, with few degrees of freedom."""
+    sizes = SIZES._replace(seed_by_system=own)
+    found = [each for seed in range(2000) if (each := estimate(scores((systems, 3, 100), sizes, seed=seed)))]
+    assert np.mean([each.seed_median < own for each in found if each.seed_median is not None]) == pytest.approx(
+        0.5, abs=0.04
+    )
+    assert np.mean([each.seed_by_system < own for each in found]) > 0.54
+    for each in found[:20]:
+        assert each.to_difference_variance() == (2 * (each.seed_median or 0.0), 2 * each.query_by_system, 2 * each.rest)
 
 
 def test_unpaired_seeds_come_out_and_shared_ones_come_out_too_large() -> None:
@@ -123,9 +142,9 @@ def test_deviations_of_one_system_are_half_of_a_difference() -> None:
     assert SIZES.to_difference_variance() == (0.0008, 0.005, 0.0288)
     told = "standard deviations of one system, beyond what all systems share: seeds 0.0200, queries 0.0500, rest 0.1200"
     assert describe_deviations(SIZES) == told
-    for df, end in ((1, "1 degree of freedom"), (8, "8 degrees of freedom")):
-        line = f"{told}; the variation between seeds is estimated with {end}"
-        assert describe_deviations(SIZES._replace(seed_df=df)) == line
+    for df, count in ((1, "1 degree of freedom"), (8, "8 degrees of freedom")):
+        line = f"{told}; the variation between seeds is estimated with {count}, to plan with 0.0300, which is as often"
+        assert describe_deviations(SIZES._replace(seed_df=df, seed_median=0.0009)) == f"{line} too small as too large"
 
 
 def test_the_command_with_published_deviations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +174,7 @@ def test_the_command_takes_seeds_of_one_name_as_shared(tmp_path: Path, capsys: p
     status, out, _ = run_pilot(frame_of(values), tmp_path, capsys, "--comparisons", "4")
     assert status == 0
     assert out.splitlines()[0] == describe_deviations(found)
-    assert out.splitlines()[0].endswith("estimated with 6 degrees of freedom")
+    assert "estimated with 6 degrees of freedom, to plan with" in out.splitlines()[0]
 
 
 @pytest.mark.parametrize(("disjoint", "options"), [(False, ["--unpaired"]), (True, []), (True, ["--unpaired"])])
@@ -171,7 +190,7 @@ def test_the_command_takes_seeds_as_unrelated_where_they_are(
     warning, deviations = out.splitlines()[:2]
     assert warning.startswith("warning: seeds of different systems are taken as unrelated; if")
     assert deviations == describe_deviations(found)
-    assert deviations.endswith("estimated with 9 degrees of freedom")
+    assert "estimated with 9 degrees of freedom, to plan with" in deviations
 
 
 def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
