@@ -15,7 +15,7 @@ test: lint
 		--ignore=tests/toy/site tests analysis docs/scripts search_spaces study trainables
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
-# W&B server that dies, sweeps, studies of curricula.
+# W&B server that dies, sweeps, suites, studies of curricula and of an own trainable.
 test-long: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m long
 

@@ -207,11 +207,11 @@ def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_pat
 def trained(place: Path) -> Path:
     """The folder of a study of the own trainable, run as its first lines say."""
     folder = str(place / "examples" / "own_trainable")
-    run(place, "-m", "study.run", "examples/own_trainable/points.toml", path=(folder,))
+    run(place, "-m", "study.run", "examples/own_trainable/points.toml", "resources.concurrent=1", path=(folder,))
     return place / "results" / "points"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_study_of_the_own_trainable_trains_and_compares(trained: Path) -> None:
     found = {(row["system"], row["baseline"]) for row in comparisons(trained / "report")}
@@ -241,7 +241,7 @@ def read_means(shown: str, metric: str) -> dict[tuple[str, int], float]:
     return {(row[0], seed): float(value) for row in rows for seed, value in zip(seeds, row[1:], strict=True)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, trained: Path) -> None:
     metric, own = run(place, "examples/load_results.py", str(trained)).split("Own evaluation of every run\n")
@@ -252,7 +252,7 @@ def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, traine
     assert read_means(metric, "R10@1") == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place: Path) -> None:
     run(place, "-m", "study.run", "examples/own_text/sentences/study.toml", "tracking.mode=disabled")

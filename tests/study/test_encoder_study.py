@@ -43,6 +43,7 @@ def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.Complete
     (place / "tiny.toml").write_text(FILE, encoding="utf-8")
     given = [f"task.path={data / 'sentences.txt'}", f"task.evaluation_path={data}", f"model.name={encoders.roberta}"]
     places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
+    given.append("resources.concurrent=1")  # one process to start, which takes longer than the runs
     command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *given, *places, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=400, check=False)
 
@@ -110,6 +111,7 @@ def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders
     }
 
 
+@pytest.mark.long
 def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5", "mean=0", "deviation=1"]

@@ -1,6 +1,7 @@
 """A study from its command line to its table, run again, read back from W&B's files alone."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,8 +16,9 @@ from analysis.results import per_query, read_records
 from study import api
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
+from study.run import main
 from tests.docs import files_page
-from tests.study.command import SMALL, comparisons, environment, records, run, table
+from tests.study.command import SMALL, command, comparisons, environment, records, run, table
 from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -133,22 +135,30 @@ def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
         assert all(path.is_file() for path in report.figures.values())
 
 
-def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study):
+def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study, monkeypatch, capsys):
     place, _ = finished_study
-    again = run(place, "--dry-run")
-    assert again.returncode == 0, again.stderr
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+
+    def call(*arguments):
+        """Status and output of the command, run in this process."""
+        status = main(command(place, *arguments)[3:])
+        return status, *capsys.readouterr()
+
+    status, _, told = call("--dry-run")
+    assert status == 0, told
     for change in ("training.learning_rate=1e-3", "seeds=[1, 2, 3]", "name=other", "task.test_queries=41"):
-        refused = run(place, change, "--dry-run")
+        refused = call(change, "--dry-run")
         if change.startswith("task"):  # other data, which are not prepared yet
-            assert refused.returncode == 0, refused.stderr
-            assert run(place, change, "--prepare").returncode == 0
-            refused = run(place, change, "--dry-run")
-        assert (refused.returncode, refused.stdout) == (2, "")
-        start = run(place, change)
-        assert start.returncode == 2
-        assert "test scores from " in refused.stderr or "results of the study 'small'" in refused.stderr
+            assert refused[0] == 0, refused
+            assert call(change, "--prepare")[0] == 0
+            refused = call(change, "--dry-run")
+        assert refused[:2] == (2, "")
+        start = call(change)
+        assert start[0] == 2
+        assert "test scores from " in refused[2] or "results of the study 'small'" in refused[2]
         if not change.startswith("task"):
-            assert refused.stderr == start.stderr
+            assert refused[2] == start[2]
 
 
 def test_scores_of_a_split_that_has_none_are_refused(finished_study):

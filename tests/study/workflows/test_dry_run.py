@@ -128,7 +128,7 @@ def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: 
     assert result.stderr == f"study.run: command line: {option}; expected --dry-run as well\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def same(one: TrialResult, other: TrialResult) -> bool:
     return np.array_equal(one.scores, other.scores) and all(getattr(one, it) == getattr(other, it) for it in names)
 
 
+@pytest.mark.long
 def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     here = finish(job(encoders, encoders.fresh(), T_GS))
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
