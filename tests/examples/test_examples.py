@@ -207,7 +207,7 @@ def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_pat
 def trained(place: Path) -> Path:
     """The folder of a study of the own trainable, run as its first lines say."""
     folder = str(place / "examples" / "own_trainable")
-    run(place, "-m", "study.run", "examples/own_trainable/points.toml", "resources.concurrent=1", path=(folder,))
+    run(place, "-m", "study.run", "examples/own_trainable/points.toml", path=(folder,))
     return place / "results" / "points"
 
 

@@ -82,7 +82,7 @@ def test_all_true_ranks_are_in_their_intervals_at_once() -> None:
     gains, rng = {"A": 0.06, "B": 0.03, "C": 0.03, "D": 0.0}, np.random.default_rng(11)
     true = {name: (1 + sum(g > own for g in gains.values()), sum(g >= own for g in gains.values()))
             for name, own in gains.items()}  # fmt: skip
-    studies, right, sharp = 60, 0, 0
+    studies, right, sharp = 300, 0, 0
     for _ in range(studies):
         found = rank_systems(_draw(rng, gains), ComparisonSettings())
         right += all(own.best <= true[own.system][0] and true[own.system][1] <= own.worst for own in found)
