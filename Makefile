@@ -12,7 +12,7 @@ study: $(INSTALLED)
 test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules \
-		--ignore=tests/toy/site tests analysis docs/scripts search_spaces study trainables
+		tests analysis docs/scripts search_spaces study trainables
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
 # W&B server that dies, sweeps, suites, studies of curricula and of an own trainable.

@@ -1,4 +1,7 @@
-"""A BERT-base-sized cross-encoder on a GPU: what share of its matrix units training uses; skipped where there is none.
+"""Cross-encoders of the size of BERT-base on a GPU; skipped where there is none.
+
+The share of the GPU's matrix units that training uses, the kernels of attention beside each other, and the types of
+encoders. Weights are random, since the time does not depend on them.
 
 python -m benchmarks.gpu [ROUNDS]
 """
@@ -9,13 +12,16 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertModel
+from transformers import AutoConfig, AutoModel, BertConfig
 
 from benchmarks.contenders import quiet
 from benchmarks.measure import Measure, interleaved, machine, show
+from trainables.models import attention
+from trainables.models.attention import Kernel
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.rankers.trainer import Pairs, RankerTrainer
@@ -44,30 +50,77 @@ def drawn(mean: float, spread: float) -> Made:
     return Made(np.clip(draws.round(), 8, _LONGEST).astype(np.int64))
 
 
-def teraflops(model: BertModel, pairs: Made) -> float:
-    """Useful work of training on all pairs: three times the forward pass, attention included."""
-    layers, hidden, lengths = model.config.num_hidden_layers, model.config.hidden_size, pairs.lengths
+def teraflops(pairs: Made) -> float:
+    """Useful work of training BERT-base on all pairs: three times the forward pass, attention included."""
+    layers, hidden, lengths = BertConfig().num_hidden_layers, BertConfig().hidden_size, pairs.lengths
     return float(np.sum(3 * layers * (24 * lengths * hidden**2 + 4 * lengths**2 * hidden))) / 1e12
 
 
-def training(path: Path, pairs: Made, device: str, tokens: int) -> Measure:
-    """Instances a second of one trial."""
-    count = len(pairs.lengths)
-    settings = RankerTrainingSettings.model_validate(
-        {"instances": count, "batch_size": _BATCH_SIZE, "precision": "bf16", "tokens_per_micro_batch": tokens}
-    )
-    labels = np.tile([1, 0], count // 2)
-    every = Pairs(0, labels, np.where(labels == 1, np.nan, 0.5), 2)
+class Case(NamedTuple):
+    """How a cross-encoder is trained and evaluated."""
 
-    def measure() -> float:
-        trainer = RankerTrainer(CrossEncoder(path, RankerModelSettings(), 1).to(device), settings, 1, pairs)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        trainer.train(Segment(0, count, LabelSmoothing()), count, every)
-        torch.cuda.synchronize()
-        return count / (time.perf_counter() - started)
+    path: Path
+    tokens: int = 16384  # at once
+    kernel: Kernel | None = None  # None: the one that the engine chooses
+    dropout: float = 0.1
+    precision: str = "bf16"
 
-    return measure
+    def make_trainer(self, pairs: Made) -> RankerTrainer:
+        """A fresh one."""
+        settings = RankerTrainingSettings.model_validate(
+            {
+                "instances": len(pairs.lengths),
+                "batch_size": _BATCH_SIZE,
+                "negatives": 1,
+                "precision": self.precision,
+                "evaluation_precision": self.precision,
+                "tokens_per_micro_batch": self.tokens,
+                "dropout": self.dropout,
+            }
+        )
+        return RankerTrainer(CrossEncoder(self.path, RankerModelSettings(), 1).to("cuda"), settings, 1, pairs)
+
+    def measure(self, pairs: Made, train: bool) -> Measure:
+        """Instances a second of one trial that trains or evaluates."""
+        count = len(pairs.lengths)
+        labels = np.tile([1, 0], count // 2)
+        every = Pairs(0, labels, labels, np.where(labels == 1, np.nan, 0.5), 2, labels)
+        choose = attention.choose_kernel
+
+        def measure() -> float:
+            trainer = self.make_trainer(pairs)
+            with patch.object(attention, "choose_kernel", lambda query, dropout: self.kernel or choose(query, dropout)):
+                torch.cuda.synchronize()
+                started = time.perf_counter()
+                if train:
+                    trainer.train(Segment(0, count, LabelSmoothing()), count, every)
+                else:
+                    trainer.score_pairs(every)
+                torch.cuda.synchronize()
+                return count / (time.perf_counter() - started)
+
+        return measure
+
+
+def write_model(folder: Path, kind: str) -> Path:
+    """A model of this type, as large as its authors' base model."""
+    sizes = {
+        "deberta-v2": {
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+            "relative_attention": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_buckets": 256,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+            "position_biased_input": False,
+        }
+    }
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(kind, **sizes.get(kind, {}))).save_pretrained(folder / kind)
+    return folder / kind
 
 
 def matmul_peak(size: int = 8192) -> float:
@@ -83,6 +136,15 @@ def matmul_peak(size: int = 8192) -> float:
     return best
 
 
+def show_cases(title: str, cases: dict[str, Case], pairs: Made, rounds: int) -> dict[str, list[float]]:
+    """Training and evaluation of every case; returns the rates of training."""
+    trained = interleaved({name: case.measure(pairs, train=True) for name, case in cases.items()}, rounds)
+    show(f"{title}: training", "instances/s", trained)
+    evaluated = interleaved({name: case.measure(pairs, train=False) for name, case in cases.items()}, rounds)
+    show(f"{title}: evaluation", "pairs/s", evaluated)
+    return trained
+
+
 def main() -> None:
     """Prints instances a second and the share of the matrix units."""
     if not torch.cuda.is_available():
@@ -90,21 +152,27 @@ def main() -> None:
         return
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     quiet()
-    print(f"{machine()}, {torch.cuda.get_device_name()}, {rounds} rounds, bf16")
+    print(f"{machine()}, {torch.cuda.get_device_name()}, {rounds} rounds")
     enable_determinism(threads=2)
     peak = matmul_peak()
     with tempfile.TemporaryDirectory() as folder:
-        model = BertModel(BertConfig())
-        model.save_pretrained(folder)
+        paths = {kind: write_model(Path(folder), kind) for kind in ("bert", "modernbert", "deberta-v2", "mpnet")}
         for title, pairs in (("question pairs", drawn(30, 0.4)), ("long-tailed", drawn(85, 0.9))):
-            measures = {
-                f"{tokens} tokens at once": training(Path(folder), pairs, "cuda", tokens) for tokens in (4096, 16384)
-            }
-            found = interleaved(measures, rounds)
-            show(f"{title}, BERT-base: training", "instances/s", found)
-            for name, rates in found.items():
-                reached = median(rates) * teraflops(model, pairs) / len(pairs.lengths)
+            sizes = {f"{tokens} tokens at once, bf16": Case(paths["bert"], tokens) for tokens in (4096, 16384)}
+            for name, rates in show_cases(f"{title}, BERT-base", sizes, pairs, rounds).items():
+                reached = median(rates) * teraflops(pairs) / len(pairs.lengths)
                 print(f"  {name}: {reached:.0f} useful TFLOP/s, {reached / peak:.0%} of the {peak:.0f} of a matmul")
+            kernels = {
+                "explicit, dropout 0.1, bf16": Case(paths["bert"], kernel="explicit"),
+                "fused, dropout 0.1, bf16": Case(paths["bert"], kernel="fused"),
+                "explicit, no dropout, bf16": Case(paths["bert"], kernel="explicit", dropout=0.0),
+                "fused, no dropout, bf16": Case(paths["bert"], kernel="fused", dropout=0.0),
+                "varlen, no dropout, bf16": Case(paths["bert"], kernel="varlen", dropout=0.0),
+                "explicit, no dropout, fp32": Case(paths["bert"], kernel="explicit", dropout=0.0, precision="fp32"),
+                "fused, no dropout, fp32": Case(paths["bert"], kernel="fused", dropout=0.0, precision="fp32"),
+            }
+            show_cases(f"{title}, BERT-base, kernels of attention", kernels, pairs, rounds)
+            show_cases(f"{title}, types", {kind: Case(path) for kind, path in paths.items()}, pairs, rounds)
 
 
 if __name__ == "__main__":

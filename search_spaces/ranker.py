@@ -4,20 +4,25 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from search_spaces.curriculum import parse_pacing
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.settings import (
     AnalysisSettings,
     BaseHyperparameters,
+    PositiveNumber,
+    PositiveNumbers,
     SearchSettings,
     Shares,
+    check_distinct,
     check_increasing,
     expect,
 )
 from trainables.curriculum.scores import DifficultyScoreName
-from trainables.smoothing.schedules import VARIANTS
+from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES
+from trainables.losses.variants import BASELINE, can_smooth, list_variants
+from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import (
     LabelSmoothing,
     RankerModelSettings,
@@ -27,18 +32,45 @@ from trainables.specs.ranker import (
 )
 from trainables.utils.settings import PositiveInt
 
+_VARIANTS = list_variants()
 _SIMILARITY_PREFIX = "STS"
 """Prefix of the metrics of sentence pairs."""
+
+
+def _check_several(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `values` if they are none, or at least two and distinct; raise ValueError otherwise."""
+    if values and len(check_distinct(values)) < 2:
+        raise ValueError
+    return values
 
 
 class RankerSearchSettings(SearchSettings):
     """Search settings of rankers."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("epsilon",)
+    loss_params: ClassVar[tuple[str, ...]] = ("loss", *TEMPERATURES)
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
 
     epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
     """Strengths of the smoothing."""
+    loss: Annotated[
+        tuple[Annotated[str, BeforeValidator(LOSSES.check_name)], ...],
+        AfterValidator(_check_several),
+        expect(f"a list of at least two distinct names out of {LOSSES.format_names()}; variants names a single one"),
+        Field(exclude_if=lambda it: not it),
+    ] = ()
+    """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
+
+    With compare = "loss" each variant is one system for each loss, such as LCE-T-WSLS, compared with its unsmoothed
+    form, here LCE."""
+    teacher_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
+        DEFAULT_TEMPERATURE,
+    )
+    """Divisors of the scores that margin_mse and kl learn."""
+    weak_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
+        DEFAULT_TEMPERATURE,
+    )
+    """Divisors of the sampler's scores by which WSLS and T-WSLS smooth the losses of whole queries."""
     negatives: Annotated[
         tuple[PositiveInt, ...],
         AfterValidator(check_increasing),
@@ -58,6 +90,9 @@ class RankerHyperparameters(BaseHyperparameters):
     score: DifficultyScoreName | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     duration: Annotated[float, Field(gt=0, le=1)] | None = None
+    loss: Annotated[str, BeforeValidator(LOSSES.check_name)] | None = None
+    teacher_temperature: PositiveNumber | None = None
+    weak_temperature: PositiveNumber | None = None
 
 
 class RankerStudySettings(Protocol):
@@ -109,10 +144,7 @@ def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) 
 
 def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     task, search = study.task, study.search
-    weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
-    if weak and task.sampler.name == "random" and task.sampler.weak_label == "score":
-        expected = f'"bm25" or "uniform" for {weak[0]}, since the sampler random has no scores'
-        yield "task.sampler.weak_label", "score", expected, ("task.sampler.name", "variants")
+    yield from _check_losses(study)
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
     yield from _check_probability_metrics(study)
@@ -132,13 +164,68 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
         yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
 
 
+def list_objectives(study: RankerStudySettings) -> list[tuple[str, str, str]]:
+    """Return every loss that a study may train with: name of the variant, loss and distribution.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_objectives(load_study("quick", ['variants=["BERT", "LCE", "LCE-LS"]']))[-1]
+        ('LCE-LS', 'lce', 'uniform')
+    """
+    return [
+        (name, loss, _VARIANTS[name].distribution)
+        for name in study.variants
+        for loss in study.search.loss or (_VARIANTS[name].loss or DEFAULT_LOSS,)
+    ]
+
+
+def _check_losses(study: RankerStudySettings) -> Iterator[ConfigError]:
+    """Yield errors of losses that a variant cannot have, or that need other data or other batches."""
+    task, objectives = study.task, list_objectives(study)
+    named = [name for name in study.variants if _VARIANTS[name].loss != DEFAULT_LOSS]
+    if study.search.loss and named:
+        expected = f"none, because {named[0]} in variants has a loss of its own"
+        yield "search.loss", list(study.search.loss), expected, ("variants",)
+    refused = [(name, loss) for name, loss, distribution in objectives if not can_smooth(loss, distribution)]
+    for name, loss in refused[:1]:
+        expected = f"losses that all variants can have; {loss} has no {name}"
+        yield "search.loss", list(study.search.loss), expected, ("variants",)
+    per_query = [f"{name} with the loss {loss}" for name, loss, _ in objectives if LOSSES[loss].is_per_query]
+    if per_query and study.training.unit == "pair":
+        expected = f'"query" for {per_query[0]}, which needs all candidates of a query in one batch'
+        yield "training.unit", "pair", expected, ("variants",)
+    asking = [
+        (name, LOSSES[loss].is_per_query)
+        for name, loss, distribution in objectives
+        if DISTRIBUTIONS[distribution].needs_sampler or (LOSSES[loss].is_distillation and not task.teacher)
+    ]
+    if task.teacher and not any(LOSSES[loss].is_distillation for _, loss, _ in objectives):
+        yield "task.teacher", task.teacher, "none, because no variant has a loss that learns scores", ("variants",)
+    whole = [name for name, is_whole in asking if is_whole]
+    if whole and task.sampler.weak_label == "uniform":
+        expected = f'"score" or "bm25" for {whole[0]}, which reads the scores of all candidates'
+        yield "task.sampler.weak_label", "uniform", expected, ("variants",)
+        return
+    if task.sampler.name == "random" and task.sampler.weak_label != "bm25":
+        for name, is_whole in asking:
+            if is_whole or task.sampler.weak_label == "score":
+                choices = '"bm25"' if is_whole else '"bm25" or "uniform"'
+                expected = f"{choices} for {name}, since the sampler random has no scores"
+                yield "task.sampler.weak_label", task.sampler.weak_label, expected, ("task.sampler.name", "variants")
+                return
+
+
 def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigError]:
     """Yield an error for each metric of probabilities if no probability follows from the scores."""
-    if study.model.ranking_score == "difference":
+    without = [name for name, loss, _ in list_objectives(study) if LOSSES[loss].is_per_query]
+    if study.model.ranking_score != "difference":
+        expected = f'a metric of rankings while model.ranking_score = "{study.model.ranking_score}"'
+    elif without:
+        expected = f"a metric of rankings with {without[0]}, since no probability follows from the scores of its loss"
+    else:
         return
     from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
-    expected = f'a metric of rankings while model.ranking_score = "{study.model.ranking_score}"'
     checkpoint = study.training.checkpoint
     if checkpoint != "last" and get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
@@ -171,11 +258,10 @@ STUDY_TYPE = StudyType(
         RankerTaskSettings, RankerModelSettings, RankerTrainingSettings, RankerSearchSettings, AnalysisSettings
     ),
     hyperparameter_schema=RankerHyperparameters,
-    variants=VARIANTS,
-    default_n_configurations={"BERT": 2, "LS": 2, "WSLS": 2, "T-LS": 3, "T-WSLS": 3},
+    variants=_VARIANTS,
+    default_variants=(BASELINE, "LS", "T-LS", "WSLS", "T-WSLS"),
     defaults={"epsilon": 0.2},
     reference_rankings={"BM25": "sampler"},
-    comparisons=(("T-WSLS", "T-LS"),),
     check_training=_check_training,
     check_study=_check_study,
     has_curricula=True,

@@ -6,23 +6,31 @@ The module loads neither torch nor numpy. A trainable has a module here that pro
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError
 
 from search_spaces.settings import AnalysisSettings, BaseHyperparameters, SearchSettings
 from trainables.smoothing.schedules import SCHEDULES, Variant
+from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS, has_schedule_field
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError
+from trainables.utils.registry import Provider, find_providers, load_object
 
-STUDY_TYPES = {
+_OWN_STUDY_TYPES = {
     "cross-encoder": "search_spaces.ranker",
     "sentence-encoder": "search_spaces.sentence_encoder",
 }
+DEFAULT_STUDY_TYPE = next(iter(_OWN_STUDY_TYPES))
+TRAINABLES: dict[str, Provider] = {
+    provider.name: provider
+    for provider in reversed(find_providers().get("trainables", ()))
+    if provider.name not in _OWN_STUDY_TYPES
+}
+"""Name of a trainable of another package -> its entry point."""
+STUDY_TYPES = _OWN_STUDY_TYPES | {name: TRAINABLES[name].reference for name in sorted(TRAINABLES)}
 """Name of a trainable -> module of its study type, imported on first use. The first is the default."""
-DEFAULT_STUDY_TYPE = next(iter(STUDY_TYPES))
 ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
@@ -56,11 +64,9 @@ class StudyType:
         sections: classes of the sections of a study file.
         hyperparameter_schema: every hyperparameter that a configuration may name, with its range and the default None.
         variants: variants by name, the baseline first.
-        default_n_configurations: number of configurations that the search proposes for a variant, if the study file
-            does not say.
+        default_variants: variants of a study that names none. If empty, all of them.
         defaults: published values of the smoothing hyperparameters; the first is the strength.
         reference_rankings: name of a system that is not trained -> the `system` of its specification.
-        comparisons: pairs of variants that are compared with each other, if a study has both.
         list_metrics: returns the metrics in which a study compares its variants. If empty, it is the study's metric
             alone.
         unit: what a metric is averaged over, default "query".
@@ -69,7 +75,8 @@ class StudyType:
         has_curricula: True if curricula can order its training data, default False.
 
     Raises:
-        UserError: if a table lacks an entry, such as the number of configurations of a variant.
+        UserError: if a variant or a hyperparameter is wrong or incomplete, or if a setting of a schedule has the name
+            of another setting of the trainable.
     """
 
     specification: type[RunSpec]
@@ -77,10 +84,9 @@ class StudyType:
     sections: ConfigSections
     hyperparameter_schema: type[BaseHyperparameters]
     variants: Mapping[str, Variant]
-    default_n_configurations: Mapping[str, int]
     defaults: Mapping[str, Any]
     reference_rankings: Mapping[str, str]
-    comparisons: tuple[tuple[str, str], ...] = ()
+    default_variants: tuple[str, ...] = ()
     list_metrics: Callable[[Any], tuple[str, ...]] = _list_no_metrics
     unit: str = "query"
     check_training: Callable[[Any, Any], Iterator[ConfigError]] = _check_nothing
@@ -89,30 +95,80 @@ class StudyType:
 
     def __post_init__(self) -> None:
         """Check the tables, which are written by hand for a new variant or hyperparameter."""
+        for name in self.variants:
+            self._check_variant(name)
         trainable = self.specification.trainable
-        for name, row in self.variants.items():
-            place = f"{trainable}, variant {name}"
-            if not isinstance(row, Variant):
-                raise UserError(place, repr(row), "Variant(distribution, schedule)")
-            if row.schedule not in SCHEDULES:
-                raise UserError(place, f"the schedule {row.schedule!r}", f"one of {SCHEDULES.format_names()}")
-            try:
-                self.make_smoothing(name, {})
-            except ValidationError as error:
-                expected = error.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-                raise UserError(place, f"the distribution {row.distribution!r}", expected) from error
-            if not isinstance(self.default_n_configurations.get(name), int):
-                raise UserError(place, "no number of configurations", f"a line for {name} in default_n_configurations")
         for name in self.sections.search.smoothing_params:
             fields = self.sections.search.model_fields.keys() & self.hyperparameter_schema.model_fields.keys()
             if name not in fields or name not in self.defaults:
                 expected = "a field in the search's settings and in hyperparameter_schema, and a line in defaults"
                 raise UserError(f"{trainable}, hyperparameter {name}", "incomplete", expected)
 
+        for name in SETTINGS:
+            classes = (self.smoothing, self.sections.search, self.hyperparameter_schema)
+            if not all(has_schedule_field(settings, name) for settings in classes):
+                schedule = next(schedule for schedule, own in SCHEDULE_SETTINGS.items() if name in own)
+                place = f"the schedule {schedule}, setting {name}"
+                raise UserError(place, f"the name of another setting of {trainable}", "a free name")
+
+    def _check_variant(self, name: str) -> None:
+        row, place = self.variants[name], f"{self.specification.trainable}, variant {name}"
+        if not isinstance(row, Variant):
+            raise UserError(place, repr(row), "Variant(distribution, schedule)")
+        if row.schedule not in SCHEDULES:
+            raise UserError(place, f"the schedule {row.schedule!r}", f"one of {SCHEDULES.format_names()}")
+        try:
+            self.make_smoothing(name, {})
+        except ValidationError as error:
+            expected = error.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+            raise UserError(place, f"the distribution {row.distribution!r}", expected) from error
+        if type(row.n_configurations) is not int or row.n_configurations < 1:
+            raise UserError(place, f"n_configurations = {row.n_configurations!r}", "a whole number from 1 on")
+        if unknown := [other for other in row.compared_with if other not in self.variants or other == name]:
+            expected = f"other variants out of {', '.join(self.variants)}"
+            raise UserError(place, f"compared_with {unknown[0]!r}", expected)
+
     @property
     def baseline(self) -> str:
-        """Variant that every study has, and with which the others are compared."""
+        """Variant with which the others are compared, unless a study has only others that are unsmoothed."""
         return next(iter(self.variants))
+
+    @property
+    def default_loss(self) -> str | None:
+        """Loss of the baseline; None if the trainable has one loss."""
+        return self.variants[self.baseline].loss
+
+    def describe_variants(self) -> str:
+        """Return the names of the variants, those of further losses in short."""
+        first = self.default_loss
+        names = ", ".join(name for name, row in self.variants.items() if row.loss == first)
+        others = [name for name, row in self.variants.items() if row.distribution == "none" and row.loss != first]
+        if not others:
+            return names
+        smoothed = next(name for name, row in self.variants.items() if row.loss not in (first, None))
+        example = next(name for name in self.variants if name.startswith(f"{smoothed}-"))
+        smoothings = [name for name, row in self.variants.items() if row.loss == first and row.distribution != "none"]
+        absent = [
+            f"{label}-{name}" for label in others for name in smoothings if f"{label}-{name}" not in self.variants
+        ]
+        less = f" (there is no {', '.join(absent)})" if absent else ""
+        return f"{names}, or one of the losses {', '.join(others)} alone or before it, as in {example}{less}"
+
+    def describe_baselines(self) -> str:
+        """Return which variants a study must have."""
+        has_losses = len({row.loss for row in self.variants.values()}) > 1
+        own = ", or for another loss its unsmoothed form" if has_losses else ""
+        return f"the baseline {self.baseline}{own}"
+
+    def find_baseline(self, variant: str) -> str:
+        """Return the unsmoothed form of a variant: the variant with the same loss and without a distribution."""
+        loss = self.variants[variant].loss
+        return next(name for name, row in self.variants.items() if (row.distribution, row.loss) == ("none", loss))
+
+    @property
+    def comparisons(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of variants that are compared with each other, if a study has both."""
+        return tuple((name, other) for name, row in self.variants.items() for other in row.compared_with)
 
     @property
     def strength_name(self) -> str:
@@ -138,8 +194,10 @@ class StudyType:
             variant: name of the variant.
             values: values of its hyperparameters by name; empty for the baseline.
         """
-        distribution, schedule = self.variants[variant]
-        return self.smoothing.model_validate({"distribution": distribution, "schedule": schedule, **values})
+        row = self.variants[variant]
+        loss = {"loss": row.loss} if row.loss else {}
+        settings = {"distribution": row.distribution, "schedule": row.schedule, **loss, **values}
+        return self.smoothing.model_validate(settings)
 
 
 def get_study_type(name: str) -> StudyType:
@@ -147,8 +205,25 @@ def get_study_type(name: str) -> StudyType:
 
     Raises:
         ValueError: if there is none.
+        UserError: if it is that of another package and cannot be imported.
     """
     if name not in STUDY_TYPES:
         raise ValueError(f"one of {', '.join(STUDY_TYPES)}")
-    study_type: StudyType = import_module(STUDY_TYPES[name]).STUDY_TYPE
+    reference = f"{STUDY_TYPES[name]}:STUDY_TYPE"
+    provider = TRAINABLES.get(name)
+    study_type = provider.load_reference(reference) if provider else load_object(reference)
+    if not isinstance(study_type, StudyType):
+        raise UserError(provider.place if provider else reference, repr(study_type), "a StudyType")
     return study_type
+
+
+def find_study_type_errors() -> Iterator[UserError]:
+    """Yield what is wrong with the trainables of other packages."""
+    for provider in find_providers().get("trainables", ()):
+        if TRAINABLES.get(provider.name) != provider:
+            yield UserError(provider.place, f"the name {provider.name}, which another trainable has", "a free name")
+            continue
+        try:
+            get_study_type(provider.name)
+        except UserError as error:
+            yield error

@@ -143,9 +143,8 @@ STUDY_TYPE = StudyType(
     variants={
         "SimCSE": Variant("none", "constant"),
         "GS-InfoNCE": Variant("gaussian", "constant"),
-        "T-GS-InfoNCE": Variant("gaussian", "two_stage"),
+        "T-GS-InfoNCE": Variant("gaussian", "two_stage", n_configurations=3),
     },
-    default_n_configurations={"SimCSE": 2, "GS-InfoNCE": 2, "T-GS-InfoNCE": 3},
     defaults={"weight": 1.0, "multiple": 3.0, "mean": 0.0, "deviation": 1.0},
     reference_rankings={},
     list_metrics=_list_metrics,

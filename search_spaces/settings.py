@@ -5,12 +5,15 @@ All trainables share them. A trainable defines its own hyperparameters in a subc
 
 import math
 import re
+from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator
 
 from search_spaces.samplers import SAMPLERS
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
+from trainables.smoothing.schedules import SCHEDULES
+from trainables.smoothing.settings import ALWAYS_HASHED, SETTINGS, add_schedule_fields
+from trainables.smoothing.signatures import ScheduleSetting
 from trainables.specs.base import is_unset
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 
@@ -122,12 +125,23 @@ Shares = Annotated[
 ]
 
 
-class SearchSettings(Settings):
-    """The hyperparameter search on the development set.
+def _make_grid_field(setting: ScheduleSetting) -> tuple[Any, Any]:
+    """Return the type and the field of the values that a search tries of a schedule's setting."""
+    values, check = setting.values, [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
+    hashed: Any = {} if setting.name in ALWAYS_HASHED else {"exclude_if": lambda it: it == values}
+    several = GenericAlias(tuple, (setting.searched_type, ...))
+    annotation: Any = Annotated[several, *check, expect(setting.expected), setting]
+    return annotation, Field(default=values, description=setting.description, **hashed)
 
-    Every configuration is judged over the study's seeds. A subclass has a field with values for each name in its
-    `smoothing_params` and `optimisation_params`.
-    """
+
+def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
+    """Return the type and the field of one value of a schedule's setting, which may be absent."""
+    return Annotated[setting.searched_type | None, setting], Field(default=None, description=setting.description)
+
+
+@add_schedule_fields(_make_grid_field)
+class ScheduleSearchSettings(Settings):
+    """Procedure of a search, the schedules that it tries, and a list of values for each of their settings."""
 
     trials: dict[str, PositiveInt] = Field(default={})
     """Number of configurations to propose for a system.
@@ -179,21 +193,36 @@ class SearchSettings(Settings):
         expect(f"a list of distinct names out of {', '.join(DECAYING_SCHEDULES)}"),
     ] = ("two_stage",)
     """Schedules with which the smoothing of two-stage variants ends."""
-    switch: Annotated[
-        tuple[Annotated[float, Field(gt=0, lt=1)], ...],
-        AfterValidator(check_increasing),
-        AfterValidator(check_not_empty),
-        expect("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
-    ] = (0.25, 0.5, 0.75)
-    """Switch points of the schedule two_stage, as share of training."""
-    end: Shares = (0.8,)
-    """End points of the schedule linear, which reaches 0 there, as share of training."""
-    rate: PositiveNumbers = (5.0,)
-    """Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the training."""
-    a: PositiveNumbers = (2.0,)
-    """First parameter of the schedule beta."""
-    b: PositiveNumbers = (2.0,)
-    """Second parameter of the schedule beta."""
+
+    smoothing_params: ClassVar[tuple[str, ...]] = ()
+    """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
+    loss_params: ClassVar[tuple[str, ...]] = ()
+    """Hyperparameters of the choice of a loss."""
+
+    @field_validator("compare")
+    @classmethod
+    def _check_compare(cls, name: str | None) -> str | None:
+        if name is not None and name not in cls._list_smoothing_names():
+            raise ValueError(f"one of {', '.join(cls._list_smoothing_names())}, or none")
+        return name
+
+    @classmethod
+    def _list_smoothing_names(cls) -> tuple[str, ...]:
+        return (*cls.smoothing_params, "schedule", *SETTINGS, *cls.loss_params)
+
+    @property
+    def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
+        """Values of every smoothing hyperparameter, by name."""
+        return {name: getattr(self, name) for name in self._list_smoothing_names()}
+
+
+class SearchSettings(ScheduleSearchSettings):
+    """The hyperparameter search on the development set.
+
+    Every configuration is judged over the study's seeds. A subclass has a field with values for each name in its
+    `smoothing_params` and `optimisation_params`.
+    """
+
     learning_rate: Annotated[
         tuple[PositiveNumber, ...],
         AfterValidator(check_increasing),
@@ -211,26 +240,8 @@ class SearchSettings(Settings):
 
     If empty, training.batch_size applies."""
 
-    smoothing_params: ClassVar[tuple[str, ...]] = ()
-    """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
     """Training settings that may be searched, in the order of suggestion."""
-
-    @field_validator("compare")
-    @classmethod
-    def _check_compare(cls, name: str | None) -> str | None:
-        if name is not None and name not in cls._list_smoothing_names():
-            raise ValueError(f"one of {', '.join(cls._list_smoothing_names())}, or none")
-        return name
-
-    @classmethod
-    def _list_smoothing_names(cls) -> tuple[str, ...]:
-        return (*cls.smoothing_params, "schedule", *(name for own in SCHEDULE_SETTINGS.values() for name in own))
-
-    @property
-    def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
-        """Values of every smoothing hyperparameter, by name."""
-        return {name: getattr(self, name) for name in self._list_smoothing_names()}
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
@@ -238,18 +249,19 @@ class SearchSettings(Settings):
         return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
 
 
-class BaseHyperparameters(Settings):
+@add_schedule_fields(_make_value_field)
+class ScheduleHyperparameters(Settings):
+    """The schedule of one configuration, and its settings."""
+
+    schedule: DecayingScheduleName | None = None
+
+
+class BaseHyperparameters(ScheduleHyperparameters):
     """Hyperparameters of one configuration that every trainable has, with their ranges.
 
     None means that the configuration does not name the hyperparameter.
     """
 
-    schedule: DecayingScheduleName | None = None
-    switch: Annotated[float, Field(gt=0, lt=1)] | None = None
-    end: Annotated[float, Field(gt=0, le=1)] | None = None
-    rate: PositiveNumber | None = None
-    a: PositiveNumber | None = None
-    b: PositiveNumber | None = None
     learning_rate: PositiveNumber | None = None
     batch_size: AtLeastTwo | None = None
 

@@ -1,15 +1,38 @@
-"""Search space of smoothing: its own hyperparameters, the schedule, and the schedule's settings."""
+"""Search space of smoothing: its own hyperparameters, the schedule with its settings, and the loss."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from search_spaces.space import Grid, Suggester, suggest_value
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, Variant
+from trainables.losses import DEFAULT_TEMPERATURE, TEMPERATURES, list_temperatures
+from trainables.smoothing.schedules import Variant
+from trainables.smoothing.settings import SCHEDULE_SETTINGS
 
-SCHEDULE_DEFAULTS: dict[str, float] = {
-    name: value for settings in SCHEDULE_SETTINGS.values() for name, value in settings.items()
-}
-"""Name of a schedule's setting -> its published value."""
+
+def suggest_loss(trial: Suggester, variant: Variant, grid: Grid) -> tuple[tuple[str, Any], ...]:
+    """Return the loss of a variant, if there are several to choose from, and the temperatures that it needs.
+
+    Args:
+        trial: suggests the values.
+        variant: the variant; nothing is suggested if its trainable has one loss.
+        grid: values of loss and of each temperature. If those of loss are empty, it is that of the variant.
+    """
+    if variant.loss is None:
+        return ()
+    chosen: dict[str, Any] = {"loss": suggest_value(trial, "loss", grid["loss"])} if grid["loss"] else {}
+    used = list_temperatures(chosen.get("loss", variant.loss), variant.distribution)
+    return (*chosen.items(), *((name, suggest_value(trial, name, grid[name])) for name in used))
+
+
+def get_default_loss(variant: Variant, grid: Grid) -> dict[str, Any]:
+    """Return the default of what `suggest_loss` suggests: the variant's own loss, else the first value of the grid."""
+    if variant.loss is None:
+        return {}
+    losses = grid["loss"]
+    chosen = {"loss": variant.loss if variant.loss in losses else losses[0]} if losses else {}
+    used = list_temperatures(chosen.get("loss", variant.loss), variant.distribution)
+    first = {name: grid[name][0] for name in used}
+    return chosen | {name: DEFAULT_TEMPERATURE if DEFAULT_TEMPERATURE in grid[name] else first[name] for name in used}
 
 
 def has_param(variant: Variant, name: str, smoothing_params: Iterable[str]) -> bool:
@@ -17,9 +40,14 @@ def has_param(variant: Variant, name: str, smoothing_params: Iterable[str]) -> b
 
     Args:
         variant: the variant.
-        name: name of the hyperparameter, such as epsilon or switch.
-        smoothing_params: names of the hyperparameters of the smoothing itself; the others are those of schedules.
+        name: name of the hyperparameter, such as epsilon, switch or loss.
+        smoothing_params: names of the hyperparameters of the smoothing itself; the others are those of losses and
+            schedules.
     """
+    if name == "loss":
+        return variant.loss is not None
+    if name in TEMPERATURES:
+        return variant.loss is not None and name in list_temperatures(variant.loss, variant.distribution)
     return variant.distribution != "none" and (name in smoothing_params or variant.schedule != "constant")
 
 

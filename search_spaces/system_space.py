@@ -9,7 +9,7 @@ from typing import Any
 
 from search_spaces.curriculum import get_default_curriculum, suggest_curriculum
 from search_spaces.optimisation import suggest_optimisation
-from search_spaces.smoothing import list_default_smoothings, suggest_smoothing
+from search_spaces.smoothing import get_default_loss, list_default_smoothings, suggest_loss, suggest_smoothing
 from search_spaces.space import Grid, Params, Suggester, enumerate_space
 from trainables.smoothing.schedules import Variant
 
@@ -46,7 +46,10 @@ class SystemSpace:
     def __call__(self, trial: Suggester) -> Params:
         """Ask a trial for every hyperparameter of this system, and return the configuration."""
         return Params(
-            suggest_smoothing(trial, self.variant, self.smoothing_defaults, self.smoothing_grid),
+            (
+                *suggest_smoothing(trial, self.variant, self.smoothing_defaults, self.smoothing_grid),
+                *suggest_loss(trial, self.variant, self.smoothing_grid),
+            ),
             suggest_optimisation(trial, self.optimisation_grid),
             suggest_curriculum(trial, self.curriculum_grid),
         )
@@ -68,5 +71,6 @@ class SystemSpace:
         optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
         default_curriculum = get_default_curriculum(self.curriculum_grid)
         smoothings = list_default_smoothings(self.variant, self.smoothing_defaults, self.smoothing_grid)
-        smoothings = [{name: self.fixed.get(name, value) for name, value in own.items()} for own in smoothings]
+        loss = get_default_loss(self.variant, self.smoothing_grid)
+        smoothings = [{name: self.fixed.get(name, value) for name, value in (own | loss).items()} for own in smoothings]
         return [Params(tuple(values.items()), optimisation, default_curriculum) for values in smoothings]

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from trainables.models.pretrained import _ARCHITECTURES
+from trainables.models.architectures import ARCHITECTURES
 
 ROOT = Path(__file__).parents[1]
 BOUNDED = ("optuna", "ray", "transformers", "wandb", "wandb-workspaces")
@@ -221,29 +221,45 @@ def test_optuna() -> None:
     library.check()
 
 
-@pytest.mark.parametrize("kind", _ARCHITECTURES)
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_transformers(kind: str) -> None:
-    """The layers of its models, whose arithmetic is done here."""
-    from transformers import AutoConfig, AutoModel
+    """The parts of its models, by the names of the registry."""
+    from transformers import AttentionInterface, AutoConfig, AutoModel
 
-    library = Library("transformers")
-    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 8}
-    model = AutoModel.from_config(AutoConfig.for_model(kind, **size))
-    names = "embeddings encoder.layer pooler resize_token_embeddings"
-    library.attributes(model, names, "trainables/models/transformer.py")
-    library.attributes(
-        model.config, "type_vocab_size initializer_range hidden_size vocab_size", "trainables/models/transformer.py"
-    )
-    (layer,) = model.encoder.layer
-    attention = "query key value num_attention_heads scaling"
-    library.attributes(layer.attention.self, attention, "trainables/models/packing.py")
-    library.attributes(layer, "attention.output.dense attention.output.LayerNorm", "trainables/models/packing.py")
-    library.attributes(layer, "intermediate output.dense output.LayerNorm", "trainables/models/packing.py")
-    if kind != "bert":
-        library.attributes(model.embeddings, "padding_idx", "trainables/models/packing.py")
-    taken = inspect.signature(type(model.embeddings).forward).parameters
-    for name in ("input_ids", "token_type_ids", "position_ids"):
-        library.has(name in taken, f"{kind}'s embeddings({name}=)", "trainables/models/packing.py")
+    from trainables.models.layers import get_part
+
+    library, architecture = Library("transformers"), ARCHITECTURES[kind]
+    size = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 8, "pad_token_id": 1}
+    names = {"hidden_size": "dim", "num_attention_heads": "n_heads", "intermediate_size": "hidden_dim"}
+    own = {names.get(key, key) if kind == "distilbert" else key: value for key, value in size.items()}
+    config = AutoConfig.for_model(kind, **own, **{architecture.layer_count: 1})
+    model = AutoModel.from_config(config)
+    user = "trainables/models/transformer.py"
+    library.attributes(model, "embeddings resize_token_embeddings get_input_embeddings", user)
+    library.attributes(model.config, "initializer_range hidden_size vocab_size num_hidden_layers", user)
+    library.has(hasattr(config, architecture.layer_count), f"{kind}'s {architecture.layer_count}", user)
+    for name in architecture.dropouts:
+        library.has(hasattr(config, name), f"{kind}'s {name}", user)
+    user = "trainables/models/architectures.py"
+    paths = (architecture.layers, architecture.word_embeddings, architecture.projection, architecture.final_norm)
+    for path in (*paths, architecture.rotary, architecture.pooler):
+        library.has(path is None or get_part(model, path) is not None, f"{kind}'s {path}", user)
+    if architecture.positions_follow_padding:
+        library.attributes(model.embeddings, "padding_idx", "trainables/models/layers.py")
+    parameters = inspect.signature(type(model.embeddings).forward).parameters
+    library.has("input_ids" in parameters, f"{kind}'s embeddings(input_ids=)", "trainables/models/layers.py")
+    if architecture.padding_mask is None:
+        user = "trainables/models/attention.py"
+        library.attributes(AttentionInterface, "register", user)
+        library.attributes(model, "set_attn_implementation", user)
+        library.has(model._can_set_attn_implementation(), f"{kind}'s attention by the AttentionInterface", user)
+    else:
+        encoder = get_part(model, architecture.layers.rpartition(".")[0])
+        parameters = inspect.signature(type(encoder).forward).parameters
+        taken = [*parameters][1:3] == ["hidden_states", "attention_mask"] and "output_hidden_states" in parameters
+        library.has(taken, f"{kind}'s encoder(hidden_states, attention_mask)", "trainables/models/layers.py")
+        part = architecture.first_layer_part
+        library.has(part is None or hasattr(encoder, part), f"{kind}'s encoder.{part}", "trainables/models/layers.py")
     library.has(
         "mean_resizing" in inspect.signature(model.resize_token_embeddings).parameters, "mean_resizing", "transformer"
     )

@@ -20,17 +20,25 @@ _SINGLE_LOGIT = (
 def format_caption(results: Results) -> str:
     """Return the caution for the caption of a table of scores; empty if there is none."""
     parts = [_CAPTION] * results.plan.is_reranking
-    return " ".join([*parts, *_describe_ranking_score(results), *_describe_truncation(results)])
+    parts += [*_describe_label_noise(results), *_describe_ranking_score(results), *_describe_truncation(results)]
+    return " ".join(parts)
 
 
 def list_cautions(results: Results) -> list[str]:
     """List all cautions at full length, including the machines that computed the scores."""
     return [
         *([RERANKING_NOTE] if results.plan.is_reranking else []),
+        *_describe_label_noise(results),
         *_describe_ranking_score(results),
         *_describe_truncation(results),
         *_describe_machines(results),
     ]
+
+
+def _describe_label_noise(results: Results) -> list[str]:
+    """Say which training labels are wrong on purpose, if any are."""
+    noise = results.plan.label_noise
+    return [f"Trained with label noise: {noise}."] if noise else []
 
 
 def _describe_ranking_score(results: Results) -> list[str]:

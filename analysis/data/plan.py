@@ -13,7 +13,7 @@ Phase = Literal["search", "confirmed", "test"]
 
 HYPERPARAMETERS = (
     "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing",
-    "score", "delta", "duration",
+    "score", "delta", "duration", "loss", "teacher_temperature", "weak_temperature",
 )  # fmt: skip
 """Hyperparameters of plans that name none."""
 
@@ -127,6 +127,8 @@ class Plan(BaseModel):
     families: tuple[PlannedFamily, ...] = Field(min_length=1)
     compared: ComparedHyperparameter | None = None
     """Hyperparameter with one system for each of its values. If None, each variant is one system."""
+    label_noise: str | None = None
+    """Noise in the training labels, in words. If None, there is none."""
     data: dict[str, Any] | None = None
     """Counts of the prepared data, and the distribution of its weak labels."""
 

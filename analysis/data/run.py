@@ -61,9 +61,13 @@ class Run:
 
     @property
     def has_probabilities(self) -> bool:
-        """False if the run's scores are one logit of a model, from which no probability follows."""
+        """False if no probability follows from the run's scores.
+
+        They are one logit of two, or the loss compared the candidates of a query with each other.
+        """
         model = (self.config.get("specification") or {}).get("model") or {}
-        return bool(model.get("ranking_score", "difference") == "difference")
+        is_difference = model.get("ranking_score", "difference") == "difference"
+        return is_difference and bool(self.config.get("has_probabilities", True))
 
     @property
     def specification_id(self) -> str:

@@ -258,6 +258,7 @@ def _simulate() -> Iterator[None]:
     """Let studies be resolved without sampling negatives, on which no id depends, and with a GPU."""
     with (
         patch.object(ranking_dataset, "_sample_and_write", _write_counts),
+        patch.object(ranking_dataset, "write_teacher_scores", lambda *_: None),
         patch.object(environment, "_get_gpu_name", lambda: "a GPU"),
     ):
         yield

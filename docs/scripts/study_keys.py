@@ -79,11 +79,14 @@ def _iter_variant_keys(field: FieldInfo, trainable: str, owner: type[Settings]) 
     """Yield the key of every variant for its number of configurations."""
     study_type = get_study_type(trainable)
     annotation: Any = field.annotation
-    for variant, default in study_type.default_n_configurations.items():
+    for variant in study_type.default_variants or study_type.variants:
+        row = study_type.variants[variant]
         meaning = f"The number for {variant}, at most all configurations of its grid."
         if variant == study_type.baseline:
             meaning = f"The number for {variant}. It has nothing to search unless a training setting is searched."
-        yield StudyKey(f"{N_CONFIGURATIONS}.{variant}", annotation.__args__[1], (), default, meaning, owner)
+        yield StudyKey(
+            f"{N_CONFIGURATIONS}.{variant}", annotation.__args__[1], (), row.n_configurations, meaning, owner
+        )
 
 
 def list_value_types(annotation: Any) -> list[Any]:

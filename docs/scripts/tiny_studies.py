@@ -104,10 +104,14 @@ VALUES: dict[str, tuple[str, ...]] = {
     "search.learning_rate": ("[5e-6]", "[3e-5]"),
     "search.n_configurations.BERT": ("1",),
     "search.n_configurations.SimCSE": ("1",),
+    "search.loss": ('["cross_entropy", "lce"]',),
     "search.negatives": ("[1, 3]",),
-    "search.objectives": ('["MAP", "ECE"]', '["STS"]'),
+    # Several, since a second objective does not change every simulated search.
+    "search.objectives": ('["MAP", "ECE"]', '["MAP", "NLL"]', '["MAP", "Brier", "Spearman"]', '["STS"]'),
     "search.sampler": ("tpe",),
+    "search.teacher_temperature": ("[2.0]",),
     "search.temperature": ("[0.05, 0.1]",),
+    "search.weak_temperature": ("[2.0]",),
     "task.evaluation_sampler.name": ("random",),
     "task.name": ("beir",),
     "task.sample": ("12",),
@@ -127,13 +131,20 @@ CONTEXT: dict[str, tuple[str, ...]] = {
     "search.objectives": ("search.sampler=tpe",),
     "search.pruning": ("seeds=[1, 2, 3, 4]",),
     "search.round_size": ("search.sampler=tpe",),
+    "search.teacher_temperature": ('variants=["BERT", "KL"]',),
+    "search.weak_temperature": ('variants=["BERT", "LCE", "LCE-WSLS"]',),
     "task.evaluation_sampler.encoder": (
         "task.evaluation_sampler.name=dense",
         "task.evaluation_sampler.encoder={folder}/inputs/model",
     ),
+    "task.label_noise_kind": ("task.label_noise=0.2",),
     "task.relevant_from": ("task.name=beir",),
     "task.sampler.encoder": ("task.sampler.name=dense", "task.sampler.encoder={folder}/inputs/model"),
     "task.sampler.name": ("task.sampler.weak_label=bm25",),
+    "task.teacher": (
+        'variants=["BERT", "KL"]',
+        "task.teacher={folder}/inputs/data/teacher.run",
+    ),
     "training.batching": ("curriculum.variants=[]",),
     "training.learning_rate": ("search.learning_rate=[]",),
     "training.sampling": ("curriculum.variants=[]",),
@@ -173,6 +184,7 @@ def _write_ranking_task(folder: Path, word: str) -> None:
         _write_text(folder / "qrels" / f"{split}.tsv", "\n".join(qrels))
     _write_text(folder / "corpus.jsonl", "\n".join(corpus))
     _write_text(folder / "queries.jsonl", "\n".join(queries))
+    _write_text(folder / "teacher.run", f"train0 Q0 train1 1 1.0 {word}")
 
 
 def _write_sentence_task(folder: Path, word: str) -> None:

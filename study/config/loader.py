@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES
+from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
@@ -31,6 +31,7 @@ from study.config.sources import (
 from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
+from study.utils.packages import check_packages
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
@@ -101,6 +102,7 @@ def load_layered_study(
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """
+    check_packages()
     source = layers[0][0]
     parsed = [(place, expand_texts(data, place, is_draft)) for place, data in layers]
     parsed += ((COMMAND_LINE, override) for override in parse_overrides(overrides))
@@ -221,9 +223,9 @@ def _check_trainable(model: type[Study], known: Sequence[str], sources: Sequence
     if any("trainable" in source.data for source in sources):
         return
     unknown = {key: source for source in sources for key, _ in _iter_leaves(source.data) if key not in known}
-    for name in STUDY_TYPES:
+    for name in STUDY_TYPES if unknown else ():
         other = get_study_class(name)
-        if unknown and other is not model and unknown.keys() <= {*_iter_known_keys(other)}:
+        if other is not model and unknown.keys() <= {*_iter_known_keys(other)}:
             source, keys = next(iter(unknown.values())), ", ".join(get_study_file_key(key) for key in unknown)
             raise UserError(f"{source.place}: trainable", "none", f'trainable = "{name}", which has the keys {keys}')
 
@@ -236,8 +238,8 @@ def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _iter_known_keys(field.annotation, f"{prefix}{name}.")
     if issubclass(model, Study) and model is not Study:
-        variants = model.model_fields["variants"].default
-        yield from (f"search.trials.{variant}" for variant in variants)
+        study_type = get_study_type(model.model_fields["trainable"].default)
+        yield from (f"search.trials.{variant}" for variant in study_type.variants)
 
 
 def _find_unknown_keys(

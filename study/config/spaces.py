@@ -3,10 +3,11 @@
 from itertools import count, islice
 from typing import Any
 
-from search_spaces.space import enumerate_space
+from search_spaces.space import Params, enumerate_space
 from search_spaces.system_space import SystemSpace
 from study.config.schema import Study
-from study.config.systems import get_systems
+from study.config.systems import get_baseline, get_systems
+from trainables.smoothing.settings import ALWAYS_HASHED, SCHEDULE_SETTINGS, SETTINGS
 
 _FIRST = 101
 """First fresh seed. A seed only names its random streams, so successive seeds are as unrelated as any others."""
@@ -28,6 +29,11 @@ def make_system_space(study: Study, system: str) -> SystemSpace:
     )
 
 
+def get_fixed_configuration(study: Study, system: str) -> Params:
+    """Return the only configuration of a system with nothing to search."""
+    return next(iter(enumerate_space(make_system_space(study, system))))
+
+
 def count_configurations(study: Study, system: str) -> int:
     """Count the distinct configurations of a system."""
     return sum(1 for _ in enumerate_space(make_system_space(study, system)))
@@ -45,13 +51,26 @@ def count_proposals(study: Study) -> dict[str, int]:
         {'LS': 2}
     """
     proposals: dict[str, int] = {}
+    baseline = get_baseline(study)
     for name, system in get_systems(study).items():
-        if name != study.study_type.baseline or study.search.optimisation_grid:
-            size = count_configurations(study, name)
-            default = study.study_type.default_n_configurations[system.variant]
-            requested = study.search.trials.get(system.n_configurations_key, default)
+        size = count_configurations(study, name)
+        if name != baseline or study.search.optimisation_grid or size > 1:
+            default = study.study_type.variants[system.variant].n_configurations
+            trials = study.search.trials
+            requested = trials.get(name, trials.get(system.n_configurations_key, default))
             proposals[name] = size if study.search.sampler == "grid" else min(requested, size)
     return proposals
+
+
+def list_hyperparameters(study: Study) -> tuple[str, ...]:
+    """Return the names of the hyperparameters that configurations of the study may have, the strength first.
+
+    Settings of schedules of other packages count only if the study searches such a schedule. Otherwise what is
+    installed would change the plans of all studies.
+    """
+    used = {name for schedule in study.search.schedule for name in SCHEDULE_SETTINGS[schedule]}
+    unused = SETTINGS.keys() - used - {*ALWAYS_HASHED}
+    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
 
 
 def get_seed_count(data: Any) -> int | None:

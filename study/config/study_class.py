@@ -34,16 +34,18 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
         ('SimCSE', 'GS-InfoNCE', 'T-GS-InfoNCE')
     """
     study_type = get_study_type(trainable)
-    sections, names = study_type.sections, tuple(study_type.variants)
+    sections, names = study_type.sections, study_type.default_variants or tuple(study_type.variants)
 
     def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
-        if study_type.baseline not in check_distinct(values) or not {*values} <= {*names}:
+        if not check_distinct(values) or not {*values} <= {*study_type.variants}:
+            raise ValueError
+        if any(study_type.find_baseline(name) not in values for name in values):
             raise ValueError
         return values
 
     expected = (
-        f"a list of distinct names out of {', '.join(names)}, including the baseline {study_type.baseline}, "
-        f'e.g. ["{names[0]}", "{names[1]}"]'
+        f"a list of distinct names out of {study_type.describe_variants()}, including {study_type.describe_baselines()}"
+        f', e.g. ["{names[0]}", "{names[1]}"]'
     )
     fields: dict[str, Any] = {
         "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),

@@ -8,6 +8,7 @@ from search_spaces.smoothing import has_param
 from search_spaces.space import Grid
 from study.config.schema import Study
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.losses.variants import make_variant_name
 
 CURRICULUM_PATTERN = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
 """Pattern of the names of systems with a curriculum."""
@@ -55,13 +56,60 @@ def get_systems(study: Study) -> dict[str, System]:
     return systems
 
 
+def is_unsmoothed(study: Study, system: str) -> bool:
+    """Return whether a system has neither smoothing nor a curriculum."""
+    properties = get_systems(study)[system]
+    return not properties.curriculum and study.study_type.variants[properties.variant].distribution == "none"
+
+
+def get_baseline(study: Study) -> str:
+    """Return the system with which a study compares the others.
+
+    It is the baseline of the trainable if the study has it, else the first system without smoothing.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> get_baseline(load_study("quick")), get_baseline(load_study("quick", ['variants=["LCE", "LCE-LS"]']))
+        ('BERT', 'LCE')
+    """
+    unsmoothed = [name for name in get_systems(study) if is_unsmoothed(study, name)]
+    return study.study_type.baseline if study.study_type.baseline in unsmoothed else unsmoothed[0]
+
+
+def get_own_baseline(study: Study, system: str) -> str:
+    """Return the system that a system is compared with first: its loss without smoothing.
+
+    A system without smoothing and the baseline itself have the baseline of the study.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> study = load_study("quick", ['variants=["BERT", "LCE", "LCE-LS"]'])
+        >>> get_own_baseline(study, "LCE-LS"), get_own_baseline(study, "LCE")
+        ('LCE', 'BERT')
+    """
+    systems, study_type = get_systems(study), study.study_type
+    own, baseline = systems[system], get_baseline(study)
+    if is_unsmoothed(study, system):
+        return baseline
+    form = study_type.find_baseline(own.variant)
+    similar = (name for name, other in systems.items() if other.variant == form and not other.curriculum)
+    agreeing = (name for name in similar if systems[name].fixed.items() <= own.fixed.items())
+    return next(agreeing, baseline)
+
+
 def _iter_systems(study: Study, variant: str) -> Iterator[System]:
     """Yield the systems of a variant without a curriculum: one, or one for each value that the study compares."""
     compared = study.search.compare
-    if compared is None or not has_compared_param(study, variant):
+    names_loss = study.study_type.variants[variant].loss not in (None, study.study_type.default_loss)
+    values = study.search.smoothing_grid[compared] if compared else ()
+    if compared is None or not values or not has_compared_param(study, variant) or (compared == "loss" and names_loss):
         yield System(variant, variant, {}, {})
         return
-    for value in study.search.smoothing_grid[compared]:
+    for value in values:
+        if compared == "loss":
+            if (name := make_variant_name(value, variant)) in study.study_type.variants:
+                yield System(name, variant, {}, {compared: value})
+            continue
         yield System(f"{variant}-{str(value).removesuffix('.0')}", variant, {}, {compared: value})
 
 
@@ -122,20 +170,21 @@ def find_system_without_curriculum(study: Study, system: str) -> str | None:
 def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
     """Return the pairs of systems that a study compares unless it names more: system, then its baseline.
 
-    They are every system with the baseline, those of `list_variant_comparisons`, and each curriculum with the random
-    order and with the same system without its curriculum.
+    They are every system with its own baseline, those of `list_variant_comparisons`, and each curriculum with the
+    random order and with the same system without its curriculum.
 
     Example:
         >>> from study.config.loader import load_study
         >>> list_default_comparisons(load_study("quick", ['variants=["BERT", "T-LS", "T-WSLS"]']))
         [('T-LS', 'BERT'), ('T-WSLS', 'BERT'), ('T-WSLS', 'T-LS')]
     """
-    study_type = study.study_type
-    names = [name for name in get_systems(study) if name != study_type.baseline]
-    others = [study_type.baseline, *names]
-    return [
-        *((name, study_type.baseline) for name in names),
+    baseline = get_baseline(study)
+    names = [name for name in get_systems(study) if name != baseline]
+    others = [baseline, *names]
+    pairs = [
+        *((name, get_own_baseline(study, name)) for name in names),
         *list_variant_comparisons(study),
         *((name, other) for name in others if (other := find_random_order_system(study, name))),
         *((name, other) for name in others if (other := find_system_without_curriculum(study, name))),
     ]
+    return list(dict.fromkeys(pairs))

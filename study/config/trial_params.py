@@ -42,8 +42,8 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
     """Parse the values of one configuration.
 
     A value may be anything in its range, also outside the grid of the study. Only the difficulty score of a curriculum
-    must be one that the study lists. A value that equals a value of the grid up to rounding is replaced by it. A
-    hyperparameter may be absent if the grid has only one value for it.
+    and the loss must be ones that the study lists. A value that equals a value of the grid up to rounding is replaced
+    by it. A hyperparameter may be absent if the grid has only one value for it.
 
     Args:
         study: the study, which determines the variants, the grid and the training settings.
@@ -128,13 +128,23 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
     fixed = dict(space.fixed)
     if compared:
         fixed[compared] = space.curriculum_grid[compared][0]
+    losses = space.smoothing_grid.get("loss", ())
+    if not losses and space.variant.loss:
+        fixed["loss"] = space.variant.loss
     for name, value in fixed.items():
         if values.get(name, value) != value:
             raise UserError(f"{SWEEP_OPTION} {name}", values[name], f"{value}, the only value of {variant}")
     if scores and values.get("score", scores[0]) not in scores:
         listed = ", ".join(map(str, scores))
         raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")
-    smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
+    if losses and values.get("loss", losses[0]) not in losses:
+        raise UserError(
+            f"{SWEEP_OPTION} loss", values["loss"], f"a loss of the study's search.loss: {', '.join(losses)}"
+        )
+    smoothing = {
+        name: (values[name],) if name in values and (grid or name != "loss") else grid
+        for name, grid in space.smoothing_grid.items()
+    }
     curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
     named = {name: (values[name],) for name in study.search.optimisation_params if name in values}
     optimisation = _order_grid(study, {**space.optimisation_grid, **named})

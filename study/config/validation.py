@@ -5,9 +5,15 @@ from math import prod
 
 from search_spaces.registry import ConfigError
 from study.config.schema import Study
-from study.config.spaces import chooses_by_scores, count_configurations
-from study.config.systems import get_systems, has_compared_param, list_default_comparisons, list_trained_scores
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS
+from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
+from study.config.systems import (
+    get_baseline,
+    get_systems,
+    has_compared_param,
+    list_default_comparisons,
+    list_trained_scores,
+)
+from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.specs.base import BaseTrainingSettings
 from trainables.utils.settings import MAX_COUNT
 
@@ -125,11 +131,16 @@ def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
     search, name = study.search, study.search.compare
     if name is None:
         return
+    if name == "loss" and not search.smoothing_grid["loss"]:
+        yield "search.compare", name, "another name, or several losses in search.loss", ("search.loss",)
+    if name in search.loss_params and name != "loss" and search.smoothing_grid["loss"]:
+        yield "search.compare", name, "another name while search.loss is searched", ("search.loss",)
+        return
     if not any(has_compared_param(study, variant) for variant in study.variants):
         expected = f"a hyperparameter that one of variants has ({', '.join(study.variants)})"
         yield "search.compare", name, expected, ("variants",)
     without = [schedule for schedule in search.schedule if name not in SCHEDULE_SETTINGS[schedule]]
-    if without and name not in (*search.smoothing_params, "schedule"):
+    if without and name not in (*search.smoothing_params, *search.loss_params, "schedule"):
         expected = f"a hyperparameter of every schedule in search.schedule; {without[0]} does not have it"
         yield "search.compare", name, expected, ("search.schedule",)
     if smoothed := [variant for variant in study.curriculum.variants if has_compared_param(study, variant)]:
@@ -150,10 +161,10 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
         yield "search.gpu_hours", search.gpu_hours, "none while resources.gpu = 0", ("resources.gpu",)
     yield from _find_confirm_errors(study)
     grid = {**search.smoothing_grid, **search.optimisation_grid, **study.curriculum.grid}
-    if prod(len(values) for values in grid.values()) > _MAX_CONFIGURATIONS:
+    if prod(len(values) or 1 for values in grid.values()) > _MAX_CONFIGURATIONS:
         yield (
             "search",
-            f"{prod(len(values) for values in grid.values())} configurations",
+            f"{prod(len(values) or 1 for values in grid.values())} configurations",
             f"at most {_MAX_CONFIGURATIONS}",
             (),
         )
@@ -161,10 +172,12 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
     named: dict[str, list[str]] = {}
     for name, system in get_systems(study).items():
         named.setdefault(system.n_configurations_key, []).append(name)
+        if system.n_configurations_key != name:
+            named.setdefault(name, []).append(name)
     for variant, trials in search.trials.items():
         if variant not in named and variant not in study.study_type.variants:
             yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
-        elif variant == study.study_type.baseline and not search.optimisation_grid:
+        elif variant == get_baseline(study) and variant not in count_proposals(study):
             expected = (
                 "no value: the baseline has nothing to search unless a setting such as search.learning_rate is set"
             )

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from analysis.data.plan import HYPERPARAMETERS
 from search_spaces.registry import StudyType
 from study.config.loader import Study
-from study.config.systems import UNTRAINED, get_systems, list_default_comparisons, list_trained_scores
+from study.config.spaces import list_hyperparameters
+from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
 from study.records.run_record import has_test_scores
@@ -31,10 +32,11 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
     systems, study_type = get_systems(study), study.study_type
-    order = [study_type.baseline, *(name for name in systems if name != study_type.baseline)]
+    baseline = get_baseline(study)
+    order = [baseline, *(name for name in systems if name != baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
-    sanity = [[study_type.baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
+    sanity = [[baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
     if study.analysis.dev_comparisons and comparisons:
@@ -67,14 +69,15 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "settings": settings,
         **({"unit": study_type.unit} if study_type.unit != StudyType.unit else {}),
         **(
-            {"hyperparameters": list(study_type.hyperparameter_names)}
-            if study_type.hyperparameter_names != HYPERPARAMETERS
+            {"hyperparameters": list(hyperparameters)}
+            if (hyperparameters := list_hyperparameters(study)) != HYPERPARAMETERS
             else {}
         ),
         **({"margin": study.analysis.margin} if study.analysis.margin else {}),
         **({"group_size": study.confirm.group_size} if study.confirm.group_size else {}),
         **({"seed_variance": study.analysis.seeds} if study.analysis.seeds != "own" else {}),
         **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
+        **({"label_noise": noise} if (noise := study.task.describe_label_noise()) else {}),
         **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
     }
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from search_spaces.space import enumerate_space
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
-from study.config.systems import get_systems, list_trained_scores
+from study.config.systems import get_baseline, get_systems, list_trained_scores
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing
 from trainables.specs.checkpoints import Segment, split_into_segments
@@ -62,7 +62,7 @@ def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batc
 def bound_instances_without_sharing(study: Study) -> Bounds:
     """Return bounds of the instances of all runs without sharing, including the runs of a confirmation."""
     proposals = count_proposals(study)
-    baseline = study.study_type.baseline
+    baseline = get_baseline(study)
     trained = {baseline, *proposals}
     search = (sum(proposals.values()) + (baseline not in proposals)) * len(study.seeds)
     scorer = study.scorer_training.instances if list_trained_scores(study) else 0
@@ -123,6 +123,6 @@ def _get_longest_shareable_segment(study: Study) -> int:
     search, total = study.search, study.training.instances
     longest = 0
     for size in search.batch_size or (study.training.batch_size,):
-        cuts = [min(compute_switch_instances(share, total, size), total) for share in search.switch]
+        cuts = [min(compute_switch_instances(share, total, size), total) for share in search.smoothing_grid["switch"]]
         longest = max(longest, *cuts) if len({0, *cuts}) > len(cuts) else total
     return longest if "two_stage" in search.schedule else 0

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,9 +21,18 @@ _ROOT = Path(__file__).resolve().parents[2]
 _GIB = 2**30
 
 
+def get_versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions of Python and of the libraries that results depend on, by name.
+
+    Args:
+        packages: further packages, as "name version".
+    """
+    further = (package.split(" ", 1) for package in packages)
+    return _get_library_versions() | dict(further)
+
+
 @cache
-def get_versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that results depend on, by name."""
+def _get_library_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
 
 

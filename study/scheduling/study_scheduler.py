@@ -14,8 +14,8 @@ from analysis.data.plan import Plan
 from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.config.schema import Study
-from study.config.spaces import count_proposals, make_system_space
-from study.config.systems import UNTRAINED, get_systems
+from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
+from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import has_test_scores
 from study.records.run_store import RunStore
 from study.scheduling.evaluation import make_test_evaluate
@@ -71,8 +71,9 @@ class StudyScheduler(BaseScheduler):
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
         counts = count_proposals(study)
-        if (baseline := study.study_type.baseline) not in counts:
-            self._fixed.insert(0, self._factory.make_configuration(baseline, Params(), study.seeds, "baseline"))
+        if (baseline := get_baseline(study)) not in counts:
+            params = get_fixed_configuration(study, baseline)
+            self._fixed.insert(0, self._factory.make_configuration(baseline, params, study.seeds, "baseline"))
         self.searches = {
             name: self._make_search(name, count, find_exhausted_budget, (previous_log or {}).get(name))
             for name, count in counts.items()
@@ -102,7 +103,7 @@ class StudyScheduler(BaseScheduler):
         """
         seeds, fresh_seeds = len(self.study.seeds), len(self.study.fresh_seeds)
         rankings, n_tests = len(self.study.study_type.reference_rankings), len(self.study.confirm.seeds) or seeds
-        tested = len({*self.searches, self.study.study_type.baseline, UNTRAINED})
+        tested = len({*self.searches, get_baseline(self.study), UNTRAINED})
         searched = (
             sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
         )

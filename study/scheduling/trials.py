@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple
 from search_spaces.curriculum import DEFAULTS
 from search_spaces.space import Params
 from study.config.schema import Study
-from study.config.systems import UNTRAINED, get_systems
+from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import Split
+from study.utils.packages import list_packages
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
@@ -20,7 +21,7 @@ Role = Literal["baseline", "search", "confirm", "scorer"]
 
 def get_role(study: Study, name: str) -> Role:
     """Return the role of a system's configurations during the search."""
-    return "baseline" if name == study.study_type.baseline else "search"
+    return "baseline" if name == get_baseline(study) else "search"
 
 
 class ResolvedInputs(NamedTuple):
@@ -121,6 +122,7 @@ class ConfigurationFactory:
         """
         training = self.study.training.model_copy(update=dict(params.optimisation))
         smoothing = self.study.study_type.make_smoothing(self._systems[name].variant, dict(params.smoothing))
+        smoothing = smoothing.for_task(self.study.task)
         return self._make_trained_configuration(
             name, params, smoothing, training, seeds, role, self._make_curriculum_settings(params)
         )
@@ -150,7 +152,7 @@ class ConfigurationFactory:
         training = run.training
         if training is None or not training.instances:
             return ()
-        shares = self.study.search.switch if "two_stage" in self.study.search.schedule else ()
+        shares = self.study.search.smoothing_grid["switch"] if "two_stage" in self.study.search.schedule else ()
         return tuple(
             sorted({compute_switch_instances(share, training.instances, training.batch_size) for share in shares})
         )
@@ -192,6 +194,8 @@ class ConfigurationFactory:
             "task": self.study.task.name,
             "variant": configuration.name,
             **configuration.smoothing.model_dump(mode="json"),
+            **{name: getattr(configuration.smoothing, name) for name in self.study.search.loss_params},
+            **({} if configuration.smoothing.has_probabilities else {"has_probabilities": False}),
             **{name: getattr(run.training, name, None) for name in self.study.search.optimisation_params},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
@@ -222,7 +226,10 @@ class ConfigurationFactory:
         return Configuration(name, params, smoothing, runs, role, curriculum)
 
     def _make_specification(self, **parts: Any) -> RunSpec:
-        return self.study.study_type.specification(task=self.study.task, data=self.resolved.fingerprint, **parts)
+        study = self.study
+        task = study.task.for_specification()
+        run = study.study_type.specification(task=task, data=self.resolved.fingerprint, **parts)
+        return run.model_copy(update={"packages": list_packages(run, study.trainable)})
 
     def _make_curriculum_settings(self, params: Params) -> CurriculumSettings | None:
         if not params.curriculum:

@@ -26,6 +26,8 @@ class SuiteExpectations(Settings):
     """Data that the suite needs, and the environment variables that name them. If None, it needs no download."""
     gpu_hours: PositiveNumber | None = None
     """Rough estimate of the hours that all studies take on one GPU. If None, there is none."""
+    minutes: PositiveNumber | None = None
+    """Rough estimate of the minutes that all studies take on two cores without a GPU. If None, there is none."""
 
 
 class SuiteFile(Settings):

@@ -106,6 +106,8 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     expected = preview["expected"]
     if expected["gpu_hours"]:
         lines.append(f"stated by the file: roughly {expected['gpu_hours']:g} hours on one GPU")
+    if expected["minutes"]:
+        lines.append(f"stated by the file: roughly {expected['minutes']:g} minutes on two cores")
     if expected["data"]:
         lines.append(f"needs: {expected['data']}")
     lines.append("studies that share a run or its first segment train it once; the totals count it for each of them")

@@ -14,7 +14,7 @@ from search_spaces.space import Params, collect_values, enumerate_space, split_i
 from study.config.schema import Study
 from study.config.spaces import count_proposals, make_system_space
 from study.scheduling.objectives import get_directions, get_objectives
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS
+from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
 
 METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}

@@ -19,10 +19,14 @@ from search_spaces.samplers import SAMPLERS
 from study.config.key_names import get_study_file_key
 from study.config.sources import list_shipped_studies, list_shipped_suites
 from study.config.study_class import get_study_class
+from study.utils.packages import check_packages
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS
+from trainables.losses import LOSSES
 from trainables.metrics import METRICS
+from trainables.models.architectures import ARCHITECTURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
+from trainables.smoothing.settings import is_generated
 from trainables.specs.samplers import SAMPLERS as NEGATIVE_SAMPLERS
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import Registry
@@ -51,6 +55,8 @@ class Section(NamedTuple):
     registry: Registry[Any]
     table: str
     """Table of a study file that has the options."""
+    note: str = ""
+    """Sentence that says what the key has if it does not have the name of an entry."""
 
     @property
     def settings(self) -> type[Settings]:
@@ -84,6 +90,14 @@ SECTIONS = (
     Section(
         "negative samplers", ("task.sampler.name", "task.evaluation_sampler.name"), NEGATIVE_SAMPLERS, "task.sampler"
     ),
+    Section("losses of rankers", ("variants", "search.loss"), LOSSES, "search"),
+    Section(
+        "types of encoders",
+        ("model.name",),
+        ARCHITECTURES,
+        "model",
+        "A model of any of these types: `model_type` in its config.json.",
+    ),
     Section("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
     Section("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
     Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
@@ -95,9 +109,9 @@ SECTIONS = (
 
 
 def read_field_docs(settings: type[Settings]) -> dict[str, str]:
-    """Return the docstring below each field, by name, without the final period.
+    """Return the docstring below each field, or its description, by name, without the final period.
 
-    They are read from the source only here, since reading them would make every import of a settings class slower.
+    Docstrings are read from the source only here, since that would make every import of a settings class slower.
 
     Example:
         >>> from trainables.curriculum.settings import CurriculumSettings
@@ -106,18 +120,24 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
     """
     docs: dict[str, str] = {}
     for base in reversed(settings.__mro__):
-        if issubclass(base, Settings):
+        if issubclass(base, Settings) and not is_generated(base):
             (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
             assert isinstance(definition, ast.ClassDef)
             for field, below in pairwise(definition.body):
                 match field, below:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                         docs[name] = " ".join(text.split()).removesuffix(".")
-    return docs
+    described = {name: field.description for name, field in settings.model_fields.items()}
+    return docs | {name: text.removesuffix(".") for name, text in described.items() if text}
 
 
 def print_choices() -> None:
-    """Print the shipped studies and suites, the entries of all registries and the variants of all trainables."""
+    """Print the shipped studies and suites, the entries of all registries and the variants of all trainables.
+
+    Raises:
+        UserError: if an installed package adds something that cannot be used.
+    """
+    check_packages()
     print_escaped("studies: the first argument")
     for name, line in list_shipped_studies():
         _print_item(name, line)
@@ -126,9 +146,13 @@ def print_choices() -> None:
         _print_item(name, line)
     for section in SECTIONS:
         print_escaped(f"\n{section.title}: {', '.join(section.keys)}")
+        if section.note:
+            print_escaped(f"  {section.note}")
         for entry in section.registry.entries:
             _print_item(entry.name, entry.line)
             _print_item("", f"source: {entry.source}")
+            if entry.provider:
+                _print_item("", f"package: {entry.provider.package}")
             if entry.options:
                 _print_item("", f"options: {section.format_keys(entry.options)}")
         if section.registry.options:
@@ -139,8 +163,9 @@ def print_choices() -> None:
             print_escaped(textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="      "))
     for name in STUDY_TYPES:
         print_escaped(f"\ntrainable {name}: variants")
-        for label, distribution, schedule in _list_variants(name):
-            _print_item(label, f"distribution {distribution}, schedule {schedule}")
+        for label, row in get_study_type(name).variants.items():
+            loss = f", loss {row.loss}" if row.loss else ""
+            _print_item(label, f"distribution {row.distribution}, schedule {row.schedule}{loss}")
 
 
 def format_page() -> str:
@@ -154,7 +179,7 @@ def _iter_page_lines() -> Iterator[str]:
     yield "`python -m study.run --list` prints the same. `make docs` writes this page from the registries."
     for section in SECTIONS:
         keys = ", ".join(f"`{key}`" for key in section.keys)
-        yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}.", "")
+        yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}. {section.note}".rstrip(), "")
         yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
         for entry in section.registry.entries:
             yield f"| `{entry.name}` | {entry.line} | {section.format_keys(entry.options, '`')} | {entry.source} |"
@@ -165,13 +190,12 @@ def _iter_page_lines() -> Iterator[str]:
             text = f"Options of all of them: {section.format_keys(section.registry.options, '`')}."
             yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
     for name in STUDY_TYPES:
-        yield from ("", f"## Variants of {name}", "", "| variant | distribution | schedule |", "| --- | --- | --- |")
-        for label, distribution, schedule in _list_variants(name):
-            yield f"| `{label}` | `{distribution}` | `{schedule}` |"
-
-
-def _list_variants(trainable: str) -> list[tuple[str, str, str]]:
-    return [(label, *variant) for label, variant in get_study_type(trainable).variants.items()]
+        rows = get_study_type(name).variants
+        columns = ["distribution", "schedule", *(["loss"] if any(row.loss for row in rows.values()) else [])]
+        yield from ("", f"## Variants of {name}", "", f"| variant | {' | '.join(columns)} |")
+        yield "| --- " * (1 + len(columns)) + "|"
+        for label, row in rows.items():
+            yield f"| `{label}` | {' | '.join(f'`{getattr(row, column)}`' for column in columns)} |"
 
 
 def _format_default(default: object) -> str:

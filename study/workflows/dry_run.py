@@ -11,7 +11,7 @@ from typing import Any
 from analysis.data.plan import Plan, PlannedFamily
 from study.config.schema import Study
 from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
-from study.config.systems import UNTRAINED, list_trained_scores
+from study.config.systems import UNTRAINED, get_baseline, list_trained_scores
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, get_local_concurrency
@@ -52,10 +52,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         log: called with a line for each step of that minute.
 
     Returns:
-        Keys are study, task, model, seeds, confirm_seeds, group_size, systems (one row for each), runs, training,
-            instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost (hours),
-            metric, detectable, families (of the plan's comparisons) and fresh_seeds (rows of
-            `seed_preview.build_seed_rows`; empty if the study chooses nothing).
+        Keys are study, task, label_noise (in words; None without), model, seeds, confirm_seeds, group_size, systems
+            (one row for each), runs, training, instances (bounds), sampler, parallel, pruning, budgets, data, queries,
+            overlaps, records, cost (hours), metric, detectable, families (of the plan's comparisons) and fresh_seeds
+            (rows of `seed_preview.build_seed_rows`; empty if the study chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -112,6 +112,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     values = {
         "study": study.name,
         "task": study.task.name,
+        "label_noise": study.task.describe_label_noise(),
         "model": study.model.name,
         "seeds": list(study.seeds),
         "confirm_seeds": list(study.confirm.seeds),
@@ -157,7 +158,7 @@ def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
     searches = count_proposals(study)
     rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.study_type.reference_rankings]
     rows.append(_build_row(UNTRAINED, 1, seeds, fresh, 0))
-    if (baseline := study.study_type.baseline) not in searches:
+    if (baseline := get_baseline(study)) not in searches:
         rows.append(_build_row(baseline, 1, seeds, fresh, instances_per_run))
     for name, count in searches.items():
         rows.append(
@@ -244,6 +245,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         fresh += f" in groups of {preview['group_size']}, until all is decided"
     lines = [
         f"study {preview['study']}: task {preview['task']}, model {preview['model']}, seeds {preview['seeds']}{fresh}",
+        *([f"label noise: {preview['label_noise']}"] if preview["label_noise"] else []),
         f"{'system':{width}} {'configurations':>16} {'runs':>6} {'instances':>12}",
     ]
     for row in preview["systems"]:

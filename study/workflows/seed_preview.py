@@ -6,7 +6,7 @@ from analysis.comparisons.planning import compute_detectable_effects, estimate_d
 from analysis.data.plan import Plan
 from study.config.schema import Study
 from study.config.spaces import count_proposals
-from study.config.systems import UNTRAINED
+from study.config.systems import UNTRAINED, get_baseline
 from study.plan.cost import Cost
 from study.records.plan_file import PLAN_FILE
 from study.records.run_store import RunStore
@@ -30,7 +30,7 @@ def build_seed_rows(
             tests, None without a cost; detectable, None until two systems have scores of several seeds.
     """
     searched = count_proposals(study)
-    trained = {study.study_type.baseline, *searched}
+    trained = {get_baseline(study), *searched}
     numbers = sorted({*_NUMBERS, *([len(study.confirm.seeds)] if study.confirm.seeds else [])})
     length = study.training.instances if study.training.epochs is None else None
     effects = _compute_effects(study, plan, queries, numbers)

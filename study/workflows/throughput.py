@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import ray
 
-from search_spaces.space import Params
 from study.config.schema import Study
+from study.config.spaces import make_system_space
+from study.config.systems import get_baseline
 from study.execution.nodes import map_on_cluster
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
@@ -40,7 +41,9 @@ def measure_study_throughput(
     try:
         study, resolved, prepared = resolve_study(study, cluster, log)
         factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
-        baseline = factory.make_configuration(study.study_type.baseline, Params(), study.seeds, "baseline")
+        name = get_baseline(study)
+        params = make_system_space(study, name).list_default_configurations()[0]
+        baseline = factory.make_configuration(name, params, study.seeds, "baseline")
         trial = factory.make_request(baseline, baseline.runs[0], "train").trial
         max_concurrent = start_ray(study, cluster)
         log(f"measuring throughput: {seconds:.0f} s of training, {max_concurrent} at once")

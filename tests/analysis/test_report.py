@@ -119,6 +119,17 @@ def test_of_a_few_texts_that_are_cut_nothing_is_said(tmp_path: Path) -> None:
     assert all("lose text" not in text for text in [*_texts(report), (report.folder / "table.tex").read_text()])
 
 
+def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path: Path) -> None:
+    runs, noise = study_runs(grid=False), "20 % of the labels are flipped"
+    for number, plan in enumerate((plan_of(runs, label_noise=noise), plan_of(runs))):
+        write_records(tmp_path / f"study{number}", plan, runs)
+        report = write_report(read_records(tmp_path / f"study{number}"), tmp_path / f"report{number}")
+        captions = (report.folder / "table.tex").read_text()
+        times = 1 - number
+        assert [text.count(f"Trained with label noise: {noise}.") for text in _texts(report)] == [times] * 3
+        assert (r"Trained with label noise: 20 \% of the labels are flipped." in captions) == bool(times)
+
+
 def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     runs = [replace(run, truncated=1300) for run in encoder_runs()]
     write_records(tmp_path / "study", encoder_plan(runs), runs)

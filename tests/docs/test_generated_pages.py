@@ -31,6 +31,7 @@ YES = {
     "model.pooling": "mean",
     "task.document_words": "20",
     "task.evaluation_sampler.b": "0.4",
+    "task.label_noise": "0.2",
     "task.sampler.k1": "0.9",
     "task.sampler.paper_code": "true",
     "task.train_queries": "100",
@@ -99,10 +100,13 @@ def rows() -> dict[str, dict[str, list[str]]]:
 
 
 def known_keys(trainable: str) -> set[str]:
-    """Every key that a study of the trainable reads, without tables."""
-    fields = list(_iter_known_keys(get_study_class(trainable)))
+    """Every key that a study of the trainable reads, without tables; of variants, those that a study has by default."""
+    study_type = get_study_type(trainable)
+    others = {*study_type.variants} - {*(study_type.default_variants or study_type.variants)}
+    known = _iter_known_keys(get_study_class(trainable))
+    fields = [field for field in known if field.removeprefix("search.trials.") not in others]
     tables = {field.rpartition(".")[0] for field in fields} - {"search.trials"}
-    unused = "" if get_study_type(trainable).has_curricula else "curriculum."
+    unused = "" if study_type.has_curricula else "curriculum."
     leaves = (field for field in fields if field not in tables and not (unused and field.startswith(unused)))
     return {get_study_file_key(field) for field in leaves}
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.packages import install_example, run_with
 from tests.study.command import comparisons, environment
 from trainables.data.negatives.base import Query
 from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
@@ -55,8 +56,8 @@ def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
 
 
 def contents(name: str) -> dict[str, Any]:
-    """What an example defines."""
-    return runpy.run_path(str(EXAMPLES / name))
+    """What a module of the own package defines."""
+    return runpy.run_path(str(EXAMPLES / "own_package" / "own_package" / name))
 
 
 def numbers(line: str) -> list[float]:
@@ -95,20 +96,17 @@ def test_the_readme_names_every_example() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} <= named
 
 
-def test_the_strength_of_the_own_schedule_is_its_formula(place: Path) -> None:
-    (row,) = [line for line in run(place, "examples/own_schedule.py").splitlines() if line.startswith("quadratic")]
-    assert numbers(row) == pytest.approx([0.4 * (1 - p) ** 2 for p in (0, 0.25, 0.5, 0.75, 1)], abs=5e-4)
-    quadratic = contents("own_schedule.py")["quadratic"]
-    strengths = [quadratic(0.3, seen, 1000) for seen in range(1001)]
-    assert strengths == pytest.approx(0.3 * np.linspace(1, 0, 1001) ** 2)
-    assert (np.diff(strengths) < 0).all()
-    assert (strengths[0], strengths[-1]) == (0.3, 0)
+def test_the_strength_of_the_own_schedule_is_its_formula() -> None:
+    powered = contents("schedules.py")["powered"]
+    for power in (1.0, 2.0, 4.5):
+        strengths = [powered(0.3, seen, 1000, power) for seen in range(1001)]
+        assert strengths == pytest.approx(0.3 * np.linspace(1, 0, 1001) ** power)
+        assert (np.diff(strengths) < 0).all()
+        assert (strengths[0], strengths[-1]) == (0.3, 0)
 
 
-def test_the_own_pacing_is_its_formula(place: Path) -> None:
-    (row,) = [line for line in run(place, "examples/own_pacing.py").splitlines() if line.startswith("square")]
-    assert numbers(row) == pytest.approx([0.2 + 0.8 * (t / 100) ** 2 for t in (0, 25, 50, 75, 100)], abs=5e-4)
-    square = contents("own_pacing.py")["square"]
+def test_the_own_pacing_is_its_formula() -> None:
+    square = contents("pacing.py")["square"]
     shares = [square(step, 200, 0.25) for step in range(301)]
     assert shares[:201] == pytest.approx(np.interp(np.linspace(0, 1, 201) ** 2, [0, 1], [0.25, 1]))
     assert set(shares[200:]) == {1.0}
@@ -116,20 +114,17 @@ def test_the_own_pacing_is_its_formula(place: Path) -> None:
         square(1, 0)
 
 
-def test_the_own_metric_is_its_definition_also_with_ties(place: Path) -> None:
-    assert "RBP      0.1600 0.1800 mean 0.1700" in run(place, "examples/own_metric.py")
-    metric, draw = contents("own_metric.py")["rank_biased_precision"], np.random.default_rng(1)
+def test_the_own_metric_is_its_definition_also_with_ties() -> None:
+    metric, draw = contents("metrics.py")["RBP"], np.random.default_rng(1)
     for _ in range(20):
         scores, relevant = draw.integers(0, 3, 5), draw.integers(0, 2, 5)
         orders = [sorted(order, key=lambda place: -scores[place]) for order in permutations(range(5))]
         expected = fmean(sum(0.2 * 0.8**rank * relevant[place] for rank, place in enumerate(order)) for order in orders)
-        assert metric(scores[None], relevant[None])[0] == pytest.approx(expected, abs=1e-12)
+        assert metric.compute_values(scores, relevant, np.array([5]))[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_own_sampler_counts_words(place: Path, tmp_path: Path) -> None:
-    shown = run(place, "examples/own_negative_sampler.py").splitlines()
-    assert [line.split()[0] for line in shown] == [f"{value:.3f}" for value in (3 / 6, 3 / 8, 1 / 8, 1 / 9)]
-    sampler, texts = contents("own_negative_sampler.py")["JaccardSampler"], ["a b", "b c d", "e", "A B b"]
+def test_the_own_sampler_counts_words(tmp_path: Path) -> None:
+    sampler, texts = contents("jaccard.py")["JaccardSampler"], ["a b", "b c d", "e", "A B b"]
     (tmp_path / "00000").mkdir()
     sampler.build(tmp_path / "00000", texts, SamplerSettings())
     nothing = np.array([], np.int64)
@@ -138,11 +133,8 @@ def test_the_own_sampler_counts_words(place: Path, tmp_path: Path) -> None:
     assert found == [[1, 1 / 4, 0, 1], [0, 1 / 4, 0, 0]]
 
 
-def test_the_own_task_reads_its_file_and_names_a_wrong_line(place: Path, tmp_path: Path) -> None:
-    shown = run(place, "examples/own_task.py").splitlines()
-    assert shown[0] == "12 queries, 12 documents"
-    assert shown[2] == "dev: How do I open box 1? -> Lift lid 1, then pull."
-    task, settings = contents("own_task.py")["TASK"], RankerTaskSettings(name="faq", path=str(tmp_path))
+def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> None:
+    task, settings = contents("faq.py")["TASK"], RankerTaskSettings(name="faq", path=str(tmp_path))
     rows = ["split\tanswer\tquestion", *(f"{name}\tYes {name}.\tIs it {name}?" for name in ("train", "dev", "test"))]
     (tmp_path / "faq.tsv").write_text("\n".join(rows), encoding="utf-8")
     dataset, version = task.read_dataset(settings), task.get_source_version(settings)
@@ -204,11 +196,52 @@ def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_pat
 
 
 @pytest.fixture(scope="module")
-def trained(place: Path) -> Path:
-    """The folder of a study of the own trainable, run as its first lines say."""
-    folder = str(place / "examples" / "own_trainable")
-    run(place, "-m", "study.run", "examples/own_trainable/points.toml", path=(folder,))
+def package(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder in which the own package is installed."""
+    return str(install_example(tmp_path_factory.mktemp("package")))
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path, package: str) -> Path:
+    """The folder of a study of the own trainable."""
+    run(place, "-m", "study.run", "examples/own_package/points.toml", path=(package,))
     return place / "results" / "points"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(place: Path, package: str) -> None:
+    run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(package,))
+    folder = place / "results" / "faq"
+    entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json")]
+    assert {entry["state"] for entry in entries} == {"finished"}
+    assert {entry["versions"]["own-package"] for entry in entries} == {"0.1.0"}
+    assert all("dev/RBP" in entry["summary"] for entry in entries)
+    specifications = [entry["config"]["specification"] for entry in entries]
+    assert {own["task"]["name"] for own in specifications} == {"faq"}
+    assert {own["task"]["sampler"]["name"] for own in specifications} == {"jaccard"}
+    assert {own["variant"]["power"] for own in specifications if own["variant"]["schedule"] == "powered"} == {1.0, 3.0}
+    assert all("power" not in own["variant"] for own in specifications if own["variant"]["schedule"] != "powered")
+    assert {own["variant"].get("loss") for own in specifications} == {None, "hinge"}
+    found = {(row["system"], row["baseline"]) for row in comparisons(folder / "report")}
+    assert {("Hinge", "BERT"), ("Hinge-T-LS", "Hinge")} <= found
+    assert {row["metric"] for row in comparisons(folder / "report")} == {"RBP"}
+    assert "RBP" in run(place, "-m", "analysis.report", str(folder), path=(package,))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_another_version_of_the_package_adds_nothing_to_test_scores(place: Path, package: str, tmp_path: Path) -> None:
+    if not (place / "results" / "faq").exists():
+        run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(package,))
+    other = shutil.copytree(package, tmp_path / "other")
+    info = (other / "own_package-0.1.0.dist-info").rename(other / "own_package-0.2.0.dist-info")
+    metadata = (info / "METADATA").read_text(encoding="utf-8")
+    (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
+    refused = run_with(other, place, "-m", "study.run", "examples/own_package/faq.toml", timeout=600)
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "packages that are not installed any more (own-package 0.1.0)" in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 @pytest.mark.long

@@ -15,7 +15,18 @@ import optuna
 import pytest
 
 from tests.processes import Process, processes, tree
-from tests.study.command import command, comparisons, copy_cache, environment, records, run, table, weights
+from tests.study.command import (
+    command,
+    comparisons,
+    copy_cache,
+    environment,
+    kill_within_a_run,
+    records,
+    results,
+    run,
+    table,
+    weights,
+)
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -29,7 +40,6 @@ PAIRS = (
     "cache.checkpoint_interval=0",
 )
 """Batches of single pairs: an epoch of 600 pairs ends within a batch. Each batch is a checkpoint."""
-CHECKPOINTS = "cache/stages/resume/*/[0-9]*/stage.json"
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
 
 
@@ -49,26 +59,6 @@ def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]"
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         time.sleep(0.05)
     return process
-
-
-def kill_within_a_run(place: Path, instances: int) -> None:
-    """Start the study of pairs and kill its process once a run has a checkpoint after so many instances or more."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command(place, *PAIRS), env=environment(), text=True, **pipes)
-    deadline = time.monotonic() + 400
-    while not any(int(path.parent.name) >= instances for path in place.glob(CHECKPOINTS)):
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-
-def results(place: Path) -> dict[str, bytes]:
-    """The scores of all runs and the report's comparisons, byte for byte."""
-    study = place / "study"
-    paths = [*study.glob("runs/*/*scores.parquet"), study / "report" / "comparisons.json"]
-    return {str(path.relative_to(study)): path.read_bytes() for path in paths}
 
 
 def configurations(place: Path) -> Counter[tuple[Any, ...]]:
@@ -191,7 +181,7 @@ def test_a_study_of_pairs_that_is_killed_within_runs_gives_the_same_bytes(
     assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
     copy_cache(reference, place)
     for instances in (96, 384, 640):  # early, late in the first epoch, and in the second one
-        kill_within_a_run(place, instances)
+        kill_within_a_run(place, instances, *PAIRS)
         assert len(records(place)) < len(records(reference)), "it had ended before it was killed"
     last = run(place, *PAIRS)
     assert last.returncode == 0, last.stdout + last.stderr

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,24 @@ def weights(place: Path) -> dict[str, str]:
     """The hash of the final weights by run."""
     found = (json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json"))
     return {entry["id"]: entry["summary"]["weights"] for entry in found if entry["summary"].get("weights")}
+
+
+def kill_within_a_run(place: Path, instances: int, *arguments: str) -> None:
+    """Starts a study that keeps every batch, and kills its process once a run has seen so many instances or more."""
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command(place, *arguments), env=environment(), text=True, **pipes)
+    deadline = time.monotonic() + 400
+    checkpoints = "cache/stages/resume/*/[0-9]*/stage.json"
+    while not any(int(path.parent.name) >= instances for path in place.glob(checkpoints)):
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def results(place: Path) -> dict[str, bytes]:
+    """The scores of all runs and the report's comparisons, byte for byte."""
+    study = place / "study"
+    paths = [*study.glob("runs/*/*scores.parquet"), study / "report" / "comparisons.json"]
+    return {str(path.relative_to(study)): path.read_bytes() for path in paths}

@@ -54,11 +54,9 @@ STUDY_TYPE = StudyType(
     variants={
         "HARD": Variant("none", "constant"),
         "SOFT": Variant("share", "constant"),
-        "T-SOFT": Variant("share", "two_stage"),
+        "T-SOFT": Variant("share", "two_stage", compared_with=("SOFT",)),
     },
-    default_n_configurations={"HARD": 2, "SOFT": 2, "T-SOFT": 2},
     defaults={"softness": 0.2},
     reference_rankings={"FEATURE": "feature"},
-    comparisons=(("T-SOFT", "SOFT"),),
     check_training=_check_training,
 )

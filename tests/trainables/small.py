@@ -91,20 +91,27 @@ def write_bert(place: Path) -> Path:
 
 def write_roberta(place: Path, texts: list[str]) -> Path:
     """A random RoBERTa whose tokenizer knows the words of `texts`."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+    from transformers import RobertaConfig, RobertaModel
 
     words = sorted({word for text in texts for word in text.split()})
+    write_word_tokenizer(place, words)
+    torch.manual_seed(0)
+    config = RobertaConfig(vocab_size=4 + len(words), max_position_embeddings=66, type_vocab_size=1, **SIZES)
+    RobertaModel(config).save_pretrained(place)
+    return place
+
+
+def write_word_tokenizer(place: Path, words: list[str]) -> None:
+    """A tokenizer of whole words, numbered from 4, with the special tokens of RoBERTa."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
     vocabulary = {word: i for i, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
     engine = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     names = {"pad_token": "<pad>", "unk_token": "<unk>"}
     PreTrainedTokenizerFast(tokenizer_object=engine, **names).save_pretrained(place)
-    torch.manual_seed(0)
-    config = RobertaConfig(vocab_size=len(vocabulary), max_position_embeddings=66, type_vocab_size=1, **SIZES)
-    RobertaModel(config).save_pretrained(place)
-    return place
 
 
 def specification(

@@ -10,9 +10,10 @@ Example:
     0.5
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 PacingFunction = Callable[..., float]
@@ -82,6 +83,13 @@ class _PacingRegistry(Registry[PacingFunction]):
         return super()._find_entry(_get_canonical_name(name) if isinstance(name, str) else name)
 
 
+def _check_not_alias(entry: Entry, others: Sequence[Entry]) -> Entry:
+    if entry.name != _get_canonical_name(entry.name):
+        expected = f"a free name; it is another name of {_get_canonical_name(entry.name)}"
+        raise UserError(entry.place, f"the name {entry.name}", expected)
+    return entry
+
+
 _PENHA = "Penha and Hauff (2020), section 3"
 PACING: Registry[PacingFunction] = _PacingRegistry(
     Entry("standard", standard, "all data from the beginning: no curriculum", _PENHA),
@@ -103,6 +111,8 @@ PACING: Registry[PacingFunction] = _PacingRegistry(
         _PENHA,
         ("delta", "duration"),
     ),
+    group="pacing",
+    complete=_check_not_alias,
 )
 """Pacing functions by name. root_n exists for every n; those of the paper are listed."""
 

@@ -82,6 +82,7 @@ DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
         _PENHA,
         ("seed",),
     ),
+    group="difficulty_scores",
 )
 """Difficulty scores by name."""
 DifficultyScoreName = Annotated[str, BeforeValidator(DIFFICULTY_SCORES.check_name)]

@@ -7,6 +7,7 @@ the same folder: `domains-<digest>.parquet`. Candidates are sampled in `<cache>/
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,10 +25,12 @@ from trainables.data.store import (
     read_pointer,
     write_pointer,
 )
-from trainables.data.tasks import SPLITS, IRDataset, get_task
+from trainables.data.tasks import SPLITS, TASKS, IRDataset, get_task
+from trainables.data.teacher import hash_teacher_file, write_teacher_scores
 from trainables.models import pretrained
 from trainables.specs import environment
 from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.samplers import SAMPLERS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """Part of every fingerprint. Increase it when the same text gives different files."""
+
+_LABEL_SETTINGS = {"label_noise", "label_noise_kind", "teacher"}
+"""Settings that change what training learns, and nothing of the prepared data."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,18 @@ class RankingDataset(PreparedDataset):
 
 
 def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
-    """Return the settings that identify data and runs.
+    """Return the settings that identify data and runs; the data does not depend on the label noise.
 
-    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files.
+    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files, and the file
+    of a teacher's scores by its digest.
     """
+    teacher = settings.teacher and hash_teacher_file(_get_teacher_file(settings.teacher))
     samplers = {name: _to_portable_sampler(getattr(settings, name), name) for name in ("sampler", "evaluation_sampler")}
-    return settings.model_copy(update={"path": None, "allowed_overlap": None, **samplers})
+    return settings.model_copy(update={"path": None, "allowed_overlap": None, "teacher": teacher, **samplers})
+
+
+def _get_teacher_file(name: str) -> Path:
+    return Path(os.path.expanduser(name)).absolute()
 
 
 def _to_portable_sampler(sampler: SamplerSettings, key: str) -> SamplerSettings:
@@ -157,8 +169,20 @@ def prepare_data(
     portable = to_portable_settings(settings)
     pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
     existing = _resolve_pointer(pointer, portable, cache)
-    if existing is not None:
-        return existing
+    prepared = existing or _prepare(settings, portable, cache, pointer, report)
+    if settings.teacher and portable.teacher:
+        names, file = ["query_id", "document_id"], _get_teacher_file(settings.teacher)
+        write_teacher_scores(prepared.folder, lambda: prepared.read_candidates("train", names), file, portable.teacher)
+    return prepared
+
+
+def _prepare(
+    settings: RankerTaskSettings,
+    portable: RankerTaskSettings,
+    cache: Path,
+    pointer: Path,
+    report: "ProgressCallback",
+) -> RankingDataset:
     report(f"reading task {settings.name}")
     dataset = _truncate_documents(get_task(settings.name).read_dataset(settings), settings.document_words)
     fingerprint = _compute_fingerprint(portable, dataset)
@@ -205,9 +229,14 @@ def _write_domains(prepared: RankingDataset, dataset: IRDataset) -> None:
 def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     """Return everything that the candidates depend on, except the texts.
 
-    Embeddings also depend on the processor and the libraries, and stems on the version of the stemmer.
+    Embeddings also depend on the processor and the libraries, stems on the version of the stemmer, and what another
+    package provides on the version of that package.
     """
-    identity, samplers = portable.model_dump(mode="json"), (portable.sampler, portable.evaluation_sampler)
+    identity = portable.model_dump(mode="json", exclude=_LABEL_SETTINGS)
+    samplers = portable.sampler, portable.evaluation_sampler
+    providers = {TASKS.find_package(portable.name), *(SAMPLERS.find_package(sampler.name) for sampler in samplers)}
+    if packages := sorted(filter(None, providers)):
+        identity["packages"] = packages
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.detect_environment().model_dump(mode="json")
         identity["sentence-transformers"] = version("sentence-transformers")
@@ -287,7 +316,7 @@ def _sample_and_write(
     meta = {
         "format": FORMAT,
         "fingerprint": prepared.fingerprint,
-        "settings": prepared.settings.model_dump(mode="json"),
+        "settings": prepared.settings.model_dump(mode="json", exclude=_LABEL_SETTINGS),
         "documents": len(dataset.documents),
         "skipped": dataset.skipped,
         "splits": dict(zip(SPLITS, counts, strict=True)),

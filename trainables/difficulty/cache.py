@@ -166,4 +166,6 @@ def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | 
         action: "test" for the table of the test split alone.
     """
     suffix = "-test" if action == "test" else ""
-    return folder / "difficulty" / f"{score}-{hash_json([FORMAT, score, score_input])}{suffix}.parquet"
+    package = DIFFICULTY_SCORES.find_package(score)
+    key = hash_json([FORMAT, score, score_input, *([package] if package else [])])
+    return folder / "difficulty" / f"{score}-{key}{suffix}.parquet"

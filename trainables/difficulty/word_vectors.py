@@ -28,7 +28,6 @@ FASTTEXT = struct.pack("<i", 793712314)
 """First bytes of fastText's own models."""
 _TEXT, _BINARY, _GZIP = (".vec", ".txt"), ".bin", ".gz"
 _FORMATS = "word vectors: text (.vec or .txt), word2vec's binary (.bin), either also as .gz, or fastText's own (.bin)"
-_EMBEDDINGS = "embeddings.word_embeddings.weight"
 _MAX_PIECES = 512
 """Most word pieces of a word. Further pieces are ignored."""
 
@@ -190,13 +189,15 @@ def load_vectors_from_model(folder: Path) -> WordVectors:
     """
     from safetensors import safe_open
 
+    from trainables.models.pretrained import read_architecture
     from trainables.models.tokenizer import load_tokenizer
 
+    tensor = f"{read_architecture(folder).word_embeddings}.weight"
     with safe_open(folder / "model.safetensors", framework="pt") as file:
-        names = [name for name in file.keys() if name.endswith(_EMBEDDINGS)]  # noqa: SIM118
+        names = [name for name in file.keys() if name.endswith(tensor)]  # noqa: SIM118
         if len(names) != 1:
             expected = "one, or a file of word vectors as curriculum.vectors"
-            raise UserError("model.name", f"{len(names)} tensors {_EMBEDDINGS}", expected)
+            raise UserError("model.name", f"{len(names)} tensors {tensor}", expected)
         embeddings = file.get_tensor(names[0])  # (pieces, dimension)
     word_tokenizer = load_tokenizer(folder)
 

@@ -1,6 +1,6 @@
 """Registry of all metrics by the names that study files, run records and the analysis use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -226,9 +226,31 @@ METRICS: Registry[Measure] = Registry(
         pattern=r"STS/(\S*[^\s/])",
         examples=("STS/STS12",),
     ),
+    group="metrics",
 )
 """Metrics by name."""
-LOWER_IS_BETTER = tuple(name for name, measure in METRICS.items() if measure.lower_is_better)
+
+
+class _LowerIsBetter(Collection[str]):
+    """Names of the metrics for which a lower value is better.
+
+    It asks the registry each time, because metrics of other packages cannot be imported before this module is.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return get_measure(str(name)).lower_is_better
+        except ValueError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, measure in METRICS.items() if measure.lower_is_better)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+LOWER_IS_BETTER: Collection[str] = _LowerIsBetter()
 """Names of the metrics for which a lower value is better."""
 
 

@@ -1,4 +1,4 @@
-"""BERT-like cross-encoder with a fresh two-class head.
+"""BERT-like cross-encoder with a fresh head.
 
 Pointwise ranking with the [CLS] token: Nogueira and Cho (2019), as used by Penha and Hauff (2021), section 4.
 """
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from trainables.models.dropout import NO_DROPOUT, Dropout
 from trainables.models.packing import PackedBatch
-from trainables.models.transformer import Transformer, load_pretrained, make_linear
+from trainables.models.transformer import Transformer, load_pretrained, make_linear, make_pooler
 from trainables.specs.ranker import RankerModelSettings
 
 
 class CrossEncoder(Transformer):
-    """Computes the logits (not relevant, relevant) of query-document pairs.
+    """Computes the logits of query-document pairs: (not relevant, relevant), or one that grows with relevance.
 
     Args:
         path: folder with the model's files (safetensors; nothing is unpickled).
@@ -23,18 +23,22 @@ class CrossEncoder(Transformer):
         seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
         vocabulary_size: number of tokens that the model must know. Embeddings of tokens that the model lacks are drawn,
             and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
+        outputs: logits of a pair, 2 (the default) or 1.
     """
 
-    def __init__(self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0) -> None:
+    def __init__(
+        self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0, outputs: int = 2
+    ) -> None:
         base = load_pretrained(path, seed, vocabulary_size)
         super().__init__(base, settings)
         self.pooling, self.ranking_score = settings.pooling, settings.ranking_score
-        self.pooler = base.pooler if settings.pooling == "cls" else None
-        self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, 2)
+        self.pooler = make_pooler(base) if settings.pooling == "cls" else None
+        self.outputs = outputs
+        self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, outputs)
         self.cosine_mean, self.cosine_std = 0.0, 1.0
         if settings.pooling == "cosine":
             with torch.no_grad():
-                self.head.weight += torch.tensor([[-0.5], [0.5]])
+                self.head.weight += torch.tensor([[-0.5], [0.5]] if outputs == 2 else [[1.0]])
 
     def standardize_cosine(self, batch: PackedBatch) -> None:
         """Scale the cosines of these pairs, before training, to mean 0 and standard deviation 1.
@@ -51,7 +55,7 @@ class CrossEncoder(Transformer):
         self.cosine_mean, self.cosine_std = cosines.mean().item(), max(cosines.std().item(), 1e-6)
 
     def forward(self, batch: PackedBatch, dropout: Dropout = NO_DROPOUT) -> Tensor:
-        """Return the logits of the pairs, shape (pairs, 2).
+        """Return the logits of the pairs, shape (pairs, outputs).
 
         The frozen layers have no dropout; the output of the [CLS] and mean poolings has dropout.
         """
@@ -61,7 +65,7 @@ class CrossEncoder(Transformer):
     def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
         hidden, layout = self.encode(batch, dropout)
         if self.pooler is not None:
-            return dropout(self.pooler(hidden[layout.first_tokens][:, None]))
+            return dropout(self.pooler(hidden[layout.first_tokens]))
         if self.pooling == "mean":
             return dropout(layout.mean_pool(hidden))
         query, document = layout.mean_pool_parts(hidden)

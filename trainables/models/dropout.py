@@ -1,4 +1,4 @@
-"""Dropout with masks that are named by (seed, step) and cheap to draw.
+"""Dropout with masks that are named by (seed, step) and cheap to draw, also in the modules of transformers.
 
 On a CPU, torch's bernoulli makes one serial draw per element, which takes a quarter of a training step. Here a 64-bit
 word of SFC64 decides four elements. The probability is therefore the multiple of 1/65536 that is nearest to the
@@ -6,11 +6,13 @@ requested rate, and the scale is exact for that probability. A GPU draws with to
 masks under the same name.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 _LEVELS = 1 << 16
 _INTEGER_DTYPES = {2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -26,12 +28,15 @@ class Dropout:
 
     Attributes:
         scale: factor of the surviving elements, which keeps the expectation unchanged.
+        rate: probability that an element is dropped, a multiple of 1/65536.
+        is_active: False if nothing is dropped.
+        seed: seed of the stream of masks.
     """
 
     def __init__(self, rate: float = 0.0, seed: int = 0) -> None:
         self._dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
         self.scale = _LEVELS / (_LEVELS - self._dropped_levels)
-        self._seed = seed
+        self.rate, self.is_active, self.seed = self._dropped_levels / _LEVELS, self._dropped_levels > 0, seed
         self._bit_generator: np.random.SFC64 | None = None
         self._generator: torch.Generator | None = None
 
@@ -40,9 +45,9 @@ class Dropout:
 
         The caller multiplies by `scale` where that is cheapest.
         """
-        if not self._dropped_levels:
+        if not self.is_active:
             return values
-        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values))  # type: ignore[no-untyped-call]
+        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), 1.0)  # type: ignore[no-untyped-call]
         return kept
 
     def _draw_mask(self, values: Tensor) -> Tensor:
@@ -53,47 +58,106 @@ class Dropout:
         threshold = self._dropped_levels - _LEVELS // 2
         if values.is_cuda:
             if self._generator is None:
-                self._generator = torch.Generator(values.device).manual_seed(self._seed)
+                self._generator = torch.Generator(values.device).manual_seed(self.seed)
             draws = torch.empty(values.shape, dtype=torch.int16, device=values.device)
             kept = draws.random_(-_LEVELS // 2, _LEVELS // 2, generator=self._generator) >= threshold
             return kept.to(torch.int8).neg_()
         if self._bit_generator is None:
-            self._bit_generator = np.random.SFC64(self._seed)
+            self._bit_generator = np.random.SFC64(self.seed)
         count = values.numel()
         words = self._bit_generator.random_raw(-(-count // 4)).view(np.int16)[:count]
         return torch.from_numpy(np.negative((words >= threshold).view(np.int8))).view(values.shape)
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return `values`, dropped and scaled."""
-        return self.apply_mask(values) * self.scale if self._dropped_levels else values
-
-    def add_residual(self, values: Tensor, residual: Tensor) -> Tensor:
-        """Return `residual` plus the dropped and scaled `values`."""
-        return torch.add(residual, self.apply_mask(values), alpha=self.scale)
+        if not self.is_active:
+            return values
+        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), self.scale)  # type: ignore[no-untyped-call]
+        return kept
 
 
 class _ApplyMask(torch.autograd.Function):
-    """Multiplication by a bit mask.
+    """Multiplication by a bit mask and a number.
 
     On a CPU, a product with a boolean takes four times as long.
     """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, mask: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor, mask: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(mask)
-        return _apply_bit_mask(values, mask)
+        ctx.scale = scale
+        return _apply_bit_mask(values, mask, scale)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (mask,) = ctx.saved_tensors
-        return _apply_bit_mask(gradient, mask), None
+        return _apply_bit_mask(gradient, mask, ctx.scale), None, None
 
 
-def _apply_bit_mask(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the values where the int8 mask has all bits set, and 0 where it has none."""
+def _apply_bit_mask(values: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Return the values times `scale` where the int8 mask has all bits set, and 0 where it has none."""
     bits = _INTEGER_DTYPES[values.element_size()]
-    return mask.to(bits).bitwise_and_(values.view(bits)).view(values.dtype)
+    kept = mask.to(bits).bitwise_and_(values.view(bits)).view(values.dtype)
+    return kept if scale == 1.0 else kept.mul_(scale)
 
 
 NO_DROPOUT = Dropout()
 """Dropout that drops nothing."""
+
+
+class DropoutSource:
+    """The dropout of the present forward pass, from which all places of a model draw their masks.
+
+    Attributes:
+        current: dropout of the present pass; `NO_DROPOUT` outside a pass.
+    """
+
+    def __init__(self) -> None:
+        self.current = NO_DROPOUT
+
+    @contextmanager
+    def use(self, dropout: Dropout, device: torch.device) -> Iterator[None]:
+        """Make `dropout` the current one inside the block.
+
+        On a GPU, the generator of torch's own attention has the seed of `dropout` inside the block, and its state of
+        before after it.
+
+        Args:
+            dropout: dropout of the pass.
+            device: device of the model.
+        """
+        self.current = dropout
+        on_gpu = dropout.is_active and device.type == "cuda"
+        try:
+            with torch.random.fork_rng([device] if on_gpu else [], enabled=on_gpu):
+                if on_gpu:
+                    torch.cuda.manual_seed(dropout.seed)
+                yield
+        finally:
+            self.current = NO_DROPOUT
+
+
+class DropoutPlace(nn.Dropout):
+    """Dropout module of a model of transformers that draws its masks from the source of the model.
+
+    It drops in evaluation mode, too. Its own rate is 0, because attention functions of transformers read it.
+
+    Args:
+        source: source of the model.
+    """
+
+    def __init__(self, source: DropoutSource) -> None:
+        super().__init__(p=0.0)
+        self.source = source
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return `values`, dropped and scaled by the dropout of the present pass."""
+        return self.source.current(values)
+
+
+def replace_dropouts(model: nn.Module, source: DropoutSource) -> None:
+    """Put a `DropoutPlace` where the model has a dropout module, in place."""
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, nn.Dropout):
+                setattr(module, name, DropoutPlace(source))

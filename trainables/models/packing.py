@@ -1,42 +1,124 @@
-"""Forward pass of a BERT-like encoder over pairs that are stored one after another, without padding.
+"""Texts that are stored one after another, without padding, and their positions.
 
-Everything except attention works on single tokens, regardless of their pair. Attention takes consecutive pairs of
-similar length together and pads them to the longest of them. The parameters and the arithmetic are those of
-transformers' own layers.
+A text is a pair of query and document, or a sentence. Everything except attention works on single tokens, regardless of
+their text. Attention takes consecutive texts of similar length together and pads them to the longest of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-
-from trainables.models.dropout import Dropout
-
-_MAX_WASTED_SCORES = 2000
-"""Padded attention scores per head that cost less than one more group of pairs."""
+from torch import Tensor
 
 
-class AttentionGroup(NamedTuple):
-    """Consecutive pairs with a joint attention computation.
+class _GroupLimits(NamedTuple):
+    """Limits of a group of consecutive texts on one type of device.
+
+    Attributes:
+        wasted_scores: padded attention scores per head that cost less than one more group.
+        scores: attention scores per head of a group of several texts. On a processor, larger groups are slower, because
+            the system gives and takes back the memory of every tensor.
+        wasted_tokens: tokens of padding that cost less than one more group, if all layers run padded.
+        tokens: tokens of such a group of several texts, including padding.
+    """
+
+    wasted_scores: int
+    scores: int
+    wasted_tokens: int
+    tokens: int
+
+
+_LIMITS = {
+    "cpu": _GroupLimits(wasted_scores=2000, scores=1 << 18, wasted_tokens=64, tokens=1 << 11),
+    # Not measured: on a GPU the start of a kernel costs more than padding.
+    "cuda": _GroupLimits(wasted_scores=1 << 19, scores=1 << 24, wasted_tokens=1 << 10, tokens=1 << 16),
+}
+
+
+class AttentionGroup:
+    """Consecutive pairs with a joint attention computation, padded to the longest of them.
+
+    Args:
+        lengths: tokens of each pair, shape (pairs,).
+        device: device of the tensors.
 
     Attributes:
         n_tokens: tokens of all pairs.
         n_pairs: number of pairs.
         max_length: tokens of the longest pair.
-        token_positions: positions of the tokens in the padded array (n_pairs * max_length), shape (n_tokens,). None if
-            all pairs have the same length.
-        mask: 0 inside a pair and -inf beyond it, shape (n_pairs, 1, 1, max_length). None if all pairs have the same
-            length.
+        is_padded: True if the pairs have different lengths.
     """
 
-    n_tokens: int
-    n_pairs: int
-    max_length: int
-    token_positions: Tensor | None
-    mask: Tensor | None
+    def __init__(self, lengths: np.ndarray, device: torch.device) -> None:
+        self.n_tokens, self.n_pairs, self.max_length = int(lengths.sum()), len(lengths), int(lengths.max())
+        self.is_padded = self.n_tokens < self.n_pairs * self.max_length
+        self._inside, self._device = np.arange(self.max_length) < lengths[:, None], device
+        self._masks: dict[tuple[int, torch.dtype], Tensor | None] = {}
+
+    @cached_property
+    def token_mask(self) -> Tensor:
+        """1 at tokens and 0 at padding, int64 of shape (n_pairs, max_length)."""
+        return torch.from_numpy(self._inside.astype(np.int64)).to(self._device)
+
+    def pad(self, rows: Tensor) -> Tensor:
+        """Return the rows of the tokens in a padded array.
+
+        Rows at padding are those of any token, and get no gradient.
+
+        Args:
+            rows: array of shape (n_tokens, size).
+
+        Returns:
+            Array of shape (n_pairs, max_length, size).
+        """
+        if self.is_padded:
+            rows = _PadRows.apply(rows, self._sources, self._places)  # type: ignore[no-untyped-call]
+        return rows.view(self.n_pairs, self.max_length, -1)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """Return the rows of the tokens, shape (n_tokens, size), of an array of shape (n_pairs, max_length, size)."""
+        rows = padded.reshape(self.n_pairs * self.max_length, -1)
+        return _SelectRows.apply(rows, self._places) if self.is_padded else rows  # type: ignore[no-untyped-call]
+
+    def make_mask(self, window: int | None = None, dtype: torch.dtype = torch.float32) -> Tensor | None:
+        """Return what is added to the attention scores: 0 where a token attends to a token, and -inf elsewhere.
+
+        A place in the padding attends to every place, since softmax over nothing but -inf is not a number.
+
+        Args:
+            window: a token attends to tokens at a distance of less than this. If None, to all tokens of its pair.
+            dtype: type of the result.
+
+        Returns:
+            Array of shape (n_pairs or 1, 1, max_length or 1, max_length). None if every score counts.
+        """
+        key = min(window or self.max_length, self.max_length), dtype
+        if key not in self._masks:
+            self._masks[key] = self._make_mask(*key)
+        return self._masks[key]
+
+    def _make_mask(self, window: int, dtype: torch.dtype) -> Tensor | None:
+        attended = self._inside[:, None, None, :]
+        if window < self.max_length:
+            places = np.arange(self.max_length)
+            near = np.abs(places[:, None] - places) < window
+            attended = (attended & near) | ~self._inside[:, None, :, None] if self.is_padded else near[None, None]
+        elif not self.is_padded:
+            return None
+        mask = torch.zeros(attended.shape, dtype=dtype, device=self._device)
+        return mask.masked_fill_(torch.from_numpy(~attended).to(self._device), -torch.inf)
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """Place of each token in the padded array, shape (n_tokens,)."""
+        return torch.from_numpy(np.flatnonzero(self._inside)).to(self._device)
+
+    @cached_property
+    def _sources(self) -> Tensor:
+        """Token at each place of the padded array, shape (n_pairs * max_length,)."""
+        return torch.from_numpy(np.maximum(np.cumsum(self._inside) - 1, 0)).to(self._device)
 
 
 class PackedBatch(NamedTuple):
@@ -84,6 +166,11 @@ class PackedLayout:
         return (self.positions >= self._to_tensor(starts)).long()
 
     @cached_property
+    def cumulative_lengths(self) -> Tensor:
+        """Tokens before each pair and in total, int32 of shape (pairs + 1,)."""
+        return self._to_tensor(self.offsets.astype(np.int32))
+
+    @cached_property
     def first_tokens(self) -> Tensor:
         """Index of the first token of each pair, shape (pairs,)."""
         return self._to_tensor(self.offsets[:-1])
@@ -104,97 +191,57 @@ class PackedLayout:
     @cached_property
     def groups(self) -> list[AttentionGroup]:
         """Groups of pairs for attention."""
-        return [self._make_group(self.lengths[part]) for part in _split_into_groups(self.lengths)]
+        limits = _LIMITS[self.device.type]
+        return self._make_groups(limits.wasted_scores, limits.scores, 2)
 
-    def _make_group(self, lengths: np.ndarray) -> AttentionGroup:
-        pairs, longest, tokens = len(lengths), int(lengths.max()), int(lengths.sum())
-        if tokens == pairs * longest:
-            return AttentionGroup(tokens, pairs, longest, None, None)
-        inside = np.arange(longest) < lengths[:, None]
-        mask = torch.zeros(inside.shape, device=self.device).masked_fill_(~self._to_tensor(inside), -torch.inf)
-        return AttentionGroup(tokens, pairs, longest, self._to_tensor(np.flatnonzero(inside)), mask[:, None, None, :])
+    @cached_property
+    def padded_groups(self) -> list[AttentionGroup]:
+        """Groups of pairs for layers that run padded."""
+        limits = _LIMITS[self.device.type]
+        return self._make_groups(limits.wasted_tokens, limits.tokens, 1)
+
+    def _make_groups(self, max_waste: int, max_total: int, power: int) -> list[AttentionGroup]:
+        parts = _split_into_groups(self.lengths, max_waste, max_total, power)
+        return [AttentionGroup(self.lengths[part], self.device) for part in parts]
 
     def _to_tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)
 
 
-def _split_into_groups(lengths: np.ndarray) -> Iterator[slice]:
-    """Yield slices of consecutive pairs, as long as padding costs less than one more group."""
-    first, longest, square = 0, 0, 0
+def _split_into_groups(lengths: np.ndarray, max_waste: int, max_total: int, power: int) -> Iterator[slice]:
+    """Yield slices of consecutive pairs, as long as padding costs less than one more group.
+
+    Args:
+        lengths: tokens of each pair, shape (pairs,).
+        max_waste: largest cost of the padding of a group.
+        max_total: largest cost of a group of several pairs, including the padding.
+        power: the cost of a text of length n is n to this power.
+    """
+    first, longest, cost = 0, 0, 0
     for index, length in enumerate(map(int, lengths)):
-        longest, square = max(longest, length), square + length * length
-        if index > first and (index + 1 - first) * longest * longest - square > _MAX_WASTED_SCORES:
+        longest, cost = max(longest, length), cost + length**power
+        total = (index + 1 - first) * longest**power
+        if index > first and (total - cost > max_waste or total > max_total):
             yield slice(first, index)
-            first, longest, square = index, length, length * length
+            first, longest, cost = index, length, length**power
     yield slice(first, len(lengths))
 
 
-def embed_tokens(embeddings: Any, ids: Tensor, layout: PackedLayout, n_token_types: int, dropout: Dropout) -> Tensor:
-    """Return the embeddings of token ids, shape (tokens, hidden).
+class _PadRows(torch.autograd.Function):
+    """Rows of a matrix at the places of a padded array; the rows at padding are any rows and get no gradient."""
 
-    Args:
-        embeddings: embedding module of transformers. RoBERTa's positions start after the padding index.
-        ids: token ids of shape (tokens,).
-        layout: layout of the batch.
-        n_token_types: number of token types that the model has.
-        dropout: dropout of this pass.
-    """
-    padding_index = getattr(embeddings, "padding_idx", None)
-    positions = layout.positions if padding_index is None else layout.positions + padding_index + 1
-    token_types = layout.token_types.clamp(max=n_token_types - 1)
-    hidden: Tensor = embeddings(input_ids=ids[None], token_type_ids=token_types[None], position_ids=positions[None])[0]
-    return dropout(hidden)
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, sources: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(places)
+        return rows.index_select(0, sources)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (places,) = ctx.saved_tensors
+        return gradient.index_select(0, places), None, None
 
 
-def run_layers(layers: Sequence[nn.Module], hidden: Tensor, layout: PackedLayout, dropout: Dropout) -> Tensor:
-    """Return the output of the transformer layers, shape (tokens, hidden).
-
-    Args:
-        layers: layers of transformers, applied in this order.
-        hidden: input of shape (tokens, hidden).
-        layout: layout of the batch.
-        dropout: dropout of this pass.
-    """
-    for layer in layers:
-        hidden = _run_layer(layer, hidden, layout, dropout)
-    return hidden
-
-
-def _run_layer(layer: Any, hidden: Tensor, layout: PackedLayout, dropout: Dropout) -> Tensor:
-    attention_output = layer.attention.output
-    context = _attend_by_group(layer.attention.self, hidden, layout.groups, dropout)
-    hidden = attention_output.LayerNorm(dropout.add_residual(attention_output.dense(context), hidden))
-    output = layer.output.dense(layer.intermediate(hidden))
-    normed: Tensor = layer.output.LayerNorm(dropout.add_residual(output, hidden))
-    return normed
-
-
-def _attend_by_group(self_attention: Any, hidden: Tensor, groups: list[AttentionGroup], dropout: Dropout) -> Tensor:
-    """Compute queries, keys and values in one product, then attention group by group."""
-    parts = (self_attention.query, self_attention.key, self_attention.value)
-    weight, bias = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-    projected = nn.functional.linear(hidden, weight, bias)  # (tokens, 3 * hidden)
-    heads, scale = self_attention.num_attention_heads, self_attention.scaling
-    split = torch.split(projected, [group.n_tokens for group in groups])
-    return torch.cat([_attend(group, part, heads, scale, dropout) for group, part in zip(groups, split, strict=True)])
-
-
-def _attend(group: AttentionGroup, qkv: Tensor, heads: int, scale: float, dropout: Dropout) -> Tensor:
-    """Return the attention inside each pair of a group, shape (tokens, hidden)."""
-    size = group.n_pairs * group.max_length
-    if group.token_positions is not None:
-        qkv = _ScatterRows.apply(qkv, group.token_positions, size)  # type: ignore[no-untyped-call]
-    shaped = qkv.view(group.n_pairs, group.max_length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    query, key, value = shaped.unbind()  # (pairs, heads, longest, size of a head)
-    scores = (query * scale) @ key.transpose(2, 3)
-    if group.mask is not None:
-        scores = scores + group.mask
-    weights = dropout.apply_mask(scores.softmax(dim=-1))
-    context = (weights @ (value * dropout.scale)).transpose(1, 2).reshape(size, -1)
-    return context if group.token_positions is None else _GatherRows.apply(context, group.token_positions)  # type: ignore[no-untyped-call]
-
-
-class _GatherRows(torch.autograd.Function):
+class _SelectRows(torch.autograd.Function):
     """Selection of distinct rows of a matrix; torch's own gradient adds although a copy is enough."""
 
     @staticmethod
@@ -206,25 +253,7 @@ class _GatherRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (rows,) = ctx.saved_tensors
-        return _scatter_rows(gradient, rows, ctx.count), None
-
-
-class _ScatterRows(torch.autograd.Function):
-    """Reverse of `_GatherRows`: writes rows to distinct places of a matrix that is 0 elsewhere."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor, rows: Tensor, count: int) -> Tensor:
-        ctx.save_for_backward(rows)
-        return _scatter_rows(matrix, rows, count)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (rows,) = ctx.saved_tensors
-        return gradient.index_select(0, rows), None, None
-
-
-def _scatter_rows(matrix: Tensor, rows: Tensor, count: int) -> Tensor:
-    return matrix.new_zeros(count, matrix.shape[1]).index_copy_(0, rows, matrix)
+        return gradient.new_zeros(ctx.count, gradient.shape[1]).index_copy_(0, rows, gradient), None
 
 
 def _segment_mean(hidden: Tensor, lengths: Tensor) -> Tensor:

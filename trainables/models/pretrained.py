@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from trainables.models.architectures import ARCHITECTURES, Architecture, get_architecture, require_separate_layers
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
@@ -37,10 +38,6 @@ _VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges
 """Groups of file patterns; a model needs all files of at least one group as its vocabulary."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the files of a sentence encoder, in its folder and below it."""
-_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
-"""Model types with positions that start after the padding index."""
-_ARCHITECTURES = ("bert", *_POSITIONS_AFTER_PADDING)
-"""Model types with layers that `trainables.models.packing` computes correctly."""
 SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 """Tokenizer classes of these model types that have no fast version."""
 
@@ -140,9 +137,31 @@ def read_max_tokens(path: Path) -> int:
     return int(config["max_position_embeddings"]) - _count_reserved_positions(config)
 
 
+def read_architecture(path: Path) -> Architecture:
+    """Return the architecture of the model.
+
+    Raises:
+        UserError: if it is unknown.
+    """
+    return get_architecture(json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type"))
+
+
+def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
+    """Return the number of layers of the model, of which `n_fresh` are to start with random weights.
+
+    Raises:
+        UserError: if the architecture is unknown, or if its layers share their weights.
+    """
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    architecture = get_architecture(config.get("model_type"))
+    require_separate_layers(config["model_type"], "model.reinit_layers", n_fresh)
+    return int(config[architecture.layer_count])
+
+
 def _count_reserved_positions(config: dict[str, Any]) -> int:
     """Return the number of positions that no token uses."""
-    return int(config.get("pad_token_id", 1)) + 1 if config.get("model_type") in _POSITIONS_AFTER_PADDING else 0
+    architecture = ARCHITECTURES.get(config.get("model_type", ""))
+    return int(config.get("pad_token_id", 1)) + 1 if architecture and architecture.positions_follow_padding else 0
 
 
 def check_model_settings(path: Path, model: BaseModelSettings) -> None:
@@ -150,17 +169,20 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
 
     Raises:
         UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
-            leave no layer to train, or if the model's files are missing, damaged or unsupported.
+            leave no layer to train, if layers that share their weights are to be frozen, or if the model's files are
+            missing, damaged or unsupported.
     """
     config = _read_json_object(path / "config.json")
-    check_architecture(config.get("model_type"))
-    layers, length = config.get("num_hidden_layers"), config.get("max_position_embeddings")
+    architecture = get_architecture(config.get("model_type"))
+    layers, length = config.get(architecture.layer_count), config.get("max_position_embeddings")
     if length is not None:
         length -= _count_reserved_positions(config)
     if layers is not None and model.layers is not None and model.layers > layers:
         raise UserError("model.num_layers", model.layers, f"at most the model's {layers}")
     if layers is not None and model.frozen_layers >= (model.layers or layers):
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
+    if model.frozen_layers:
+        require_separate_layers(config["model_type"], "model.frozen_layers", model.frozen_layers)
     if length is not None and model.max_length > length:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
     if not any(all(_list_matching_files(path, name) for name in names) for names in _VOCABULARY_FILES):
@@ -208,17 +230,6 @@ def _is_complete(weights: Path) -> bool:
         except (ValueError, KeyError, TypeError, AttributeError):
             return False
     return 8 + length + max(ends, default=0) == weights.stat().st_size
-
-
-def check_architecture(model_type: str | None) -> None:
-    """Raise an error for a model with layers that would be computed wrongly.
-
-    Raises:
-        UserError: if it is not one of the known types.
-    """
-    if model_type not in _ARCHITECTURES:
-        known = ", ".join(_ARCHITECTURES)
-        raise UserError("model.name", f"a model of type {model_type!r}", f"an encoder of one of the types {known}")
 
 
 def hash_model_files(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""BERT-like encoder, split into frozen lower layers and trained upper layers, and fresh layers."""
+"""Encoder, split into frozen lower layers and trained upper layers, and fresh layers."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,11 +6,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel
 
-from trainables.models.dropout import NO_DROPOUT, Dropout
-from trainables.models.packing import PackedBatch, PackedLayout, embed_tokens, run_layers
-from trainables.models.pretrained import check_architecture
+from trainables.models.architectures import get_architecture
+from trainables.models.attention import PackedPass, use_packed_attention
+from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
+from trainables.models.layers import (
+    Embedder,
+    LayerStack,
+    PackedLayers,
+    PaddedEncoder,
+    get_part,
+    list_layers,
+    split_encoder,
+)
+from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.random import derive_seed
 
@@ -19,21 +29,43 @@ class Transformer(nn.Module):
     """Common base of the models: frozen lower layers and trained upper layers.
 
     Args:
-        base: model of transformers.
+        base: model of transformers, as `load_pretrained` returns it.
         settings: layers, frozen layers.
+
+    Attributes:
+        hidden_size: size of a hidden state.
+        token_types: number of token types that the model distinguishes, at least 1.
     """
 
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
-        layers = base.encoder.layer[: settings.layers]
+        architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
+        layers = list_layers(base, architecture)[: settings.layers]
+        first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size = int(base.config.hidden_size)
-        self.token_types = int(base.config.type_vocab_size)
-        frozen = settings.frozen_layers > 0
-        self.lower = nn.ModuleList([base.embeddings, *layers[: settings.frozen_layers]]) if frozen else None
-        self.embeddings = None if frozen else base.embeddings
-        self.upper = nn.ModuleList(layers[settings.frozen_layers :])
+        self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
+        # Checkpoints have the names of these attributes. `upper` owns the layers that `encoder` also has.
+        self.embeddings = None if n_frozen else base.embeddings
+        self.projection = get_part(base, architecture.projection)
+        self.upper = rest
+        self.final_norm = get_part(base, architecture.final_norm)
+        self.rotary = get_part(base, architecture.rotary)
+        self.encoder, frozen_parts = None, [base.embeddings, *first]
+        self._run_lower: LayerStack = PackedLayers(first, self.rotary)
+        self._run_upper: LayerStack = PackedLayers(rest, self.rotary)
+        if architecture.padding_mask is not None:
+            lower, self.encoder = split_encoder(base, architecture, first, rest)
+            frozen_parts = [base.embeddings, lower]
+            self._run_lower = PaddedEncoder(lower, architecture)
+            self._run_upper = PaddedEncoder(self.encoder, architecture)
+        self.lower = nn.ModuleList(frozen_parts) if n_frozen else None
         if self.lower is not None:
             self.lower.requires_grad_(False)
+            if self.projection is not None:
+                self.projection.requires_grad_(False)
+        self._embed = Embedder(base.embeddings, self.projection, architecture, self.token_types)
+        self._dropout = DropoutSource()
+        replace_dropouts(self, self._dropout)
 
     def trainable_parameters(self) -> dict[str, Tensor]:
         """Return the parameters that training changes, by name."""
@@ -46,11 +78,9 @@ class Transformer(nn.Module):
     def run_frozen_layers(self, batch: PackedBatch) -> Tensor:
         """Return the output of the embeddings and frozen layers for token ids, shape (tokens, hidden)."""
         assert self.lower is not None
-        embeddings, *layers = self.lower
         inputs, layout = self._to_device(batch)
         with torch.no_grad():
-            hidden = embed_tokens(embeddings, inputs, layout, self.token_types, NO_DROPOUT)
-            return run_layers(layers, hidden, layout, NO_DROPOUT)
+            return self._run_lower(self._embed(inputs, layout), PackedPass(layout, NO_DROPOUT))
 
     def encode(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, PackedLayout]:
         """Return the last layer's output of shape (tokens, hidden), and the layout of the batch.
@@ -60,14 +90,32 @@ class Transformer(nn.Module):
             dropout: dropout of this pass.
         """
         hidden, layout = self._to_device(batch)
-        if self.embeddings is not None:
-            hidden = embed_tokens(self.embeddings, hidden, layout, self.token_types, dropout)
-        return run_layers(list(self.upper), hidden, layout, dropout), layout
+        with self._dropout.use(dropout, hidden.device):
+            if self.embeddings is not None:
+                hidden = self._embed(hidden, layout)
+            hidden = self._run_upper(hidden, PackedPass(layout, dropout))
+        return hidden if self.final_norm is None else self.final_norm(hidden), layout
 
     def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:
         """Return inputs and layout on the model's device."""
         batch = batch._replace(inputs=batch.inputs.to(next(self.parameters()).device))
         return batch.inputs, PackedLayout(batch)
+
+
+class Pooler(nn.Module):
+    """[CLS] pooling: a dense layer and tanh (Devlin et al. 2019).
+
+    Args:
+        dense: dense layer.
+    """
+
+    def __init__(self, dense: nn.Linear) -> None:
+        super().__init__()
+        self.dense = dense
+
+    def forward(self, first: Tensor) -> Tensor:
+        """Return the pooled output for the hidden states of the first tokens, both of shape (pairs, hidden)."""
+        return torch.tanh(self.dense(first))
 
 
 def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
@@ -82,15 +130,28 @@ def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
     Raises:
         UserError: if the architecture is not one of the known types.
     """
+    config = AutoConfig.from_pretrained(path, local_files_only=True)
+    architecture = get_architecture(config.model_type)
+    for name in architecture.dropouts:
+        setattr(config, name, 0.5)  # any number: the rate is that of `Dropout`
     torch.manual_seed(derive_seed(seed, "head", 0))
     # The model stays in evaluation mode, because dropout is done by `Dropout`, never by the modules' own layers.
-    base = AutoModel.from_pretrained(path, use_safetensors=True, local_files_only=True).eval()
-    check_architecture(base.config.model_type)
+    base = AutoModel.from_pretrained(
+        path, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True
+    ).eval()
+    if architecture.padding_mask is None:
+        use_packed_attention(base)
     if vocabulary_size > base.config.vocab_size:
         with torch.random.fork_rng():
             torch.manual_seed(derive_seed(0, "added tokens", 0))
             base.resize_token_embeddings(vocabulary_size, mean_resizing=False)
     return base
+
+
+def make_pooler(base: Any) -> Pooler:
+    """Return the [CLS] pooler of the model, or a fresh one if the architecture has none."""
+    dense = get_part(base, get_architecture(base.config.model_type).pooler)
+    return Pooler(make_linear(base, base.config.hidden_size, base.config.hidden_size) if dense is None else dense)
 
 
 def make_linear(base: Any, inputs: int, outputs: int) -> nn.Linear:
@@ -114,9 +175,8 @@ def reinitialize(layers: Iterable[nn.Module], std: float, seed: int) -> None:
     """
     generator = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
     with torch.no_grad():
-        for module in (module for layer in layers for module in layer.modules()):
-            if isinstance(module, nn.Linear):
-                module.weight.normal_(0.0, std, generator=generator)
-                module.bias.zero_()
-            elif isinstance(module, nn.LayerNorm):
-                module.reset_parameters()
+        for name, parameter in (named for layer in layers for named in layer.named_parameters()):
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, std, generator=generator)
+            else:
+                parameter.fill_(1.0 if name.endswith("weight") else 0.0)

@@ -11,9 +11,11 @@ from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, 
 from trainables.data.statistics import load_ranking_statistics as load_statistics
 from trainables.data.tasks import SPLITS, get_task
 from trainables.data.tasks.readers import quote_text
+from trainables.losses import LOSSES
 from trainables.metrics import RERANKING_NOTE, get_measure
 from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.smoothing.schedules import VARIANTS
+from trainables.rankers.label_noise import compute_hidden_weak_labels
+from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
 
@@ -44,20 +46,54 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 
     Raises:
         UserError: if a training query has too few non-relevant documents, a weak label is missing although a variant
-            needs it, the task has no dialogue turns to count, or the splits share more queries than the study allows.
+            needs it (also that of a relevant document, if the task has label noise), the task has no dialogue turns to
+            count, or the splits share more queries than the study allows.
     """
     default, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), default if allowed is None else allowed)
     _check_negatives(study, prepared)
-    weak = [name for name in study.variants if VARIANTS[name].distribution == "weak_supervision"]
-    train = prepared.read_candidates("train", ["relevant", "weak_label"]) if weak else None
-    if train is not None and (missing := train.loc[train["relevant"] == 0, "weak_label"].isna().sum()):
-        problem = f"{study.task.sampler.weak_label!r}, but {missing} candidates have no score"
-        raise UserError("task.sampler.weak_label", problem, f'"bm25" or "uniform" for {weak[0]}')
+    _check_sampler_scores(study, prepared)
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not get_task(study.task.name).is_dialogue:
         expected = "another score, or a task of dialogues: these queries have one turn each"
         raise UserError("curriculum.score", "'turns'", expected)
+
+
+def _check_sampler_scores(study: Any, prepared: RankingDataset) -> None:
+    """Raise an error if training reads weak labels or scores of the sampler that some candidates do not have."""
+    rows = {name: study.study_type.variants[name] for name in study.variants}
+    losses = {name: [LOSSES[loss] for loss in study.search.loss or (row.loss,)] for name, row in rows.items()}
+    weak = [name for name, row in rows.items() if DISTRIBUTIONS[row.distribution].needs_sampler]
+    for name in weak:
+        if not all(loss.is_per_query for loss in losses[name]):
+            _check_weak_labels(study, prepared, name)
+            break
+    whole = [name for name in weak if any(loss.is_per_query for loss in losses[name])]
+    if not study.task.teacher:
+        whole += [name for name in rows if any(loss.is_distillation for loss in losses[name])]
+    if whole:
+        sampler = study.task.sampler
+        if missing := int(prepared.read_candidates("train", [sampler.score_column])[sampler.score_column].isna().sum()):
+            problem = f"{sampler.weak_label!r}, but {missing} candidates have no score"
+            expected = f'"bm25" for {whole[0]}, which reads the scores of all candidates'
+            raise UserError("task.sampler.weak_label", problem, expected)
+
+
+def _check_weak_labels(study: Any, prepared: RankingDataset, variant: str) -> None:
+    """Raise an error if a training document that is or may become a negative has no weak label."""
+    train, sampler = prepared.read_candidates("train", ["relevant", "score", "weak_label", "bm25"]), study.task.sampler
+    is_relevant = train["relevant"].to_numpy() == 1
+    if missing := train.loc[~is_relevant, "weak_label"].isna().sum():
+        problem = f"{sampler.weak_label!r}, but {missing} candidates have no score"
+        raise UserError("task.sampler.weak_label", problem, f'"bm25" or "uniform" for {variant}')
+    if study.task.label_noise == 0:
+        return
+    size = study.task.get_candidates_per_query("train")
+    hidden = compute_hidden_weak_labels(train, size, sampler).reshape(-1)[is_relevant]
+    if missing := np.isnan(hidden).sum():
+        problem = f"{study.task.label_noise:g}, but {missing} relevant training documents have no score"
+        expected = f'0, or task.sampler.weak_label = "bm25" or "uniform" for {variant}'
+        raise UserError("task.label_noise", problem, expected)
 
 
 def _check_negatives(study: Any, prepared: RankingDataset) -> None:
@@ -104,6 +140,8 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
     """Yield lines of text that describe the data to a person; makes the tokens if needed."""
     meta, queries, documents = prepared.read_metadata(), prepared.read_queries(), prepared.read_documents()
     yield f"task {study.task.name}, fingerprint {prepared.fingerprint}, {meta['documents']} documents"
+    if noise := study.task.describe_label_noise():
+        yield f"label noise: {noise}"
     for reason, count in meta["skipped"].items():
         yield f"skipped: {count} x {reason}"
     if prepared.repeated:

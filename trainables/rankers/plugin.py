@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
+from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.rankers import throughput
 from trainables.rankers.difficulty import save_difficulty_scores
@@ -42,8 +43,9 @@ def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
     """Return the expected calibration error for scores from which a probability follows."""
-    model = as_ranker_spec(trial.specification).model
-    if model is None or model.ranking_score != "difference" or trial.specification.system == "sampler":
+    specification = as_ranker_spec(trial.specification)
+    model, loss = specification.model, LOSSES[specification.variant.loss]
+    if model is None or model.ranking_score != "difference" or loss.is_per_query or specification.system == "sampler":
         return {}
     return {"ECE": expected_calibration_error(scores, frame["relevant"])}
 

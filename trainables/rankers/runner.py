@@ -12,10 +12,13 @@ from trainables.curriculum.sampler import Curriculum
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_tokens import PairTokens, get_pair_tokens_folder, load_pair_tokens, tokenize_pairs
 from trainables.data.tasks import get_task
+from trainables.data.teacher import read_teacher_scores
 from trainables.difficulty.cache import load_training_difficulties
+from trainables.losses import LOSSES
 from trainables.metrics import get_measure
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.tokenizer import load_tokenizer
+from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import as_ranker_spec
@@ -66,17 +69,33 @@ class RankerData(EncoderInputs):
         assert path is not None
         added = get_task(specification.task.name).list_added_tokens(specification.task)
         vocabulary = len(load_tokenizer(path, added)) if added else 0
-        model = CrossEncoder(path, specification.model, seed, vocabulary)
+        outputs = LOSSES[specification.variant.loss].outputs
+        model = CrossEncoder(path, specification.model, seed, vocabulary, outputs)
         return model.to(specification.environment.device_type)
 
     def select_pairs(self, split: str) -> Pairs:
-        """Return the labelled pairs of a split."""
+        """Return the labelled pairs of a split; those of training with label noise, if the task has it."""
         chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
         frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
         assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
-        return Pairs(first, relevant, frame["weak_label"].to_numpy(dtype=float), candidates)
+        weak_labels = frame["weak_label"].to_numpy(dtype=float)
+        scores = frame[self._specification.task.sampler.score_column].to_numpy(dtype=float)
+        pairs = Pairs(first, relevant, relevant, weak_labels, candidates, scores)
+        if split == "train" and (digest := self._specification.variant.teacher):
+            pairs = pairs._replace(teacher=read_teacher_scores(self.prepared.folder, digest))
+        return self._add_label_noise(pairs, frame) if split == "train" else pairs
+
+    def _add_label_noise(self, pairs: Pairs, frame: pd.DataFrame) -> Pairs:
+        task, seed = self._specification.task, self._specification.seed
+        if task.label_noise == 0 or seed is None:
+            return pairs
+        relevant = pairs.relevant.reshape(-1, pairs.candidates)
+        labels = draw_noisy_labels(relevant, task.label_noise, task.label_noise_kind, seed).reshape(-1)
+        hidden = (pairs.relevant == 1) & (labels == 0)
+        weak_labels = compute_hidden_weak_labels(frame, pairs.candidates, task.sampler).reshape(-1)
+        return pairs._replace(labels=labels, weak_labels=np.where(hidden, weak_labels, pairs.weak_labels))
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from trainables.rankers.runner import RankerData
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import Throughput
-from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings, as_ranker_spec
+from trainables.specs.ranker import RankerTrainingSettings, as_ranker_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.training.throughput import Workload, measure_workload
@@ -22,7 +22,8 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     training, data = specification.training, RankerData(trial)
     data.tokenize_once(lambda: None)
     pairs = _select_first_pairs(data.select_pairs("train"), training)
-    rows, segment = pairs.first_row + np.arange(len(pairs.relevant)), Segment(0, training.instances, LabelSmoothing())
+    rows = pairs.first_row + np.arange(len(pairs.relevant))
+    segment = Segment(0, training.instances, specification.variant.to_unsmoothed())
 
     def make_workload(model: CrossEncoder, features: InMemoryFeatures) -> Workload:
         if model.pooling == "cosine":
@@ -39,4 +40,10 @@ def _select_first_pairs(pairs: Pairs, training: RankerTrainingSettings) -> Pairs
     """Return the pairs of the first queries, of at least two batches."""
     n_queries = max(_N_PAIRS // pairs.candidates, 2 * training.batch_size)
     first = slice(n_queries * pairs.candidates)
-    return pairs._replace(relevant=pairs.relevant[first], weak_labels=pairs.weak_labels[first])
+    return pairs._replace(
+        relevant=pairs.relevant[first],
+        labels=pairs.labels[first],
+        weak_labels=pairs.weak_labels[first],
+        scores=pairs.scores[first],
+        teacher=None if pairs.teacher is None else pairs.teacher[first],
+    )

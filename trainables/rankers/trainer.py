@@ -1,4 +1,4 @@
-"""Training of a ranker: label-smoothed cross-entropy of query-document pairs.
+"""Training of a ranker: a loss with smoothed targets over query-document pairs.
 
 Each batch is a pure function of (seed, step).
 """
@@ -8,15 +8,15 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainables.curriculum.sampler import Curriculum
+from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
 from trainables.models.packing import PackedBatch
-from trainables.smoothing.distributions import target_distribution
 from trainables.specs.checkpoints import Segment
-from trainables.specs.ranker import RankerTrainingSettings
+from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Ints
@@ -40,14 +40,29 @@ class Pairs(NamedTuple):
     Attributes:
         first_row: number of the first pair of the split.
         relevant: 0 or 1, shape (pairs,); the relevant pairs of a query come first.
-        weak_labels: weak labels of shape (pairs,), NaN if the pair is relevant or the weak label is undefined.
+        labels: labels that training sees, 0 or 1, shape (pairs,): `relevant`, unless the task has label noise.
+        weak_labels: weak labels of shape (pairs,), NaN if the pair is relevant and labelled so, or if the weak label is
+            undefined.
         candidates: pairs per query.
+        scores: scores of the negative sampler, shape (pairs,), NaN if it has none. They are needed for losses of whole
+            queries with weak supervision, and for distillation without a teacher.
+        teacher: scores of the teacher that a distillation learns, shape (pairs,). If None, the default, those of the
+            sampler.
     """
 
     first_row: int
     relevant: np.ndarray
+    labels: np.ndarray
     weak_labels: np.ndarray
     candidates: int
+    scores: np.ndarray
+    teacher: np.ndarray | None = None
+
+    def get_supervision(self, rows: Ints) -> Supervision:
+        """Return what these pairs are trained with, in the shape of `rows`."""
+        labels = self.labels[rows].astype(np.float64)
+        teacher = None if self.teacher is None else self.teacher[rows]
+        return Supervision(labels, self.weak_labels[rows], self.scores[rows], teacher)
 
 
 class RankerTrainer(Trainer):
@@ -93,48 +108,69 @@ class RankerTrainer(Trainer):
         counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
         sampler = BatchSampler(self.seed, self.settings, counts, lengths, self._load_curriculum())
 
+        smoothing = as_label_smoothing(segment.smoothing)
+        objective = Objective(
+            smoothing.loss, smoothing.distribution, smoothing.teacher_temperature, smoothing.weak_temperature
+        )
+
         def gradient(step: int, epsilon: float) -> float:
-            rows = sampler.sample_rows(step)
-            targets = target_distribution(
-                pairs.relevant[rows], pairs.weak_labels[rows], epsilon, segment.smoothing.distribution
-            )
+            group = 1 + self.settings.negatives if objective.is_per_query else 1
+            rows = sampler.sample_rows(step).reshape(-1, group)
             dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
-            return self._backward(pairs.first_row + rows, torch.from_numpy(targets).float(), dropout)
+            return self._backward(rows, pairs, objective, epsilon, dropout)
 
         self._train(segment, until, gradient, after_step)
 
-    def _backward(self, rows: Ints, targets: Tensor, dropout: Dropout) -> float:
-        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the loss."""
+    def _backward(self, rows: Ints, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout) -> float:
+        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the loss.
+
+        Args:
+            rows: numbers of the pairs in `pairs`, shape (groups, pairs of a group). A group stays together.
+            pairs: training pairs.
+            objective: loss and smoothing.
+            epsilon: present strength of the smoothing.
+            dropout: dropout of this step.
+        """
         settings, loss = self.settings, 0.0
-        for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
+        n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
+        lengths = self.source.lengths[pairs.first_row + rows].sum(axis=1)
+        for places in split_into_micro_batches(lengths, settings.tokens_per_micro_batch):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-                logits = self.model(self.source.read(rows[places]), dropout)
-            batch_targets = targets[torch.from_numpy(places)].to(self.device)
-            losses = nn.functional.cross_entropy(logits.float(), batch_targets, reduction="sum")
-            part = losses / len(rows)
+                logits = self._compute_group_logits(pairs.first_row + rows[places], dropout)
+            part = objective.compute_sum(logits.float(), pairs.get_supervision(rows[places]), epsilon) / n_terms
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.item()
         return loss
 
+    def _compute_group_logits(self, rows: Ints, dropout: Dropout) -> Tensor:
+        """Return the logits of the pairs `rows`, of shape (groups, pairs of a group, outputs)."""
+        flat = rows.reshape(-1)
+        order = np.argsort(self.source.lengths[flat], kind="stable")  # neighbours of similar length cost least
+        logits: Tensor = self.model(self.source.read(flat[order]), dropout)
+        if rows.shape[1] > 1:
+            logits = logits[torch.from_numpy(np.argsort(order)).to(logits.device)]
+        return logits.view(*rows.shape, -1)
+
     def score_pairs(self, pairs: Pairs) -> np.ndarray:
         """Return the score that ranks every pair, a float64 array of shape (pairs,).
 
-        It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so.
+        It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so. A model
+        with one logit ranks by it.
         """
         rows = pairs.first_row + np.arange(len(pairs.relevant))
         return (
-            self.compute_log_odds(rows) if self.model.ranking_score == "difference" else self._compute_logits(rows)[1]
+            self.compute_log_odds(rows) if self.model.ranking_score == "difference" else self._compute_logits(rows)[-1]
         )
 
     def compute_log_odds(self, rows: Ints) -> np.ndarray:
-        """Return logit(relevant) - logit(not relevant) of the pairs with these numbers, in this order."""
-        not_relevant, relevant = self._compute_logits(rows)
-        log_odds: np.ndarray = relevant - not_relevant
+        """Return logit(relevant) - logit(not relevant) of the pairs with these numbers, or their only logit."""
+        logits = self._compute_logits(rows)
+        log_odds: np.ndarray = logits[0] if len(logits) == 1 else logits[1] - logits[0]
         return log_odds
 
     def _compute_logits(self, rows: Ints) -> np.ndarray:
-        """Return the logits (not relevant, relevant) of the pairs with these numbers, float64 of shape (2, rows)."""
-        settings, logits = self.settings, np.empty((2, len(rows)))
+        """Return the logits of the pairs with these numbers, float64 of shape (outputs, rows)."""
+        settings, logits = self.settings, np.empty((self.model.outputs, len(rows)))
         bf16 = settings.evaluation_precision == "bf16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
             for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):

@@ -1,13 +1,17 @@
 """Data of sentence encoders for studies: implements `trainables.specs.plugin.DataBackend`."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from trainables.data.overlaps import check_overlaps
 from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
 from trainables.data.statistics import load_sentence_statistics as load_statistics
-from trainables.models.pretrained import hash_model_files, read_max_tokens, resolve_model_path
+from trainables.models.pretrained import (
+    count_layers_to_reinitialize,
+    hash_model_files,
+    read_max_tokens,
+    resolve_model_path,
+)
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import describe_overlap
 
@@ -31,14 +35,15 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
 
     Raises:
         UserError: if a batch is larger than an epoch, all gold similarities of a set are equal, more fresh layers are
-            asked for than the model trains, or the splits share more sentences than the study allows.
+            asked for than the model trains or its layers share their weights, or the splits share more sentences than
+            the study allows.
     """
     model = study.model
     if model.fresh_layers:  # without fresh layers a dry run need not download the model
-        config = json.loads((resolve_model_path(model.name) / "config.json").read_text(encoding="utf-8"))
-        layers = model.layers or config["num_hidden_layers"]
-        if model.fresh_layers > layers - model.frozen_layers:
-            expected = f"at most {layers - model.frozen_layers}, the number of trained layers"
+        layers = count_layers_to_reinitialize(resolve_model_path(model.name), model.fresh_layers)
+        n_trained = (model.layers or layers) - model.frozen_layers
+        if model.fresh_layers > n_trained:
+            expected = f"at most {n_trained}, the number of trained layers"
             raise UserError("model.reinit_layers", model.fresh_layers, expected)
     # There is no default limit: training sees no similarities, and published evaluations share sentences.
     if study.task.allowed_overlap is not None:

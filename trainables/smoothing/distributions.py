@@ -1,19 +1,17 @@
-"""Label smoothing for pointwise rankers: the distributions that a hard label is mixed with.
+"""The distributions that a hard target is mixed with, for pairs and for the candidates of a query.
 
 The schedules of the strength are in `trainables.smoothing.schedules`. Penha and Hauff (2021), "Weakly Supervised Label
 Smoothing", sections 2 and 3.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.arrays import Floats
-
-
-def keep_labels(labels: Floats, weak_labels: Floats) -> Floats:
-    """Return the labels, (n,)."""
-    return labels
+from trainables.utils.registry import load_object
 
 
 def smooth_uniformly(labels: Floats, weak_labels: Floats) -> Floats:
@@ -37,6 +35,23 @@ def smooth_by_weak_labels(labels: Floats, weak_labels: Floats) -> Floats:
             f"weak supervision needs a weak label for every non-relevant document; {missing.sum()} have none"
         )
     return np.where(labels == 1, 0.5, np.nan_to_num(weak_labels))
+
+
+def score_equally(scores: Floats) -> Floats:
+    """Return 0 for every candidate, in the shape of `scores`: all rankings are equally good."""
+    return np.zeros_like(scores)
+
+
+def keep_scores(scores: Floats) -> Floats:
+    """Return the sampler's scores, (queries, candidates).
+
+    Raises:
+        ValueError: if a candidate has no score.
+    """
+    missing = np.isnan(scores)
+    if missing.any():
+        raise ValueError(f"weak supervision needs a sampler score for every candidate; {missing.sum()} have none")
+    return scores
 
 
 def target_distribution(
@@ -73,7 +88,9 @@ def target_distribution(
         raise ValueError(f"epsilon must be in [0, 1] but got {epsilon}")
     hard = np.asarray(labels, dtype=np.float64)
     weak = np.full_like(hard, np.nan) if weak_labels is None else np.asarray(weak_labels, dtype=np.float64)
-    if epsilon == 0:
+    reference = DISTRIBUTIONS[distribution].relevance
+    if epsilon == 0 or reference is None:
         return np.stack([1 - hard, hard], axis=1)
-    relevant = (1 - epsilon) * hard + epsilon * DISTRIBUTIONS[distribution](hard, weak)
+    relevance: Callable[[Floats, Floats], Floats] = load_object(reference)
+    relevant = (1 - epsilon) * hard + epsilon * relevance(hard, weak)
     return np.stack([1 - relevant, relevant], axis=1)

@@ -11,11 +11,13 @@ Example:
     {'constant': 0.4, 'two_stage': 0.0, 'linear': 0.15, 'exponential': 0.033, 'cosine': 0.2, 'beta': 0.2}
 """
 
-import inspect
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import Field
+
+from trainables.smoothing.signatures import Searched, complete_schedule
 from trainables.utils.registry import Entry, Registry
 
 
@@ -42,7 +44,17 @@ def constant(epsilon: float, seen: int, total: int) -> float:
     return epsilon
 
 
-def two_stage(epsilon: float, seen: int, total: int, switch: float = 0.5, batch_size: int = 1) -> float:
+def two_stage(
+    epsilon: float,
+    seen: int,
+    total: int,
+    switch: Annotated[
+        float,
+        Field(ge=0, description="Switch points of the schedule two_stage, as share of training.", examples=[0.25, 0.5]),
+        Searched((0.25, 0.5, 0.75), Field(gt=0, lt=1), "share of training"),
+    ] = 0.5,
+    batch_size: int = 1,
+) -> float:
     """Return epsilon before the switch point and 0 after it (Penha and Hauff 2021, T-LS and T-WSLS).
 
     The switch is checked before every batch.
@@ -61,7 +73,20 @@ def two_stage(epsilon: float, seen: int, total: int, switch: float = 0.5, batch_
     return epsilon if seen < compute_switch_instances(switch, total, batch_size) else 0.0
 
 
-def linear(epsilon: float, seen: int, total: int, end: float = 0.8) -> float:
+def linear(
+    epsilon: float,
+    seen: int,
+    total: int,
+    end: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="End points of the schedule linear, which reaches 0 there, as share of training.",
+            examples=[0.5, 0.8],
+        ),
+        Searched(limits=Field(gt=0, le=1), unit="share of training"),
+    ] = 0.8,
+) -> float:
     """Return a strength that falls in a straight line to 0 at `end`, a share of training.
 
     Penha and Hauff (2021), footnote 3; their code ends at 0.8.
@@ -73,7 +98,20 @@ def linear(epsilon: float, seen: int, total: int, end: float = 0.8) -> float:
     return epsilon * max(0.0, 1 - seen / (end * total))
 
 
-def exponential(epsilon: float, seen: int, total: int, rate: float = 5.0) -> float:
+def exponential(
+    epsilon: float,
+    seen: int,
+    total: int,
+    rate: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the "
+            "training.",
+            examples=[2.0, 5.0],
+        ),
+    ] = 5.0,
+) -> float:
     """Return a strength that falls as exp(-rate p), where p is the share of training that is done."""
     return epsilon * math.exp(-rate * seen / total)
 
@@ -86,7 +124,13 @@ def cosine(epsilon: float, seen: int, total: int) -> float:
     return epsilon * (1 + math.cos(math.pi * seen / total)) / 2
 
 
-def beta(epsilon: float, seen: int, total: int, a: float = 2.0, b: float = 2.0) -> float:
+def beta(
+    epsilon: float,
+    seen: int,
+    total: int,
+    a: Annotated[float, Field(gt=0, description="First parameter of the schedule beta.", examples=[1.0, 2.0])] = 2.0,
+    b: Annotated[float, Field(gt=0, description="Second parameter of the schedule beta.", examples=[1.0, 2.0])] = 2.0,
+) -> float:
     """Return a strength that falls as 1 - F(p), where F is the distribution function of Beta(a, b).
 
     Here p is the share of training that is done.
@@ -108,21 +152,18 @@ SCHEDULES: Registry[Callable[..., float]] = Registry(
         two_stage,
         "the strength until the switch point, then 0",
         "Xu et al. (2020); Penha and Hauff (2021), T-LS and T-WSLS",
-        ("switch",),
     ),
     Entry(
         "linear",
         linear,
         "falls in a straight line to 0 at the end point",
         "Penha and Hauff (2021), footnote 3, and the code of its authors",
-        ("end",),
     ),
     Entry(
         "exponential",
         exponential,
         "falls as exp(-rate p), where p is the share of training that is done",
         "exponential decay, as of learning rates",
-        ("rate",),
     ),
     Entry(
         "cosine",
@@ -135,31 +176,41 @@ SCHEDULES: Registry[Callable[..., float]] = Registry(
         beta,
         "falls as 1 - F(p), where F is the distribution function of Beta(a, b)",
         "Beta distribution, as in scipy.stats.beta",
-        ("a", "b"),
     ),
+    group="schedules",
+    complete=complete_schedule,
 )
 """Name -> function of (epsilon, instances seen, total instances, **settings).
 
-It returns the strength of the smoothing in the next batch."""
-SCHEDULE_SETTINGS: dict[str, dict[str, float]] = {
-    entry.name: {name: inspect.signature(entry.target).parameters[name].default for name in entry.options}
-    for entry in SCHEDULES.entries
-}
-"""Name -> the settings that a user may choose, with the defaults of the function, which are the published values."""
+It returns the strength of the smoothing in the next batch. The options of an entry are its function's settings: see
+`trainables.smoothing.signatures`."""
 
 
 class Variant(NamedTuple):
-    """One cell of the table: a smoothing distribution and a schedule of its strength."""
+    """One cell of the table: a smoothing distribution and a schedule of its strength, with the loss that is smoothed.
+
+    Attributes:
+        distribution: what the target is mixed with.
+        schedule: how the strength changes during training.
+        n_configurations: number of configurations that the search proposes, if the study file does not say.
+        compared_with: variants that it is compared with, in addition to the baseline, if a study has both.
+        loss: loss of a ranker; None if the trainable has one loss, or for every loss (`trainables.losses.variants`).
+    """
 
     distribution: str
     schedule: str
+    n_configurations: int = 2
+    compared_with: tuple[str, ...] = ()
+    loss: str | None = None
 
 
 VARIANTS = {
     "BERT": Variant("none", "constant"),
     "LS": Variant("uniform", "constant"),
-    "T-LS": Variant("uniform", "two_stage"),
+    "T-LS": Variant("uniform", "two_stage", n_configurations=3),
     "WSLS": Variant("weak_supervision", "constant"),
-    "T-WSLS": Variant("weak_supervision", "two_stage"),
+    "T-WSLS": Variant("weak_supervision", "two_stage", n_configurations=3, compared_with=("T-LS",)),
+    "LR": Variant("relaxation", "constant"),
+    "T-LR": Variant("relaxation", "two_stage", n_configurations=3),
 }
-"""Published name -> variant."""
+"""Name -> smoothing; `trainables.losses.variants` combines each with every loss."""

@@ -9,12 +9,20 @@ Each trainable derives its own classes for task, model, training and smoothing f
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
+from trainables.smoothing.schedules import SCHEDULES
+from trainables.smoothing.settings import (
+    ALWAYS_HASHED,
+    SCHEDULE_SETTINGS,
+    SETTINGS,
+    WITH_BATCH_SIZE,
+    add_schedule_fields,
+)
+from trainables.smoothing.signatures import BATCH_SIZE, ScheduleSetting
 from trainables.utils.hashing import hash_json
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
@@ -47,6 +55,14 @@ class BaseTaskSettings(Settings):
     def scores_per_query(self, split: str) -> int:
         """Return the number of scores that a run computes for each query or pair of a split."""
         return 1
+
+    def for_specification(self) -> Self:
+        """Return the settings that are part of the specification of every run."""
+        return self
+
+    def describe_label_noise(self) -> str | None:
+        """Describe the noise in the training labels, or return None if there is none."""
+        return None
 
 
 class BaseModelSettings(Settings):
@@ -154,24 +170,23 @@ class BaseTrainingSettings(Settings):
         return self.learning_rate
 
 
+def _make_setting_field(setting: ScheduleSetting) -> tuple[Any, Any]:
+    """Return the type and the field of a schedule's setting, whose default is that it is unset."""
+    hashed: Any = {} if setting.name in ALWAYS_HASHED else {"exclude_if": is_unset}
+    return Annotated[setting.value_type | None, setting], Field(default=None, description=setting.description, **hashed)
+
+
+@add_schedule_fields(_make_setting_field)
 class BaseSmoothing(Settings, ABC):
     """Settings of the smoothing: a distribution, and a schedule that changes its strength during training.
 
-    The defaults are the baseline, which has no smoothing.
+    The defaults are the baseline, which has no smoothing. Every setting of a schedule is a field, None if it is unset.
     """
 
     distribution: str = "none"
     schedule: ScheduleName = "constant"
-    switch: Annotated[float, Field(ge=0)] | None = None
-    """Switch point of the schedule two_stage, as a share of training."""
-    end: Annotated[float, Field(gt=0)] | None = None
-    """Point at which the schedule linear reaches 0, as a share of training."""
-    rate: Annotated[float, Field(gt=0)] | None = None
-    """Rate of the schedule exponential."""
-    a: Annotated[float, Field(gt=0)] | None = None
-    """First parameter of the schedule beta."""
-    b: Annotated[float, Field(gt=0)] | None = None
-    """Second parameter of the schedule beta."""
+    if TYPE_CHECKING:
+        switch: float | None = None
 
     @property
     @abstractmethod
@@ -188,13 +203,26 @@ class BaseSmoothing(Settings, ABC):
             or self.initial_strength == 0
             or (self.schedule == "two_stage" and self.switch == 0)
         ):
-            return type(self)()
+            return self.to_unsmoothed()
         ended = self.schedule == "two_stage" and (self.switch is None or self.switch >= 1)
         return self.to_constant() if self.schedule == "constant" or ended else self
 
+    @property
+    def has_probabilities(self) -> bool:
+        """True if a probability follows from the scores of a model that is trained so."""
+        return True
+
+    def for_task(self, task: BaseTaskSettings) -> Self:
+        """Return the settings with what they take from those of the task."""
+        return self
+
+    def to_unsmoothed(self) -> Self:
+        """Return the settings of the baseline of this smoothing."""
+        return type(self)()
+
     def to_constant(self) -> Self:
         """Return the same smoothing with its initial strength throughout training."""
-        return self.model_copy(update={"schedule": "constant", **dict.fromkeys(("switch", "end", "rate", "a", "b"))})
+        return self.model_copy(update={"schedule": "constant", **dict.fromkeys(SETTINGS)})
 
     def compute_strength(self, seen: int, total: int, batch_size: int) -> float:
         """Return the strength for the batch that begins after `seen` of `total` instances.
@@ -206,11 +234,11 @@ class BaseSmoothing(Settings, ABC):
         """
         settings = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
         settings = {name: value for name, value in settings.items() if value is not None}
-        batch = {"batch_size": batch_size} if self.schedule == "two_stage" else {}
+        batch = {BATCH_SIZE: batch_size} if self.schedule in WITH_BATCH_SIZE else {}
         return SCHEDULES[self.schedule](self.initial_strength, seen, total, **settings, **batch)
 
 
-ARITHMETIC_VERSION = 2
+ARITHMETIC_VERSION = 3
 """Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 
 
@@ -249,6 +277,8 @@ class RunSpec(Settings):
     """Settings of the curriculum. If None, each batch may contain all training data."""
     seed: int | None = None
     environment: Environment | None = None
+    packages: Annotated[tuple[str, ...], Field(exclude_if=lambda it: not it)] = ()
+    """Packages that provide what the run uses beyond this project, as "name version"."""
 
     @property
     def id(self) -> str:

@@ -64,7 +64,7 @@ def split_into_segments(variant: BaseSmoothing, total: int, batch_size: int) -> 
     if variant.schedule == "two_stage":
         assert variant.switch is not None
         cut = min(compute_switch_instances(variant.switch, total, batch_size), total)
-        parts = [Segment(0, cut, variant.to_constant()), Segment(cut, total, type(variant)())]
+        parts = [Segment(0, cut, variant.to_constant()), Segment(cut, total, variant.to_unsmoothed())]
     return [part for part in parts if part.start < part.stop]
 
 

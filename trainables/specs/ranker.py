@@ -1,11 +1,19 @@
 """Specification of a cross-encoder run: task, model, training and label smoothing."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES, list_temperatures
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
+from trainables.specs.base import (
+    BaseModelSettings,
+    BaseSmoothing,
+    BaseTaskSettings,
+    BaseTrainingSettings,
+    RunSpec,
+    is_unset,
+)
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion, Settings
 
@@ -23,6 +31,9 @@ SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
 
 wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene through Anserini.
 """
+
+
+LabelNoiseKind = Literal["hidden", "flipped"]
 
 
 class SamplerSettings(Settings):
@@ -62,6 +73,11 @@ class SamplerSettings(Settings):
     """
     keep_query_text: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
     """If True, a document with the text of the query may be a negative, as in the code of the authors of WSLS."""
+
+    @property
+    def score_column(self) -> Literal["score", "bm25"]:
+        """Column of the candidates with the scores that stand for the sampler's opinion of a document."""
+        return "bm25" if self.weak_label == "bm25" else "score"
 
     @model_validator(mode="before")
     @classmethod
@@ -114,14 +130,57 @@ class RankerTaskSettings(BaseTaskSettings):
 
     If False, utterances are joined by blanks (Penha and Hauff 2020).
     """
+    teacher: Annotated[str | None, Field(min_length=1, exclude_if=is_unset)] = None
+    """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
+
+    A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
+    None, they learn the scores of the negative sampler.
+    """
     sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""
     evaluation_sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the dev and test queries, independent of the one for training."""
+    label_noise: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda it: it == 0)] = 0.0
+    """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
+
+    It is drawn with the seed of the run, so all variants of a seed have the same wrong labels.
+    """
+    label_noise_kind: Annotated[LabelNoiseKind, Field(exclude_if=lambda it: it == "hidden")] = "hidden"
+    """Labels that may be wrong.
+
+    hidden: those of relevant documents, which then count as not relevant, as in sparsely judged collections. flipped:
+    those of all training candidates, each of which is exchanged with the same probability (symmetric noise, Natarajan
+    et al. 2013).
+    """
+
+    @field_validator("label_noise_kind")
+    @classmethod
+    def _drop_kind_without_noise(cls, kind: LabelNoiseKind, info: ValidationInfo) -> LabelNoiseKind:
+        """Return the default kind if there is no noise, so that equal training has an equal hash."""
+        return kind if info.data.get("label_noise") else "hidden"
+
+    def describe_label_noise(self) -> str | None:
+        """Describe the noise in the training labels, or return None if there is none.
+
+        Example:
+            >>> RankerTaskSettings(label_noise=0.2).describe_label_noise()
+            '20 % of the relevant training documents count as not relevant; dev and test labels are true'
+        """
+        if self.label_noise == 0:
+            return None
+        changed = {
+            "hidden": "of the relevant training documents count as not relevant",
+            "flipped": "of the labels of the training candidates are flipped",
+        }
+        return f"{100 * self.label_noise:g} % {changed[self.label_noise_kind]}; dev and test labels are true"
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
         """Return the settings of the negative sampler of a split."""
         return self.sampler if split == "train" else self.evaluation_sampler
+
+    def for_specification(self) -> Self:
+        """Return the settings without the teacher, which only distillations have: see `LabelSmoothing.teacher`."""
+        return self.model_copy(update={"teacher": None})
 
     def scores_per_query(self, split: str) -> int:
         """Return one score per candidate."""
@@ -209,16 +268,50 @@ class RankerTrainingSettings(BaseTrainingSettings):
 
 
 class LabelSmoothing(BaseSmoothing):
-    """Settings of label smoothing. Penha and Hauff (2021), section 3."""
+    """Settings of the loss and of its label smoothing. Penha and Hauff (2021), section 3."""
 
+    loss: Annotated[str, BeforeValidator(LOSSES.check_name), Field(exclude_if=lambda it: it == DEFAULT_LOSS)] = (
+        DEFAULT_LOSS
+    )
+    """Loss whose targets are smoothed."""
     distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""
+    teacher_temperature: Annotated[float | None, Field(gt=0, exclude_if=is_unset)] = None
+    """Divisor of the scores that a distillation learns. If None, `DEFAULT_TEMPERATURE`."""
+    teacher: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    """Digest of the file with the scores that a distillation learns. If None, they are those of the sampler."""
+    weak_temperature: Annotated[float | None, Field(gt=0, exclude_if=is_unset)] = None
+    """Divisor of the sampler's scores that the target of a query is mixed with. If None, `DEFAULT_TEMPERATURE`."""
 
     @property
     def initial_strength(self) -> float:
         """Epsilon, the strength at the beginning of training."""
         return self.epsilon
+
+    def canonicalize(self) -> Self:
+        """Return the canonical settings of this behaviour, with a value for each temperature that it depends on."""
+        smoothing = super().canonicalize()
+        used = list_temperatures(smoothing.loss, smoothing.distribution)
+        values = {name: (getattr(self, name) or DEFAULT_TEMPERATURE) if name in used else None for name in TEMPERATURES}
+        return smoothing.model_copy(
+            update=values | {"teacher": self.teacher if "teacher_temperature" in used else None}
+        )
+
+    def to_unsmoothed(self) -> Self:
+        """Return the settings of the unsmoothed loss, which is the baseline of this smoothing."""
+        return type(self)(loss=self.loss, teacher_temperature=self.teacher_temperature, teacher=self.teacher)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """False if the loss compares the candidates of a query with each other."""
+        return not LOSSES[self.loss].is_per_query
+
+    def for_task(self, task: BaseTaskSettings) -> Self:
+        """Return the settings with the teacher of the task, where the loss has one."""
+        assert isinstance(task, RankerTaskSettings)
+        teacher = task.teacher if LOSSES[self.loss].is_distillation else None
+        return self.model_copy(update={"teacher": teacher})
 
 
 class RankerRunSpec(RunSpec):
@@ -234,6 +327,12 @@ class RankerRunSpec(RunSpec):
     model: RankerModelSettings | None = None
     training: RankerTrainingSettings | None = None
     variant: LabelSmoothing = LabelSmoothing()
+
+
+def as_label_smoothing(smoothing: BaseSmoothing) -> LabelSmoothing:
+    """Return the smoothing with the type of a ranker, which it must have."""
+    assert isinstance(smoothing, LabelSmoothing)
+    return smoothing
 
 
 def as_ranker_spec(specification: RunSpec) -> RankerRunSpec:

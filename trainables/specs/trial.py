@@ -9,6 +9,7 @@ from pydantic import SerializeAsAny, computed_field, model_validator
 
 from trainables.specs.base import RunSpec
 from trainables.specs.checkpoints import BestEvaluation
+from trainables.utils.registry import check_installed
 from trainables.utils.settings import Settings
 
 
@@ -46,6 +47,7 @@ class TrialSpec(Settings):
     def _parse_specification(cls, trial: Any) -> Any:
         if not isinstance(trial, dict) or "trainable" not in trial:
             return trial
+        check_installed(trial["specification"].get("packages", ()))
         kind = import_module(trial["trainable"]).TRAINABLE.specification
         rest = {name: value for name, value in trial.items() if name != "trainable"}
         return {**rest, "specification": kind.model_validate(trial["specification"])}

@@ -1,12 +1,67 @@
-"""Registries of what a user chooses by name, and other names whose objects are imported on first use."""
+"""Registries of what a user chooses by name, and other names whose objects are imported on first use.
+
+An installed package adds to a registry by an entry point, which it names in its pyproject.toml:
+
+    [project.entry-points."ranker_studies.metrics"]
+    rbp = "own_package.entries:RBP"
+"""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from trainables.utils.errors import MachineError, UserError, raise_if_any
 
 T = TypeVar("T")
+
+_PREFIX = "ranker_studies."
+_REPAIR = "one that can be imported: repair the package, or uninstall it"
+
+
+class Provider(NamedTuple):
+    """Entry point of a package.
+
+    Attributes:
+        package: name and version of the package.
+        group: name of the registry that it adds to.
+        name: name of the entry point.
+        reference: "module" or "module:attribute".
+    """
+
+    package: str
+    group: str
+    name: str
+    reference: str
+
+    @property
+    def place(self) -> str:
+        """Place of the entry point, for messages."""
+        return f"package {self.package}, entry point {self.name} of {_PREFIX}{self.group}"
+
+    def load(self) -> Any:
+        """Return the object or module of the entry point.
+
+        Raises:
+            UserError: if it cannot be imported.
+        """
+        return self.load_reference(self.reference)
+
+    def load_reference(self, reference: str) -> Any:
+        """Return an object or module of the package.
+
+        Args:
+            reference: "module" or "module:attribute".
+
+        Raises:
+            UserError: if it cannot be imported.
+        """
+        try:
+            return load_object(reference)
+        except Exception as error:  # the code of the package may raise anything
+            raise UserError(self.place, f"{reference} ({type(error).__name__}: {error})", _REPAIR) from error
 
 
 @dataclass(frozen=True)
@@ -22,6 +77,7 @@ class Entry:
         pattern: regular expression of all its names, if the name has a parameter. If it has groups, the target is a
             function of their texts that returns the object.
         examples: names that stand for the entry where the names of the registry are listed. If empty, `name`.
+        provider: entry point of the package that provides it. None for an entry of this project.
     """
 
     name: str
@@ -31,21 +87,48 @@ class Entry:
     options: tuple[str, ...] = ()
     pattern: str | None = None
     examples: tuple[str, ...] = ()
+    provider: Provider | None = field(default=None, kw_only=True)
+
+    @property
+    def place(self) -> str:
+        """Place of the entry, for messages."""
+        return self.provider.place if self.provider else f"entry {self.name}"
 
     def load_target(self) -> Any:
-        """Return the target, which is imported if necessary."""
-        return load_object(self.target) if isinstance(self.target, str) else self.target
+        """Return the target, which is imported if necessary.
+
+        Raises:
+            UserError: if it is that of another package and cannot be imported.
+        """
+        if not isinstance(self.target, str):
+            return self.target
+        return self.provider.load_reference(self.target) if self.provider else load_object(self.target)
+
+
+class _Accepted(NamedTuple):
+    """The entries of a registry that can be used, and what is wrong with the others."""
+
+    entries: tuple[Entry, ...]
+    errors: tuple[UserError, ...]
 
 
 class Registry(Mapping[str, T]):
     """Mapping from names to objects, each described by an entry.
 
+    The entries of installed packages follow those of this project. They are imported when the registry is first used.
+    A wrong entry is left out of the names, so that a help text can still be printed. As soon as any name is looked up,
+    its error is raised.
+
     Args:
-        entries: the entries, in the order in which they are listed.
+        entries: the entries of this project, in the order in which they are listed.
         options: names of the settings that change what every entry does.
+        group: group of the entry points by which packages add entries, without "ranker_studies.". If None, they cannot.
+        complete: returns an entry with all its options, given also the entries before it. It raises UserError if the
+            entry is wrong. If None, entries are complete.
 
     Raises:
         KeyError: if a name is unknown; the message lists the names.
+        UserError: if any entry is wrong.
 
     Example:
         >>> means = Registry(
@@ -59,9 +142,43 @@ class Registry(Mapping[str, T]):
         (['mean', 'power_2'], 'mean, power_p')
     """
 
-    def __init__(self, *entries: Entry, options: tuple[str, ...] = ()) -> None:
-        self.entries, self.options = entries, options
-        self._by_name = {entry.name: entry for entry in entries if entry.pattern is None}
+    def __init__(
+        self,
+        *entries: Entry,
+        options: tuple[str, ...] = (),
+        group: str | None = None,
+        complete: Callable[[Entry, Sequence[Entry]], Entry] | None = None,
+    ) -> None:
+        self.options, self._own, self._group, self._complete = options, entries, group, complete
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries that can be used, in the order in which they are listed."""
+        return self._accepted.entries
+
+    @property
+    def errors(self) -> tuple[UserError, ...]:
+        """Errors of the entries that are wrong, one for each."""
+        return self._accepted.errors
+
+    @cached_property
+    def _accepted(self) -> _Accepted:
+        entries, errors = list[Entry](), list[UserError]()
+        added = find_providers().get(self._group, ()) if self._group else ()
+        sources: list[Entry | Provider] = [*self._own, *added]
+        for source in sources:
+            try:
+                entry = source if isinstance(source, Entry) else load_entry(source)
+                if any(_share_a_name(entry, other) for other in entries):
+                    raise UserError(entry.place, f"the name {entry.name}, which another entry has", "a free name")
+                entries.append(self._complete(entry, entries) if self._complete else entry)
+            except UserError as error:
+                errors.append(error)
+        return _Accepted(tuple(entries), tuple(errors))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.entries if entry.pattern is None}
 
     def __getitem__(self, name: str) -> T:
         if (found := self._find_entry(name)) is None:
@@ -93,6 +210,15 @@ class Registry(Mapping[str, T]):
         """Return the names of all entries, separated by commas."""
         return ", ".join(entry.name for entry in self.entries)
 
+    def find_package(self, name: object) -> str | None:
+        """Return name and version of the package that provides a name.
+
+        Returns:
+            None if this project provides it, or if nothing has this name.
+        """
+        found = self._find_entry(name)
+        return found[0].provider.package if found and found[0].provider else None
+
     def check_name(self, name: Any) -> Any:
         """Return a name that is in the registry; for `pydantic.BeforeValidator`.
 
@@ -105,6 +231,7 @@ class Registry(Mapping[str, T]):
 
     def _find_entry(self, name: object) -> tuple[Entry, tuple[str, ...]] | None:
         """Return the entry of a name and the texts of the name's parameters."""
+        raise_if_any(self.errors)
         if not isinstance(name, str):
             return None
         if entry := self._by_name.get(name):
@@ -114,14 +241,74 @@ class Registry(Mapping[str, T]):
 
 
 def load_object(reference: str) -> Any:
-    """Return the object that "module:attribute" refers to.
+    """Return the module or the object that "module" or "module:attribute" refers to.
 
     Example:
         >>> load_object("math:floor")(2.5)
         2
     """
     module, _, attribute = reference.partition(":")
-    return getattr(import_module(module), attribute)
+    found = import_module(module)
+    for name in filter(None, attribute.split(".")):
+        found = getattr(found, name)
+    return found
+
+
+def check_installed(packages: Iterable[str]) -> None:
+    """Check that this process has the packages that another one has.
+
+    Args:
+        packages: packages that add to registries, as "name version".
+
+    Raises:
+        MachineError: if a package is missing here or has another version.
+    """
+    if missing := [package for package in packages if package not in list_installed_packages()]:
+        raise MachineError(f"the package {missing[0]}, which the run uses, is not installed on this node")
+
+
+def list_installed_packages() -> set[str]:
+    """Return the packages that add to registries, as "name version"."""
+    return {provider.package for providers in find_providers().values() for provider in providers}
+
+
+@cache
+def find_providers() -> dict[str, tuple[Provider, ...]]:
+    """Return the entry points of all installed packages by the registry that they add to.
+
+    They are in the order of the names of the packages, so that it is the same on every machine. The packages are not
+    imported. The answer is kept as long as the process lives.
+    """
+    from importlib.metadata import entry_points  # imported here, because many programs end before they need it
+
+    installed, found = entry_points(), dict[str, set[Provider]]()
+    for group in filter(lambda name: name.startswith(_PREFIX), installed.groups):
+        for point in installed.select(group=group):
+            package = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown"
+            own = Provider(package, group.removeprefix(_PREFIX), point.name, point.value)
+            found.setdefault(own.group, set()).add(own)
+    return {group: tuple(sorted(providers)) for group, providers in sorted(found.items())}
+
+
+def load_entry(provider: Provider) -> Entry:
+    """Return the entry that a package provides.
+
+    Raises:
+        UserError: if it cannot be imported or is no entry.
+    """
+    entry = provider.load()
+    if not isinstance(entry, Entry):
+        raise UserError(provider.place, repr(entry), "an Entry of trainables.utils.registry")
+    return replace(entry, provider=provider)
+
+
+def _share_a_name(entry: Entry, other: Entry) -> bool:
+    """Return whether a name of one entry is also a name of the other."""
+    return any(
+        name == first.name or (first.pattern and re.fullmatch(first.pattern, name))
+        for first, second in ((entry, other), (other, entry))
+        for name in (second.name, *second.examples)
+    )
 
 
 def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

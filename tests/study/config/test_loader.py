@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 from wandb import Settings
 
+from search_spaces.ranker import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped_studies
 from study.config.spaces import count_proposals
-from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
 
 HEAVY = ("torch", "ray", "wandb", "optuna", "pandas", "scipy", "numpy", "transformers")
@@ -58,7 +58,7 @@ def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
     study = load_study("small.toml")
-    assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), tuple(VARIANTS))
+    assert (study.seeds, study.variants) == ((1, 2, 3, 4, 5), STUDY_TYPE.default_variants)
     assert (study.folder, study.cache) == (tmp_path / "results/small", tmp_path / "results/.cache")
     assert study.project == "small"
 

@@ -217,6 +217,21 @@ def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path
     assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document) == (4, fourth)
 
 
+def test_label_noise_is_part_of_the_plan_only_where_there_is_some(tmp_path: Path) -> None:
+    plain = build_plan(study(), MODEL)
+    assert "label_noise" not in plain
+    assert build_plan(study(task={"label_noise_kind": "flipped"}), MODEL) == plain
+    register_plan(study(), MODEL, tmp_path)
+    noisy = register_plan(study(task={"label_noise": 0.2}), MODEL, tmp_path)
+    assert (
+        Plan.model_validate(noisy.document).label_noise == study(task={"label_noise": 0.2}).task.describe_label_noise()
+    )
+    assert noisy.changes == ["task.label_noise none -> 0.2"]
+    write_test_scores(tmp_path)
+    with pytest.raises(UserError, match=r"test scores from before these settings changed: .*task\.label_noise"):
+        register_plan(study(task={"label_noise": 0.4}), MODEL, tmp_path)
+
+
 def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
     register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").read_bytes()

@@ -133,7 +133,7 @@ class Replay:
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for salt in range(4):
+    for salt in range(6):
         folder = tmp_path / str(salt)
         made = scheduler(racing(metric), folder)
         seeds = conduct(made, salt)
@@ -249,7 +249,7 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
 
 def test_of_a_race_no_run_is_started_twice(tmp_path: Path) -> None:
     """One that fails has had its tries; the next look asks for other seeds."""
-    for salt in range(4):
+    for salt in range(6):
         made = scheduler(racing("MAP"), tmp_path / str(salt))
         found = [
             run for seeds in conduct(made, salt).values() for runs in seeds.values() for run in Counter(runs).values()

@@ -23,6 +23,9 @@ ROOT = Path(__file__).parents[3]
 TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
 SUITES = [name for name, _ in list_shipped_suites()]
+SMALL_SUITES = ["label-noise"]
+"""Suites that reproduce no publication, and need neither a GPU nor a download."""
+PAPER_SUITES = [name for name in SUITES if name not in SMALL_SUITES]
 STUDIES = [name for name, _ in list_shipped_studies()]
 PUBLISHED = {
     f"{path.stem}.{name}" for path in PUBLISHED_FOLDER.glob("*.toml") for name in tomllib.loads(path.read_text())
@@ -71,7 +74,12 @@ def test_a_dry_run_shows_every_study_of_a_suite_and_what_it_needs(
     assert suite.name == name
     for each in suite.studies:
         assert re.search(rf"^{re.escape(each.key)} ", out, re.MULTILINE)
-    assert f"roughly {suite.expected.gpu_hours:g} hours on one GPU\nneeds: {suite.expected.data}\n" in out
+    expected = suite.expected
+    if name in SMALL_SUITES:
+        assert f"roughly {expected.minutes:g} minutes on two cores\n" in out
+        assert "needs: " not in out
+    else:
+        assert f"roughly {expected.gpu_hours:g} hours on one GPU\nneeds: {expected.data}\n" in out
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -94,17 +102,27 @@ def test_the_analysis_understands_the_plan_of_a_suite(name: str) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_names_its_data_its_cost_and_its_command(name: str) -> None:
     text, suite = read_text(name), load_suite(name)
-    comment = text.partition("\nname = ")[0]
-    assert suite.expected.gpu_hours
+    comment, is_small = text.partition("\nname = ")[0], name in SMALL_SUITES
+    assert suite.expected.minutes if is_small else suite.expected.gpu_hours
     for variable in VARIABLE.findall(text):
+        assert not is_small
         assert variable in comment
         assert variable in (suite.expected.data or "")
     assert re.search(rf"^#     python -m study\.run {name}$", comment, re.MULTILINE)
-    assert "one GPU" in comment
+    assert ("two cores" if is_small else "one GPU") in comment
     assert max(map(len, text.splitlines())) <= 120
 
 
-@pytest.mark.parametrize("name", SUITES)
+def test_the_suite_of_label_noise_differs_in_the_noise_only() -> None:
+    studies = [each.study for each in load_suite("label-noise").studies]
+    assert [each.task.label_noise for each in studies] == [0.0, 0.1, 0.2, 0.4]  # type: ignore[attr-defined]
+    own = {"name", "output", "tracking"}
+    rest = [each.model_copy(update={"task": studies[0].task}).model_dump(exclude=own) for each in studies]
+    assert rest == [rest[0]] * 4
+    assert set(studies[0].variants) == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS"}
+
+
+@pytest.mark.parametrize("name", PAPER_SUITES)
 def test_data_that_are_not_there_are_told_in_one_line(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,7 +205,7 @@ def test_the_settings_of_the_authors_are_those_of_the_guide() -> None:
     assert own.curriculum.model_dump(exclude=apart) == listed.curriculum.model_dump(exclude=apart)
 
 
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("name", PAPER_SUITES)
 def test_the_page_has_every_suite(name: str) -> None:
     hours = f"{load_suite(name).expected.gpu_hours:g}"
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if f"`python -m study.run {name}`" in line]

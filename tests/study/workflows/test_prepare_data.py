@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from search_spaces.registry import get_study_type
@@ -34,7 +35,7 @@ from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
 from trainables.rankers.data import check_data, describe_data, load_statistics
 from trainables.specs import environment
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
@@ -178,6 +179,88 @@ def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp
     with pytest.raises(UserError, match=r"task\.sampler\.weak_label: 'score', but \d+ candidates have no score.*WSLS"):
         check_data(study(world, tmp_path, task, training=one), prepared)
     check_data(study(world, tmp_path, task, training=one, variants=["BERT", "LS"]), prepared)
+
+
+def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_do(
+    world: World, tmp_path: Path
+) -> None:
+    """A hard negative has a score in the file, a relevant document has none."""
+    task = WRITERS["hard-negatives"](tmp_path / "data")
+    values = [json.loads(line) for line in (tmp_path / "data" / "hard-negatives.jsonl").read_text().splitlines()]
+    for value in values:
+        value["neg"] = {"bm25": [{"pid": "39", "bm25-score": 4.5}, {"pid": "38", "bm25-score": 1.5}]}
+    write_objects(tmp_path / "data" / "hard-negatives.jsonl", values)
+    one = {**SETTINGS["training"], "negatives": 1}
+    sampler, noise = {"name": "given"}, {"label_noise": 0.25}
+
+    def check(variants: list[str], sampler: dict[str, str], noise: dict[str, float]) -> None:
+        own = RankerTaskSettings.model_validate({**task.model_dump(), "sampler": sampler, **noise})
+        made = study(world, tmp_path, own, training=one, variants=variants)
+        check_data(made, prepare_data(own, made.cache))
+
+    with pytest.raises(UserError) as error:
+        check(["BERT", "WSLS"], sampler, noise)
+    train = prepare_data(task.model_copy(update={"sampler": SamplerSettings(name="given")}), tmp_path / "cache")
+    count = int(train.read_candidates("train")["relevant"].sum())
+    assert str(error.value) == (
+        f"task.label_noise: 0.25, but {count} relevant training documents have no score; expected 0, or "
+        'task.sampler.weak_label = "bm25" or "uniform" for WSLS'
+    )
+    check(["BERT", "WSLS"], sampler, {})
+    check(["BERT", "LS"], sampler, noise)
+    for weak_label in ("bm25", "uniform"):
+        check(["BERT", "WSLS"], {**sampler, "weak_label": weak_label}, noise)
+    check(["BERT", "WSLS"], {"name": "bm25"}, noise)
+
+
+def test_label_noise_is_shown_before_anything_runs(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = WRITERS["qqp"](tmp_path / "data")
+    lines = []
+    for noise in ({}, {"label_noise": 0.2}, {"label_noise": 0.1, "label_noise_kind": "flipped"}):
+        made = study(world, tmp_path, task.model_copy(update=noise))
+        prepare_study_data(made)
+        prepared = capsys.readouterr().out
+        print_preview(made, estimate_cost=False, as_json=False)
+        shown = [
+            [line for line in out.splitlines() if line.startswith("label noise")]
+            for out in (prepared, capsys.readouterr().out)
+        ]
+        assert shown[0] == shown[1]
+        lines.append(shown[0])
+    assert lines == [
+        [],
+        ["label noise: 20 % of the relevant training documents count as not relevant; dev and test labels are true"],
+        ["label noise: 10 % of the labels of the training candidates are flipped; dev and test labels are true"],
+    ]
+
+
+def test_a_study_with_label_noise_shares_data_and_references_with_one_without(world: World, tmp_path: Path) -> None:
+    """And its runs say what they were trained with, which is how W&B groups them."""
+    clean, task = {}, WRITERS["qqp"](tmp_path / "data")
+    for place, noise in (("clean", {}), ("noisy", {"label_noise": 0.4, "label_noise_kind": "flipped"})):
+        given = study(world, tmp_path, task.model_copy(update=noise), output={"folder": str(tmp_path / place)})
+        prepared = prepare_data(given.task, given.cache)
+        resolved = ResolvedInputs(
+            prepared.fingerprint, weights.hash_model_files(world.bert), world.bert, environment.detect_environment()
+        )
+        made = given.model_copy(update={"task": prepared.settings})
+        begun = StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
+        conduct(begun)
+        found = {}
+        for name, configuration in begun.select_winners().items():
+            entry = record.read_run_record(made.folder, configuration.runs[0].id, "test")
+            assert entry is not None
+            assert entry["config"]["specification"]["task"].items() >= noise.items()
+            scores = pd.read_parquet(made.folder / "runs" / configuration.runs[0].id / "test_scores.parquet")
+            found[name] = configuration.runs[0].id, scores["score"].tolist()
+        clean = clean or found
+    assert len(list((tmp_path / "cache" / "prepared").glob("*/meta.json"))) == 1
+    assert found.keys() == clean.keys() == {"BERT", "T-WSLS", "BM25", "untrained"}
+    for name in found:
+        assert found[name][0] != clean[name][0]
+        assert (found[name][1] == clean[name][1]) == (name in ("BM25", "untrained"))
 
 
 def write_overlapping(folder: Path) -> RankerTaskSettings:

@@ -170,16 +170,3 @@ def test_the_longest_pair_that_the_check_allows_fits(world: World, family: str) 
     assert longest == 64
     logits = fresh_model(path)(PackedBatch(torch.full((longest,), 7), np.array([longest]), np.array([5])))
     assert torch.isfinite(logits).all()
-
-
-def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
-    from transformers import DistilBertConfig, DistilBertModel, ElectraConfig, ElectraModel
-
-    sizes = {"vocab_size": 100, "hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1}
-    DistilBertModel(DistilBertConfig(vocab_size=100, dim=32, n_heads=2, n_layers=1)).save_pretrained(tmp_path / "a")
-    ElectraModel(ElectraConfig(embedding_size=16, intermediate_size=32, **sizes)).save_pretrained(tmp_path / "b")
-    for name in ("a", "b"):
-        with pytest.raises(UserError, match=r"model\.name: a model of type '(distilbert|electra)'"):
-            fresh_model(tmp_path / name)
-        with pytest.raises(UserError, match="expected an encoder of one of the types bert, roberta"):
-            check_model_settings(tmp_path / name, RankerModelSettings())

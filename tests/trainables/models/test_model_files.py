@@ -119,7 +119,7 @@ def altered(world: World, place: Path, file: str, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("file", "changes", "told"),
     [
-        ("config.json", {"model_type": "distilbert"}, "a model of type 'distilbert'; expected an encoder"),
+        ("config.json", {"model_type": "gpt2"}, "a model of type 'gpt2'; expected an encoder"),
         ("config.json", {"max_position_embeddings": 16}, "at most the model's 16"),
         ("config.json", {"tokenizer_class": "BertJapaneseTokenizer", "x": 1}, "expected a model with a fast tokenizer"),
         (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import World, fresh_model, ids_batch
 from trainables.models.dropout import Dropout
-from trainables.models.packing import PackedBatch, PackedLayout
+from trainables.models.packing import AttentionGroup, PackedBatch, PackedLayout
 from trainables.training.batching import split_into_micro_batches
 
 
@@ -63,6 +63,36 @@ def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -
         assert group.max_length == max(own)
         assert group.n_pairs * group.max_length**2 - sum(length**2 for length in own) <= 2000
         first += group.n_pairs
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 50))
+def test_a_group_pads_masks_and_takes_back(lengths: list[int], window: int) -> None:
+    array, rows = np.array(lengths), torch.randn(sum(lengths), 3, requires_grad=True)
+    group = AttentionGroup(array, torch.device("cpu"))
+    padded, inside = group.pad(rows), np.arange(max(lengths)) < array[:, None]
+    for own, found, length in zip(torch.split(rows, lengths), padded, lengths, strict=True):
+        assert torch.equal(own, found[:length])
+    assert torch.equal(group.unpad(padded), rows)
+    (padded * 2).sum().backward()
+    assert rows.grad is not None
+    assert torch.equal(rows.grad, torch.full_like(rows, 2.0))  # none through the padding
+    assert torch.equal(group.token_mask, torch.from_numpy(inside).long())
+    places = np.arange(max(lengths))
+    for reach in (None, window):
+        found_mask = group.make_mask(reach)
+        near = np.abs(places[:, None] - places) < (reach or len(places))
+        shape = (len(lengths), len(places), len(places))
+        shown = np.zeros(shape) if found_mask is None else np.broadcast_to(found_mask[:, 0].numpy(), shape)
+        assert ((shown == 0) == (inside[:, None, :] & near))[inside].all()
+        assert (shown == 0).any(axis=2).all()  # softmax over nothing but -inf is not a number
+
+
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=40))
+def test_padded_groups_have_little_padding(lengths: list[int]) -> None:
+    groups = PackedLayout(ids_batch(lengths, [1] * len(lengths))).padded_groups
+    assert sum(group.n_pairs for group in groups) == len(lengths)
+    assert sum(group.n_tokens for group in groups) == sum(lengths)
+    assert all(group.n_pairs * group.max_length - group.n_tokens <= 64 for group in groups)
 
 
 @given(st.lists(st.tuples(st.integers(2, 20), st.integers(1, 19)), min_size=1, max_size=8))
@@ -118,13 +148,12 @@ def test_what_is_kept_is_kept_bit_by_bit_and_so_is_its_gradient(dtype: torch.dty
 
 
 def test_no_dropout_is_the_identity() -> None:
-    values, residual = torch.randn(3, 4), torch.randn(3, 4)
+    values = torch.randn(3, 4)
     assert torch.equal(Dropout()(values), values)
-    assert torch.equal(Dropout().add_residual(values, residual), residual + values)
 
 
 def test_dropout_is_differentiated_through_its_mask() -> None:
-    values, residual = torch.randn(50, 40, requires_grad=True), torch.randn(50, 40)
-    Dropout(0.3, 5).add_residual(values, residual).sum().backward()
+    values = torch.randn(50, 40, requires_grad=True)
+    Dropout(0.3, 5)(values).sum().backward()
     assert values.grad is not None
     assert torch.equal(values.grad, Dropout(0.3, 5)(torch.ones(50, 40)))

@@ -15,13 +15,13 @@ from transformers.tokenization_utils_base import ADDED_TOKENS_FILE, SPECIAL_TOKE
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from tests.trainables.small import World, write_bert
-from trainables.models import pretrained as weights
+from trainables.models.architectures import ARCHITECTURES
 from trainables.models.pretrained import check_model_settings, hash_encoder_files, hash_model_files, resolve_model_path
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 
-CLASSES = {tokenizer_class_from_name(TOKENIZER_MAPPING_NAMES[name]) for name in weights._ARCHITECTURES}
+CLASSES = {tokenizer_class_from_name(TOKENIZER_MAPPING_NAMES[name]) for name in ARCHITECTURES}
 READ = {
     *(name for made in CLASSES for name in made.vocab_files_names.values()),
     *(ADDED_TOKENS_FILE, SPECIAL_TOKENS_MAP_FILE, TOKENIZER_CONFIG_FILE, "config.json"),

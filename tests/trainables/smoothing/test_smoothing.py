@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from search_spaces.smoothing import SCHEDULE_DEFAULTS
+from trainables.losses import TEMPERATURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, VARIANTS, compute_switch_instances
+from trainables.smoothing.schedules import VARIANTS, compute_switch_instances
+from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS
 from trainables.specs.ranker import LabelSmoothing
 
 shares = st.floats(0, 1)
@@ -80,7 +81,8 @@ def test_a_missing_weak_label_is_refused():
 
 
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
-    assert set(LabelSmoothing.model_fields) == {"distribution", "schedule", "epsilon", *SCHEDULE_DEFAULTS}
+    named = {"loss", "teacher", "distribution", "schedule", "epsilon", *SETTINGS, *TEMPERATURES}
+    assert set(LabelSmoothing.model_fields) == named
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -155,10 +157,12 @@ def test_the_switch_falls_on_a_whole_batch(switch, total, size, expected):
 
 
 def test_the_published_variants():
-    assert {name: tuple(variant) for name, variant in VARIANTS.items()} == {
+    assert {name: (row.distribution, row.schedule) for name, row in VARIANTS.items()} == {
         "BERT": ("none", "constant"),
         "LS": ("uniform", "constant"),
         "T-LS": ("uniform", "two_stage"),
         "WSLS": ("weak_supervision", "constant"),
         "T-WSLS": ("weak_supervision", "two_stage"),
+        "LR": ("relaxation", "constant"),
+        "T-LR": ("relaxation", "two_stage"),
     }

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
-from trainables.smoothing.schedules import SCHEDULE_SETTINGS, SCHEDULES
+from trainables.smoothing.schedules import SCHEDULES
+from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.specs.base import Environment
 from trainables.specs.checkpoints import (
     TrainedBy,

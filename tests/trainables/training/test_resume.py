@@ -24,6 +24,7 @@ from tests.trainables.small import (
     job,
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
+from trainables.losses import LOSSES
 from trainables.rankers.runner import RankerRun
 from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
 from trainables.specs.trial import TrialResult, TrialSpec
@@ -31,13 +32,16 @@ from trainables.utils.system import get_machine_id
 
 TOTAL = BATCHES * BATCH_SIZE
 LONG = 60 * BATCH_SIZE
+OTHER_LOSSES = [LS.model_copy(update={"loss": loss}) for loss in LOSSES if loss != LS.loss]
 
 
 def same(one: TrialResult, other: TrialResult) -> bool:
     return (one.weights_hash, one.history, one.metric) == (other.weights_hash, other.history, other.metric)
 
 
-@pytest.mark.parametrize("variant", [BASELINE, LS, T_WSLS], ids=["BERT", "LS", "T-WSLS"])
+@pytest.mark.parametrize(
+    "variant", [BASELINE, LS, T_WSLS, *OTHER_LOSSES], ids=lambda it: f"{it.loss} {it.distribution}"
+)
 def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fresh, variant: object) -> None:
     whole = finish(job(world, fresh(), variant))
     trial = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})

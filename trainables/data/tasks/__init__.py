@@ -152,6 +152,7 @@ TASKS: Registry[Task] = Registry(
         "truncation",
         "allowed_overlap",
     ),
+    group="tasks",
 )
 """Task name -> task, whose module is imported on first use."""
 

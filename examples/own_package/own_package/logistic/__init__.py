@@ -1,0 +1,7 @@
+"""A trainable of your own: a linear scorer of random points, of which a study takes seconds.
+
+- `specification`: the settings of a run, and the plugin that names the two backends;
+- `data`: the data backend;
+- `backend`, `run`, `scorer`: the training backend, a run in progress, the model;
+- `study_type`: what a study may set, vary and compare.
+"""

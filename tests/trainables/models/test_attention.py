@@ -1,0 +1,188 @@
+"""All kernels of attention compute the same, text by text."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from trainables.models import attention
+from trainables.models.attention import PackedPass, attend_packed, choose_kernel
+from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
+from trainables.models.packing import PackedBatch, PackedLayout
+
+LENGTHS, HEADS, SIZE, SCALING = [1, 2, 5, 5, 6, 19, 40, 41, 90], 3, 8, 0.4
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
+
+
+def make_layout(lengths: list[int], device: str = "cpu") -> PackedLayout:
+    return PackedLayout(PackedBatch(torch.zeros(sum(lengths), device=device), np.array(lengths), np.array(lengths)))
+
+
+def make_inputs(device: str = "cpu", dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Queries, keys and values as the layers of transformers give them, with strides of a projection."""
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randn(sum(LENGTHS), HEADS, SIZE, generator=generator) for _ in range(3)]
+    return [own.to(device, dtype).requires_grad_() for own in rows]
+
+
+def attend(inputs: list[Tensor], window: int | None, dropout: Dropout = NO_DROPOUT) -> Tensor:
+    query, key, value = (own.transpose(0, 1)[None] for own in inputs)
+    packed = PackedPass(make_layout(LENGTHS, str(inputs[0].device)), dropout)
+    found, weights = attend_packed(
+        nn.Identity(),
+        query,
+        key,
+        value,
+        None,
+        scaling=SCALING,
+        packed=packed,
+        sliding_window=window,
+        deterministic=True,
+    )
+    assert weights is None
+    return found[0]
+
+
+def attend_alone(inputs: list[Tensor], window: int | None) -> Tensor:
+    """The definition: each text by itself."""
+    outputs = []
+    for query, key, value in zip(*(torch.split(own.double(), LENGTHS) for own in inputs), strict=True):
+        scores = torch.einsum("ihd,jhd->hij", query, key) * SCALING
+        places = torch.arange(len(query))
+        if window is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() >= window, -torch.inf)
+        outputs.append(torch.einsum("hij,jhd->ihd", scores.softmax(dim=2), value))
+    return torch.cat(outputs)
+
+
+def force(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    monkeypatch.setattr(attention, "choose_kernel", lambda query, dropout: kernel)
+
+
+@pytest.mark.parametrize("window", [None, 1, 7, 200])
+@pytest.mark.parametrize("kernel", ["explicit", "fused"])
+def test_attention_stays_inside_a_text_and_its_window(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, window: int | None
+) -> None:
+    force(monkeypatch, kernel)
+    inputs, copies = make_inputs(), make_inputs()
+    found, expected = attend(inputs, window), attend_alone(copies, window)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+    weighting = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    (found * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    (expected * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    for own, other in zip(inputs, copies, strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 7])
+def test_flash_attention_gets_the_texts_and_the_window(monkeypatch: pytest.MonkeyPatch, window: int | None) -> None:
+    """By its documentation; the function itself needs a GPU."""
+
+    def by_definition(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        cu_seq_q: Tensor,
+        cu_seq_k: Tensor,
+        max_q: int,
+        max_k: int,
+        *,
+        scale: float,
+        window_size: tuple[int, int],
+    ) -> Tensor:
+        assert cu_seq_q.dtype == torch.int32
+        assert torch.equal(cu_seq_q, cu_seq_k)
+        assert max_q == max_k == max(LENGTHS)
+        assert scale == SCALING
+        assert window_size[0] == window_size[1]
+        assert np.diff(cu_seq_q.numpy()).tolist() == LENGTHS
+        reach = None if window_size[0] == -1 else window_size[0] + 1  # tokens to the left, and the token itself
+        return attend_alone([query, key, value], reach).float()
+
+    force(monkeypatch, "varlen")
+    monkeypatch.setattr(attention, "varlen_attn", by_definition)
+    inputs = make_inputs()
+    torch.testing.assert_close(attend(inputs, window).double(), attend_alone(inputs, window), rtol=0, atol=1e-6)
+
+
+def test_dropout_in_the_fused_kernel_keeps_the_expectation(monkeypatch: pytest.MonkeyPatch) -> None:
+    force(monkeypatch, "fused")
+    inputs, draws = make_inputs(), 400
+    with torch.inference_mode(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        found = torch.stack([attend(inputs, None, Dropout(0.3, 1)) for _ in range(draws)])
+        torch.manual_seed(0)
+        again = attend(inputs, None, Dropout(0.3, 1))
+        plain = attend(inputs, None)
+    assert torch.equal(found[0], again)
+    assert not torch.equal(found[0], plain)
+    error = (found.mean(dim=0) - plain).abs() / (found.std(dim=0) / draws**0.5 + 1e-6)
+    assert error.max() < 5
+
+
+@pytest.mark.parametrize(
+    ("cuda", "dtype", "size", "capability", "rate", "kernel"),
+    [
+        (False, torch.float32, 32, None, 0.1, "explicit"),
+        (False, torch.float32, 32, None, 0.0, "fused"),
+        (False, torch.bfloat16, 32, None, 0.0, "fused"),
+        (True, torch.bfloat16, 64, (9, 0), 0.1, "fused"),
+        (True, torch.bfloat16, 64, (9, 0), 0.0, "varlen"),
+        (True, torch.bfloat16, 64, (7, 5), 0.0, "fused"),
+        (True, torch.bfloat16, 12, (9, 0), 0.0, "fused"),
+        (True, torch.bfloat16, 512, (9, 0), 0.0, "fused"),
+        (True, torch.float32, 64, (9, 0), 0.0, "fused"),
+    ],
+)
+def test_the_fastest_kernel_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: bool,
+    dtype: torch.dtype,
+    size: int,
+    capability: Any,
+    rate: float,
+    kernel: str,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    query: Any = SimpleNamespace(is_cuda=cuda, dtype=dtype, shape=(1, 2, 3, size), device="cuda:0")
+    assert choose_kernel(query, Dropout(rate, 1)) == kernel
+
+
+def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:
+    source, before = DropoutSource(), torch.get_rng_state()
+    with source.use(Dropout(0.1, 3), torch.device("cpu")):
+        assert source.current.rate == pytest.approx(0.1, abs=1e-5)
+    assert source.current is NO_DROPOUT
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_dropout_ends_with_a_pass_that_fails() -> None:
+    source = DropoutSource()
+    with pytest.raises(ValueError, match="no"), source.use(Dropout(0.1, 3), torch.device("cpu")):
+        raise ValueError("no")
+    assert source.current is NO_DROPOUT
+
+
+@gpu
+@pytest.mark.parametrize("window", [None, 7])
+@pytest.mark.parametrize("kernel", ["explicit", "fused", "varlen"])
+def test_a_gpu_computes_the_same(monkeypatch: pytest.MonkeyPatch, kernel: str, window: int | None) -> None:
+    force(monkeypatch, kernel)
+    found = attend(make_inputs("cuda", torch.bfloat16), window).double().cpu()
+    torch.testing.assert_close(found, attend_alone(make_inputs(), window), rtol=0, atol=0.05)
+
+
+@gpu
+def test_dropout_on_a_gpu_is_named_and_leaves_the_generator_alone() -> None:
+    source, device, before = DropoutSource(), torch.device("cuda", 0), torch.cuda.get_rng_state()
+    outputs = []
+    for seed in (1, 1, 2):
+        with torch.inference_mode(), source.use(Dropout(0.3, seed), device):
+            outputs.append(attend(make_inputs("cuda"), None, source.current))
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.equal(outputs[0], outputs[2])
+    assert torch.equal(torch.cuda.get_rng_state(), before)

@@ -1,0 +1,121 @@
+"""Losses of rankers: for single pairs, for pairs of documents, and for the candidates of a query.
+
+The package itself loads neither torch nor numpy; the functions of the losses do.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from trainables.smoothing import DISTRIBUTIONS
+from trainables.smoothing.schedules import VARIANTS
+from trainables.utils.errors import UserError
+from trainables.utils.registry import Entry, Registry
+
+DEFAULT_LOSS = "cross_entropy"
+TEMPERATURES = ("teacher_temperature", "weak_temperature")
+"""Settings by which scores of the sampler are divided: those that are learnt, and those of the smoothing."""
+DEFAULT_TEMPERATURE = 1.0
+"""Divisor of the sampler's scores, if a configuration does not name one."""
+Form = Literal["pointwise", "pairwise", "margin", "listwise"]
+
+
+class Loss(NamedTuple):
+    """A loss of rankers.
+
+    Attributes:
+        label: what precedes the smoothing in the name of a variant, as in "LCE-T-WSLS". Empty for the default loss.
+        function: "module:function" of (logits, targets), tensors of one type. It returns the loss of each term,
+            shape (terms,). The form says what a term is and which shapes both have.
+        form: kind of the terms, see `trainables.losses.forms`. "pointwise": a query-document pair, with logits of shape
+            (terms, outputs) and as target the probability of relevance, (terms,). "pairwise": a relevant and a
+            non-relevant document of a query, with the difference of their logits and the probability that the first is
+            better, both (terms,). "margin": the same with the difference of the scores as the target. "listwise": a
+            query, with the logits and a distribution over its candidates, both (terms, candidates).
+        outputs: outputs of the model's head: 1, the default; or 2, logits of not relevant and relevant.
+        is_likelihood: True if the loss of a hard target is the negative logarithm of its probability, which label
+            relaxation needs. Default True.
+        is_distillation: True if the hard target is the ranking of a teacher or of the sampler, not the labels. Default
+            False.
+    """
+
+    label: str
+    function: str
+    form: Form
+    outputs: int = 1
+    is_distillation: bool = False
+    is_likelihood: bool = True
+
+    @property
+    def is_per_query(self) -> bool:
+        """True if the loss needs all candidates of a query together."""
+        return self.form != "pointwise"
+
+
+def _check_loss(entry: Entry, others: Sequence[Entry]) -> Entry:
+    """Return the entry of a loss with a label of its own, since variants are named by it."""
+    loss = entry.load_target()
+    if not isinstance(loss, Loss):
+        raise UserError(entry.place, repr(loss), "a Loss of trainables.losses")
+    taken = {*VARIANTS, *(other.load_target().label for other in others)}
+    if entry.name != DEFAULT_LOSS and (loss.label in taken or not re.fullmatch(r"[A-Za-z0-9]+", loss.label)):
+        expected = "letters and digits, as no other loss or variant has them"
+        raise UserError(entry.place, f"the label {loss.label!r}", expected)
+    return entry
+
+
+LOSSES: Registry[Loss] = Registry(
+    Entry(
+        DEFAULT_LOSS,
+        Loss("", "trainables.losses.pointwise:cross_entropy", "pointwise", outputs=2),
+        "cross-entropy of each pair, with a logit for not relevant and one for relevant",
+        "Nogueira and Cho (2019); Penha and Hauff (2021)",
+    ),
+    Entry(
+        "binary_cross_entropy",
+        Loss("BCE", "trainables.losses.pointwise:binary_cross_entropy", "pointwise"),
+        "cross-entropy of each pair, with one logit",
+        "sentence-transformers, BinaryCrossEntropyLoss",
+    ),
+    Entry(
+        "ranknet",
+        Loss("RankNet", "trainables.losses.pairwise:ranknet", "pairwise"),
+        "cross-entropy of which of two documents is better, for each relevant and other document",
+        "Burges et al. (2005), equation 3",
+    ),
+    Entry(
+        "lce",
+        Loss("LCE", "trainables.losses.listwise:softmax_cross_entropy", "listwise"),
+        "localised contrastive estimation: cross-entropy over the candidates of a query",
+        "Gao, Dai and Callan (2021)",
+    ),
+    Entry(
+        "margin_mse",
+        Loss("MarginMSE", "trainables.losses.pairwise:margin_mse", "margin", is_distillation=True),
+        "squared error of the difference of two scores from that of the teacher's scores",
+        "Hofstätter et al. (2020)",
+        ("teacher_temperature",),
+    ),
+    Entry(
+        "kl",
+        Loss("KL", "trainables.losses.listwise:kl_divergence", "listwise", is_distillation=True),
+        "divergence of the softmax over a query's candidates from that of the teacher's scores",
+        "Cao et al. (2007), ListNet; Hinton et al. (2015)",
+        ("teacher_temperature",),
+    ),
+    group="losses",
+    complete=_check_loss,
+)
+"""Loss name -> loss."""
+
+
+def list_temperatures(loss: str, distribution: str) -> tuple[str, ...]:
+    """Return the names of the temperatures that a loss with a distribution depends on.
+
+    Example:
+        >>> list_temperatures("lce", "weak_supervision"), list_temperatures("cross_entropy", "weak_supervision")
+        (('weak_temperature',), ())
+    """
+    is_weak = LOSSES[loss].is_per_query and DISTRIBUTIONS[distribution].needs_sampler
+    used = zip(TEMPERATURES, (LOSSES[loss].is_distillation, is_weak), strict=True)
+    return tuple(name for name, is_used in used if is_used)

@@ -1,0 +1,107 @@
+"""The objective of training: a loss with a distribution that smooths its targets."""
+
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor, from_numpy
+
+from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES
+from trainables.losses.forms import FORMS, Candidates, ListwiseForm
+from trainables.losses.relaxation import relax
+from trainables.smoothing import DISTRIBUTIONS
+from trainables.utils.arrays import Floats
+from trainables.utils.registry import load_object
+
+
+class Supervision(NamedTuple):
+    """Labels and scores that a batch is trained with, all of shape (queries, candidates).
+
+    Attributes:
+        labels: 1 for relevant and 0 for not relevant.
+        weak_labels: weak labels in [0, 1], NaN where there is none.
+        scores: scores of the negative sampler, NaN where there is none.
+        teacher: scores that a distillation learns, NaN where there is none. If None, the default, `scores`.
+    """
+
+    labels: Floats
+    weak_labels: Floats
+    scores: Floats
+    teacher: Floats | None = None
+
+
+class Objective:
+    """A loss with a distribution that smooths its targets.
+
+    Args:
+        loss: name of the loss.
+        distribution: name of the distribution.
+        teacher_temperature: divisor of the scores that a distillation learns. Default 1.
+        weak_temperature: divisor of the scores that the target of a query is mixed with. Default 1.
+
+    Attributes:
+        is_per_query: True if the loss needs all candidates of a query together.
+
+    Raises:
+        KeyError: if there is no such loss or distribution; the message lists the names.
+
+    Example:
+        >>> import numpy as np, torch
+        >>> unknown = np.full((1, 2), np.nan)
+        >>> supervision = Supervision(np.array([[1.0, 0.0]]), unknown, unknown)
+        >>> objective = Objective("lce", "uniform")
+        >>> objective.compute_sum(torch.tensor([[[2.0], [0.0]]]), supervision, epsilon=0.2)
+        tensor(0.3269)
+    """
+
+    def __init__(
+        self,
+        loss: str = DEFAULT_LOSS,
+        distribution: str = "none",
+        teacher_temperature: float | None = None,
+        weak_temperature: float | None = None,
+    ) -> None:
+        self._loss, self._distribution = LOSSES[loss], DISTRIBUTIONS[distribution]
+        self._function, self._form = load_object(self._loss.function), FORMS[self._loss.form]
+        self._teacher_temperature = teacher_temperature or DEFAULT_TEMPERATURE
+        self._weak_temperature = weak_temperature or DEFAULT_TEMPERATURE
+        self.is_per_query = self._loss.is_per_query
+        mixed_with = self._distribution.scores if self.is_per_query else self._distribution.relevance
+        self._compute_soft = load_object(mixed_with) if mixed_with else None
+
+    def count_terms(self, labels: Floats) -> int:
+        """Return the number of terms of the loss, at least 1, for labels of shape (queries, candidates)."""
+        return max(1, self._form.count_terms(labels))
+
+    def compute_sum(self, logits: Tensor, supervision: Supervision, epsilon: float) -> Tensor:
+        """Return the sum of the losses of all terms, a scalar.
+
+        Args:
+            logits: shape (queries, candidates, outputs); a pointwise loss may have any grouping.
+            supervision: labels and scores of the same candidates.
+            epsilon: strength of the smoothing. With 0 the loss is the unsmoothed one, bit for bit.
+        """
+        if epsilon and self._distribution.relaxes and isinstance(self._form, ListwiseForm):
+            logits, labels = self._form.merge_relevant(logits, supervision.labels)
+            supervision = supervision._replace(labels=labels)
+        candidates = self._make_candidates(supervision, epsilon)
+        targets = self._form.make_hard_targets(candidates, self._loss.is_distillation)
+        if epsilon and self._compute_soft:
+            targets = (1 - epsilon) * targets + epsilon * self._form.make_soft_targets(candidates)
+        terms = self._form.select_terms(logits, supervision.labels)
+        losses: Tensor = self._function(terms, from_numpy(targets).to(logits))
+        return (relax(losses, epsilon) if epsilon and self._distribution.relaxes else losses).sum()
+
+    def _make_candidates(self, supervision: Supervision, epsilon: float) -> Candidates:
+        """Return the candidates with what this loss and this distribution read."""
+        labels, weak_labels, scores, taught = supervision
+        relevance = ranking = teacher = labels
+        if epsilon and self._compute_soft and self.is_per_query:
+            ranking = self._compute_soft(scores / self._weak_temperature)
+        elif epsilon and self._compute_soft:
+            relevance = self._compute_soft(labels, weak_labels)
+        if self._loss.is_distillation:
+            taught = scores if taught is None else taught
+            if np.isnan(taught).any():
+                raise ValueError(f"{np.isnan(taught).sum()} candidates have no score that could be learnt")
+            teacher = taught / self._teacher_temperature
+        return Candidates(labels, relevance, ranking, teacher)

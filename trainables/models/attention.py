@@ -1,0 +1,138 @@
+"""Attention of packed texts, as a function that the layers of transformers call.
+
+It has three kernels. All of them compute softmax(scaling * query @ key) @ value inside each text:
+
+- explicit: products, softmax and dropout one after another. On a processor it is the fastest one with dropout, and
+  `Dropout` draws its masks.
+- fused: torch's scaled_dot_product_attention, which never stores the scores. On a GPU it draws its own dropout masks,
+  in the order of use, from the generator that `DropoutSource.use` seeds.
+- varlen: torch's flash attention over texts of different lengths, without padding. It has no dropout and needs half
+  precision.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
+from transformers import AttentionInterface
+
+from trainables.models.dropout import Dropout
+from trainables.models.packing import PackedLayout
+
+PACKED = "packed"
+"""Name of the attention function in transformers."""
+Kernel = Literal["explicit", "fused", "varlen"]
+_MAX_HEAD_SIZE = 256
+"""Largest size of a head in torch's flash attention; the size is also a multiple of 8."""
+_VARLEN_CAPABILITY = (8, 0)
+"""Compute capability that torch's flash attention needs."""
+
+
+class PackedPass(NamedTuple):
+    """Layout and dropout of one forward pass, which attention needs in addition to queries, keys and values.
+
+    Attributes:
+        layout: layout of the batch.
+        dropout: dropout of this pass.
+    """
+
+    layout: PackedLayout
+    dropout: Dropout
+
+
+def use_packed_attention(model: Any) -> None:
+    """Make the layers of a model of transformers call `attend_packed`, in place."""
+    AttentionInterface.register(PACKED, attend_packed)
+    model.set_attn_implementation(PACKED)
+
+
+def attend_packed(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: None,
+    *,
+    scaling: float,
+    packed: PackedPass,
+    sliding_window: int | None = None,
+    **ignored: Any,
+) -> tuple[Tensor, None]:
+    """Return the attention inside each text, in the form that `transformers.AttentionInterface` asks for.
+
+    Args:
+        module: attention module that calls the function; not used.
+        query: queries of all texts one after another, shape (1, heads, tokens, size of a head).
+        key: keys, likewise.
+        value: values, likewise.
+        attention_mask: None, since the layout says which tokens belong together.
+        scaling: factor of the scores.
+        packed: layout and dropout of this pass.
+        sliding_window: a token attends to tokens at a distance of less than this. If None, to all tokens of its text.
+        ignored: further arguments of some layers.
+
+    Returns:
+        Array of shape (1, tokens, heads, size of a head), and None in place of the attention weights.
+    """
+    layout, dropout = packed
+    queries, keys, values = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # (tokens, heads, size)
+    kernel = choose_kernel(query, dropout)
+    if kernel == "varlen":
+        return _attend_varlen(queries, keys, values, layout, scaling, sliding_window)[None], None
+    attend = _attend_fused if kernel == "fused" else _attend_explicitly
+    sizes = [group.n_tokens for group in layout.groups]
+    parts = (torch.split(tensor.flatten(1), sizes) for tensor in (queries, keys, values))
+    outputs = []
+    for group, *rows in zip(layout.groups, *parts, strict=True):
+        shape = (group.n_pairs, group.max_length, *queries.shape[1:])
+        first, second, third = (group.pad(part).view(shape).transpose(1, 2) for part in rows)
+        mask = group.make_mask(sliding_window, query.dtype if kernel == "fused" else torch.float32)
+        outputs.append(group.unpad(attend(first, second, third, mask, scaling, dropout).transpose(1, 2)))
+    return torch.cat(outputs).view(1, *queries.shape), None
+
+
+def choose_kernel(query: Tensor, dropout: Dropout) -> Kernel:
+    """Return the fastest kernel for queries of shape (1, heads, tokens, size of a head).
+
+    Args:
+        query: queries, for their device, type and size of a head.
+        dropout: dropout of this pass.
+    """
+    if dropout.is_active:
+        return "fused" if query.is_cuda else "explicit"
+    if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
+        return "fused"
+    size = query.shape[-1]
+    supported = size % 8 == 0 and size <= _MAX_HEAD_SIZE
+    return "varlen" if supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY else "fused"
+
+
+def _attend_explicitly(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: Dropout
+) -> Tensor:
+    """Return the attention of padded texts; all arrays have the shape (texts, heads, longest, size of a head)."""
+    scores = (query * scaling) @ key.transpose(2, 3)  # (texts, heads, longest, longest)
+    if mask is not None:
+        scores = scores + mask
+    return dropout.apply_mask(scores.softmax(dim=-1)) @ (value * dropout.scale)
+
+
+def _attend_fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: Dropout
+) -> Tensor:
+    """Return the same by scaled_dot_product_attention."""
+    return nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout.rate, scale=scaling
+    )
+
+
+def _attend_varlen(
+    query: Tensor, key: Tensor, value: Tensor, layout: PackedLayout, scaling: float, window: int | None
+) -> Tensor:
+    """Return the attention inside each text; all arrays have the shape (tokens, heads, size of a head)."""
+    offsets, longest = layout.cumulative_lengths, int(layout.lengths.max())
+    side = -1 if window is None else window - 1  # tokens on each side, in addition to the token itself
+    output = varlen_attn(query, key, value, offsets, offsets, longest, longest, scale=scaling, window_size=(side, side))
+    assert isinstance(output, Tensor)
+    return output

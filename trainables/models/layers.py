@@ -1,0 +1,140 @@
+"""Forward passes of the parts of an encoder: embeddings, layers that run packed, and layers that run padded."""
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainables.models.architectures import Architecture
+from trainables.models.attention import PackedPass
+from trainables.models.packing import PackedLayout
+
+LayerStack = Callable[[Tensor, PackedPass], Tensor]
+"""Function of hidden states of shape (tokens, hidden) and the pass that returns the output of some layers."""
+
+
+def get_part(model: Any, path: str | None) -> Any:
+    """Return the part of a model at a dotted path; None if the path is None or the model has no such part."""
+    return None if path is None else reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
+
+
+def list_layers(model: Any, architecture: Architecture) -> list[nn.Module]:
+    """Return the layers in the order in which they are applied; layers that share weights are one object."""
+    layers = list(get_part(model, architecture.layers))
+    if not architecture.shares_layers:
+        return layers
+    count = model.config.num_hidden_layers
+    return [layers[number * len(layers) // count] for number in range(count)]
+
+
+class Embedder:
+    """Computes the embeddings of token ids.
+
+    Args:
+        embeddings: embedding module of transformers.
+        projection: module between the embeddings and the first layer, or None.
+        architecture: architecture of the model.
+        n_token_types: number of token types that the model has, at least 1.
+    """
+
+    def __init__(self, embeddings: Any, projection: Any, architecture: Architecture, n_token_types: int) -> None:
+        self._embeddings, self._projection, self._n_token_types = embeddings, projection, n_token_types
+        self._first_position = embeddings.padding_idx + 1 if architecture.positions_follow_padding else 0
+        self._taken = inspect.signature(embeddings.forward).parameters
+
+    def __call__(self, ids: Tensor, layout: PackedLayout) -> Tensor:
+        """Return the embeddings, shape (tokens, hidden).
+
+        Args:
+            ids: token ids of shape (tokens,).
+            layout: layout of the batch.
+        """
+        inputs = {"input_ids": ids[None]}
+        if "position_ids" in self._taken:
+            inputs["position_ids"] = layout.positions[None] + self._first_position
+        if "token_type_ids" in self._taken:
+            inputs["token_type_ids"] = layout.token_types.clamp(max=self._n_token_types - 1)[None]
+        hidden: Tensor = self._embeddings(**inputs)
+        return (hidden if self._projection is None else self._projection(hidden))[0]
+
+
+class PackedLayers:
+    """Layers of transformers that run on packed texts, applied one after another.
+
+    Args:
+        layers: layers of a model whose attention function is `attend_packed`.
+        rotary: rotary position embedding, or None.
+    """
+
+    def __init__(self, layers: nn.ModuleList, rotary: Any) -> None:
+        self._layers, self._rotary = layers, rotary
+
+    def __call__(self, hidden: Tensor, current: PackedPass) -> Tensor:
+        """Return the output of the layers, shape (tokens, hidden), for an input of this shape."""
+        hidden, positions = hidden[None], dict[str, Any]()
+        for layer in self._layers:
+            arguments: dict[str, Any] = {"packed": current}
+            if self._rotary is not None:
+                kind = str(layer.attention_type)
+                if kind not in positions:
+                    positions[kind] = self._rotary(hidden, current.layout.positions[None], kind)
+                arguments["position_embeddings"] = positions[kind]
+            hidden = layer(hidden, None, **arguments)
+        return hidden[0]
+
+
+class PaddedEncoder:
+    """Encoder of transformers that takes padded texts; texts of similar length run together.
+
+    Args:
+        encoder: module that applies the layers.
+        architecture: architecture of the model.
+    """
+
+    def __init__(self, encoder: nn.Module, architecture: Architecture) -> None:
+        self._encoder, self._architecture = encoder, architecture
+
+    def __call__(self, hidden: Tensor, current: PackedPass) -> Tensor:
+        """Return the output of the layers, shape (tokens, hidden), for an input of this shape."""
+        if self._architecture.supports_autocast:
+            return self._run(hidden, current.layout)
+        with torch.autocast(hidden.device.type, enabled=False):
+            return self._run(hidden.float(), current.layout)
+
+    def _run(self, hidden: Tensor, layout: PackedLayout) -> Tensor:
+        outputs = list[Tensor]()
+        sizes = [group.n_tokens for group in layout.padded_groups]
+        for group, rows in zip(layout.padded_groups, torch.split(hidden, sizes), strict=True):
+            # Padding is 0, because the convolution of some encoders reads the place after the last token.
+            padded = group.pad(rows) * group.token_mask[:, :, None] if group.is_padded else group.pad(rows)
+            mask = group.token_mask if self._architecture.padding_mask == "boolean" else group.make_mask()
+            outputs.append(group.unpad(self._encoder(padded, mask, output_hidden_states=False)[0]))
+        return torch.cat(outputs)
+
+
+def split_encoder(
+    model: Any, architecture: Architecture, lower: nn.ModuleList, upper: nn.ModuleList
+) -> tuple[nn.Module, nn.Module]:
+    """Return the model's encoder twice: with the lower and with the upper layers.
+
+    What the layers share, such as embeddings of relative positions, is copied.
+
+    Args:
+        model: model of an architecture that runs padded; its encoder gets the upper layers.
+        architecture: architecture of the model.
+        lower: the first layers, none or more.
+        upper: the other layers that are used.
+    """
+    path, _, name = architecture.layers.rpartition(".")
+    encoder = get_part(model, path)
+    setattr(encoder, name, nn.ModuleList())
+    first = copy.deepcopy(encoder)
+    setattr(first, name, lower)
+    setattr(encoder, name, upper)
+    if len(lower) and architecture.first_layer_part is not None:
+        setattr(encoder, architecture.first_layer_part, None)
+    return first, encoder
