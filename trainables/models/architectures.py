@@ -20,6 +20,8 @@ class Architecture:
 
     Attributes:
         layers: path of the layers.
+        projections: attributes of a packed attention module that multiply the same input: queries, keys, values. If
+            empty, the module has one for all of them.
         shares_layers: True if the path has groups of layers and each group is used several times (ALBERT).
         word_embeddings: path of the word embeddings.
         projection: path of the layer between the embeddings and the first layer. If None, there is none.
@@ -36,6 +38,7 @@ class Architecture:
     """
 
     layers: str = "encoder.layer"
+    projections: tuple[str, ...] = ("query", "key", "value")
     shares_layers: bool = False
     word_embeddings: str = "embeddings.word_embeddings"
     projection: str | None = None
@@ -65,7 +68,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
     ),
     Entry(
         "distilbert",
-        Architecture(layers="transformer.layer", layer_count="n_layers"),
+        Architecture(layers="transformer.layer", projections=("q_lin", "k_lin", "v_lin"), layer_count="n_layers"),
         "DistilBERT, packed; no token types, a [CLS] pooler is drawn with the seed",
         "Sanh et al. (2019)",
     ),
@@ -84,6 +87,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
         "modernbert",
         Architecture(
             layers="layers",
+            projections=(),
             word_embeddings="embeddings.tok_embeddings",
             final_norm="final_norm",
             rotary="rotary_emb",

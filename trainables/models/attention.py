@@ -2,15 +2,15 @@
 
 It has three kernels. All of them compute softmax(scaling * query @ key) @ value inside each text:
 
-- explicit: products, softmax and dropout one after another. On a processor it is the fastest one with dropout, and
-  `Dropout` draws its masks.
+- explicit: products, softmax and dropout one after another. On a processor it is the fastest one for short texts and
+  with dropout, and `Dropout` draws its masks.
 - fused: torch's scaled_dot_product_attention, which never stores the scores. On a GPU it draws its own dropout masks,
   in the order of use, from the generator that `DropoutSource.use` seeds.
 - varlen: torch's flash attention over texts of different lengths, without padding. It has no dropout and needs half
   precision.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,8 @@ from trainables.models.packing import PackedLayout
 
 PACKED = "packed"
 """Name of the attention function in transformers."""
-Kernel = Literal["explicit", "fused", "varlen"]
+_MAX_EXPLICIT = 64
+"""Longest text, in tokens, for which a processor computes attention faster by single operations than by fused ones."""
 _MAX_HEAD_SIZE = 256
 """Largest size of a head in torch's flash attention; the size is also a multiple of 8."""
 _VARLEN_CAPABILITY = (8, 0)
@@ -76,36 +77,45 @@ def attend_packed(
         Array of shape (1, tokens, heads, size of a head), and None in place of the attention weights.
     """
     layout, dropout = packed
-    queries, keys, values = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # (tokens, heads, size)
-    kernel = choose_kernel(query, dropout)
-    if kernel == "varlen":
+    # Not [0], whose gradient fills an array of zeros first.
+    queries, keys, values = (tensor.squeeze(0).transpose(0, 1) for tensor in (query, key, value))
+    if can_use_varlen(query, dropout):
         return _attend_varlen(queries, keys, values, layout, scaling, sliding_window)[None], None
-    attend = _attend_fused if kernel == "fused" else _attend_explicitly
-    sizes = [group.n_tokens for group in layout.groups]
-    parts = (torch.split(tensor.flatten(1), sizes) for tensor in (queries, keys, values))
+    padded = [layout.groups.pad(tensor.flatten(1)) for tensor in (queries, keys, values)]
     outputs = []
-    for group, *rows in zip(layout.groups, *parts, strict=True):
+    for group, *arrays in zip(layout.groups, *padded, strict=True):
         shape = (group.n_pairs, group.max_length, *queries.shape[1:])
-        first, second, third = (group.pad(part).view(shape).transpose(1, 2) for part in rows)
-        mask = group.make_mask(sliding_window, query.dtype if kernel == "fused" else torch.float32)
-        outputs.append(group.unpad(attend(first, second, third, mask, scaling, dropout).transpose(1, 2)))
-    return torch.cat(outputs).view(1, *queries.shape), None
+        first, second, third = (array.view(shape).transpose(1, 2) for array in arrays)
+        is_fused = should_fuse(query, dropout, group.max_length)
+        mask = group.make_mask(sliding_window, query.dtype if is_fused else torch.float32)
+        attend = _attend_fused if is_fused else _attend_explicitly
+        outputs.append(attend(first, second, third, mask, scaling, dropout).transpose(1, 2).flatten(2))
+    return layout.groups.unpad(outputs).view(1, *queries.shape), None
 
 
-def choose_kernel(query: Tensor, dropout: Dropout) -> Kernel:
-    """Return the fastest kernel for queries of shape (1, heads, tokens, size of a head).
+def can_use_varlen(query: Tensor, dropout: Dropout) -> bool:
+    """Return whether torch's flash attention over texts of different lengths computes the attention of a pass.
 
     Args:
-        query: queries, for their device, type and size of a head.
-        dropout: dropout of this pass.
+        query: queries of shape (1, heads, tokens, size of a head), for their device, type and size of a head.
+        dropout: dropout of the pass.
     """
-    if dropout.is_active:
-        return "fused" if query.is_cuda else "explicit"
-    if not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
-        return "fused"
+    if dropout.is_active or not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
+        return False
     size = query.shape[-1]
-    supported = size % 8 == 0 and size <= _MAX_HEAD_SIZE
-    return "varlen" if supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY else "fused"
+    is_supported = size % 8 == 0 and size <= _MAX_HEAD_SIZE
+    return is_supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY
+
+
+def should_fuse(query: Tensor, dropout: Dropout, length: int) -> bool:
+    """Return whether scaled_dot_product_attention is faster than single operations.
+
+    Args:
+        query: queries, for their device.
+        dropout: dropout of the pass.
+        length: tokens of the longest text of a group.
+    """
+    return query.is_cuda or not (dropout.is_active or length <= _MAX_EXPLICIT)
 
 
 def _attend_explicitly(

@@ -59,7 +59,7 @@ class Embedder:
         if "token_type_ids" in self._taken:
             inputs["token_type_ids"] = layout.token_types.clamp(max=self._n_token_types - 1)[None]
         hidden: Tensor = self._embeddings(**inputs)
-        return (hidden if self._projection is None else self._projection(hidden))[0]
+        return (hidden if self._projection is None else self._projection(hidden)).squeeze(0)
 
 
 class PackedLayers:
@@ -84,7 +84,7 @@ class PackedLayers:
                     positions[kind] = self._rotary(hidden, current.layout.positions[None], kind)
                 arguments["position_embeddings"] = positions[kind]
             hidden = layer(hidden, None, **arguments)
-        return hidden[0]
+        return hidden.squeeze(0)
 
 
 class PaddedEncoder:
@@ -106,14 +106,13 @@ class PaddedEncoder:
             return self._run(hidden.float(), current.layout)
 
     def _run(self, hidden: Tensor, layout: PackedLayout) -> Tensor:
-        outputs = list[Tensor]()
-        sizes = [group.n_tokens for group in layout.padded_groups]
-        for group, rows in zip(layout.padded_groups, torch.split(hidden, sizes), strict=True):
+        groups, outputs = layout.padded_groups, list[Tensor]()
+        for group, rows in zip(groups, groups.pad(hidden), strict=True):
             # Padding is 0, because the convolution of some encoders reads the place after the last token.
-            padded = group.pad(rows) * group.token_mask[:, :, None] if group.is_padded else group.pad(rows)
+            padded = rows * group.token_mask[:, :, None] if group.is_padded else rows
             mask = group.token_mask if self._architecture.padding_mask == "boolean" else group.make_mask()
-            outputs.append(group.unpad(self._encoder(padded, mask, output_hidden_states=False)[0]))
-        return torch.cat(outputs)
+            outputs.append(self._encoder(padded, mask, output_hidden_states=False)[0])
+        return groups.unpad(outputs)
 
 
 def split_encoder(

@@ -4,13 +4,15 @@ A text is a pair of query and document, or a sentence. Everything except attenti
 their text. Attention takes consecutive texts of similar length together and pads them to the longest of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from trainables.utils.arrays import Bools
 
 
 class _GroupLimits(NamedTuple):
@@ -45,42 +47,23 @@ class AttentionGroup:
         device: device of the tensors.
 
     Attributes:
-        n_tokens: tokens of all pairs.
         n_pairs: number of pairs.
         max_length: tokens of the longest pair.
         is_padded: True if the pairs have different lengths.
+        inside: True at tokens and False at padding, shape (n_pairs, max_length).
     """
 
     def __init__(self, lengths: np.ndarray, device: torch.device) -> None:
-        self.n_tokens, self.n_pairs, self.max_length = int(lengths.sum()), len(lengths), int(lengths.max())
-        self.is_padded = self.n_tokens < self.n_pairs * self.max_length
-        self._inside, self._device = np.arange(self.max_length) < lengths[:, None], device
+        self.n_pairs, self.max_length = len(lengths), int(lengths.max())
+        self.inside: Bools = np.arange(self.max_length) < lengths[:, None]
+        self.is_padded = not self.inside.all()
+        self._device = device
         self._masks: dict[tuple[int, torch.dtype], Tensor | None] = {}
 
     @cached_property
     def token_mask(self) -> Tensor:
         """1 at tokens and 0 at padding, int64 of shape (n_pairs, max_length)."""
-        return torch.from_numpy(self._inside.astype(np.int64)).to(self._device)
-
-    def pad(self, rows: Tensor) -> Tensor:
-        """Return the rows of the tokens in a padded array.
-
-        Rows at padding are those of any token, and get no gradient.
-
-        Args:
-            rows: array of shape (n_tokens, size).
-
-        Returns:
-            Array of shape (n_pairs, max_length, size).
-        """
-        if self.is_padded:
-            rows = _PadRows.apply(rows, self._sources, self._places)  # type: ignore[no-untyped-call]
-        return rows.view(self.n_pairs, self.max_length, -1)
-
-    def unpad(self, padded: Tensor) -> Tensor:
-        """Return the rows of the tokens, shape (n_tokens, size), of an array of shape (n_pairs, max_length, size)."""
-        rows = padded.reshape(self.n_pairs * self.max_length, -1)
-        return _SelectRows.apply(rows, self._places) if self.is_padded else rows  # type: ignore[no-untyped-call]
+        return torch.from_numpy(self.inside.astype(np.int64)).to(self._device)
 
     def make_mask(self, window: int | None = None, dtype: torch.dtype = torch.float32) -> Tensor | None:
         """Return what is added to the attention scores: 0 where a token attends to a token, and -inf elsewhere.
@@ -100,25 +83,88 @@ class AttentionGroup:
         return self._masks[key]
 
     def _make_mask(self, window: int, dtype: torch.dtype) -> Tensor | None:
-        attended = self._inside[:, None, None, :]
+        attended = self.inside[:, None, None, :]
         if window < self.max_length:
             places = np.arange(self.max_length)
             near = np.abs(places[:, None] - places) < window
-            attended = (attended & near) | ~self._inside[:, None, :, None] if self.is_padded else near[None, None]
+            attended = (attended & near) | ~self.inside[:, None, :, None] if self.is_padded else near[None, None]
         elif not self.is_padded:
             return None
         mask = torch.zeros(attended.shape, dtype=dtype, device=self._device)
         return mask.masked_fill_(torch.from_numpy(~attended).to(self._device), -torch.inf)
 
+
+class AttentionGroups:
+    """Groups of all pairs of a batch, and the way of their tokens into padded arrays and back.
+
+    All groups are padded by one operation, since each costs more than its work.
+
+    Args:
+        groups: groups in the order of the pairs.
+        device: device of the tensors.
+    """
+
+    def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
+        self._groups, self._device = groups, device
+        self._is_padded = any(group.is_padded for group in groups)
+
+    def __iter__(self) -> Iterator[AttentionGroup]:
+        return iter(self._groups)
+
+    def pad(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return the rows of the tokens in padded arrays.
+
+        Rows at padding are those of any token, and get no gradient.
+
+        Args:
+            rows: array of shape (tokens, size).
+
+        Returns:
+            An array of shape (n_pairs, max_length, size) for each group.
+        """
+        parts: tuple[Tensor, ...] = _Pad.apply(rows, self)  # type: ignore[no-untyped-call]
+        return parts
+
+    def unpad(self, arrays: Sequence[Tensor]) -> Tensor:
+        """Return the rows of the tokens, shape (tokens, size), of an array as `pad` returns it for each group."""
+        rows: Tensor = _Unpad.apply(self, *arrays)  # type: ignore[no-untyped-call]
+        return rows
+
+    def select_places(self, rows: Tensor) -> Tensor:
+        """Return the rows at all places of the padded arrays, shape (places, size), of an array of tokens."""
+        return rows.index_select(0, self._sources) if self._is_padded else rows
+
+    def select_tokens(self, arrays: Sequence[Tensor]) -> Tensor:
+        """Return the rows of the tokens, shape (tokens, size), of an array for each group."""
+        rows = torch.cat([array.flatten(0, 1) for array in arrays])
+        return rows.index_select(0, self._places) if self._is_padded else rows
+
+    def clear_padding(self, rows: Tensor) -> Tensor:
+        """Return the rows of the tokens at their places, with 0 at padding, shape (places, size)."""
+        if not self._is_padded:
+            return rows
+        return rows.new_zeros(len(self._inside), rows.shape[1]).index_copy_(0, self._places, rows)
+
+    def split_places(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Return rows of all places as an array of shape (n_pairs, max_length, size) for each group."""
+        parts = rows.split([group.inside.size for group in self._groups])  # type: ignore[no-untyped-call]
+        shapes = ((group.n_pairs, group.max_length, -1) for group in self._groups)
+        return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
+
     @cached_property
     def _places(self) -> Tensor:
-        """Place of each token in the padded array, shape (n_tokens,)."""
+        """Place of each token in the padded arrays, one after another, shape (tokens,)."""
         return torch.from_numpy(np.flatnonzero(self._inside)).to(self._device)
 
     @cached_property
     def _sources(self) -> Tensor:
-        """Token at each place of the padded array, shape (n_pairs * max_length,)."""
+        """Token at each place of the padded arrays, shape (places,)."""
         return torch.from_numpy(np.maximum(np.cumsum(self._inside) - 1, 0)).to(self._device)
+
+    @cached_property
+    def _inside(self) -> Bools:
+        """True at tokens and False at padding of all arrays, shape (places,)."""
+        return np.concatenate([group.inside.reshape(-1) for group in self._groups])
 
 
 class PackedBatch(NamedTuple):
@@ -189,20 +235,20 @@ class PackedLayout:
         return both[:, 0], both[:, 1]
 
     @cached_property
-    def groups(self) -> list[AttentionGroup]:
+    def groups(self) -> AttentionGroups:
         """Groups of pairs for attention."""
         limits = _LIMITS[self.device.type]
         return self._make_groups(limits.wasted_scores, limits.scores, 2)
 
     @cached_property
-    def padded_groups(self) -> list[AttentionGroup]:
+    def padded_groups(self) -> AttentionGroups:
         """Groups of pairs for layers that run padded."""
         limits = _LIMITS[self.device.type]
         return self._make_groups(limits.wasted_tokens, limits.tokens, 1)
 
-    def _make_groups(self, max_waste: int, max_total: int, power: int) -> list[AttentionGroup]:
+    def _make_groups(self, max_waste: int, max_total: int, power: int) -> AttentionGroups:
         parts = _split_into_groups(self.lengths, max_waste, max_total, power)
-        return [AttentionGroup(self.lengths[part], self.device) for part in parts]
+        return AttentionGroups([AttentionGroup(self.lengths[part], self.device) for part in parts], self.device)
 
     def _to_tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)
@@ -227,33 +273,30 @@ def _split_into_groups(lengths: np.ndarray, max_waste: int, max_total: int, powe
     yield slice(first, len(lengths))
 
 
-class _PadRows(torch.autograd.Function):
-    """Rows of a matrix at the places of a padded array; the rows at padding are any rows and get no gradient."""
+class _Pad(torch.autograd.Function):
+    """Rows of tokens in padded arrays, as one step of the gradient; torch's own takes several for each group."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, sources: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
-        return rows.index_select(0, sources)
+    def forward(ctx: Any, rows: Tensor, groups: AttentionGroups) -> tuple[Tensor, ...]:
+        ctx.groups = groups
+        return groups.split_places(groups.select_places(rows))
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (places,) = ctx.saved_tensors
-        return gradient.index_select(0, places), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return ctx.groups.select_tokens(gradients), None
 
 
-class _SelectRows(torch.autograd.Function):
-    """Selection of distinct rows of a matrix; torch's own gradient adds although a copy is enough."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor, rows: Tensor) -> Tensor:
-        ctx.save_for_backward(rows)
-        ctx.count = len(matrix)
-        return matrix.index_select(0, rows)
+class _Unpad(torch.autograd.Function):
+    """Rows of tokens from padded arrays, the reverse of `_Pad`."""
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (rows,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.count, gradient.shape[1]).index_copy_(0, rows, gradient), None
+    def forward(ctx: Any, groups: AttentionGroups, *arrays: Tensor) -> Tensor:
+        ctx.groups = groups
+        return groups.select_tokens(arrays)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *ctx.groups.split_places(ctx.groups.clear_padding(gradient))
 
 
 def _segment_mean(hidden: Tensor, lengths: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from trainables.models.layers import (
     split_encoder,
 )
 from trainables.models.packing import PackedBatch, PackedLayout
+from trainables.models.projections import join_projections
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.random import derive_seed
 
@@ -66,6 +67,8 @@ class Transformer(nn.Module):
         self._embed = Embedder(base.embeddings, self.projection, architecture, self.token_types)
         self._dropout = DropoutSource()
         replace_dropouts(self, self._dropout)
+        if architecture.padding_mask is None:
+            join_projections(self, architecture.projections)
 
     def trainable_parameters(self) -> dict[str, Tensor]:
         """Return the parameters that training changes, by name."""

@@ -238,7 +238,7 @@ class BaseSmoothing(Settings, ABC):
         return SCHEDULES[self.schedule](self.initial_strength, seen, total, **settings, **batch)
 
 
-ARITHMETIC_VERSION = 3
+ARITHMETIC_VERSION = 4
 """Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 
 

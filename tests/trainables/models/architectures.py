@@ -30,7 +30,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "electra": {"embedding_size": 16},
     "distilbert": {"hidden_dim": 48},
     "albert": {"embedding_size": 16, "num_hidden_groups": 2},
-    "modernbert": {"local_attention": 16, "global_attn_every_n_layers": 3},
+    "modernbert": {"local_attention": 16, "global_attn_every_n_layers": 3, "intermediate_size": 40},
     "deberta-v2": {
         "relative_attention": True,
         "pos_att_type": ["p2c", "c2p"],

@@ -76,6 +76,24 @@ def test_hidden_states_and_gradients_are_those_of_transformers(models: dict[str,
     assert_gradients_equal(weights, oracle, 1e-5)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if ARCHITECTURES[kind].padding_mask is None])
+def test_queries_keys_and_values_are_one_product(
+    models: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, weights = name_weights(models[kind])
+    model, sizes, linear = Transformer(base, BaseModelSettings()), list[int](), nn.functional.linear
+    assert {id(weight) for weight in model.parameters()} <= {id(weight) for weight in weights.values()}
+
+    def count(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        sizes.append(len(weight))
+        return linear(values, weight, bias)
+
+    monkeypatch.setattr(nn.functional, "linear", count)
+    with torch.inference_mode():
+        model.encode(make_batch([9, 9]), NO_DROPOUT)
+    assert sizes.count(3 * model.hidden_size) == LAYERS
+
+
 @every_type
 @pytest.mark.parametrize("pooling", ["cls", "mean", "cosine"])
 def test_logits_are_those_of_transformers(models: dict[str, Path], kind: str, pooling: str) -> None:

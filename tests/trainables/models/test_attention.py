@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trainables.models import attention
-from trainables.models.attention import PackedPass, attend_packed, choose_kernel
+from trainables.models.attention import PackedPass, attend_packed, can_use_varlen, should_fuse
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
 
@@ -59,7 +59,8 @@ def attend_alone(inputs: list[Tensor], window: int | None) -> Tensor:
 
 
 def force(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
-    monkeypatch.setattr(attention, "choose_kernel", lambda query, dropout: kernel)
+    monkeypatch.setattr(attention, "can_use_varlen", lambda query, dropout: kernel == "varlen")
+    monkeypatch.setattr(attention, "should_fuse", lambda query, dropout, length: kernel == "fused")
 
 
 @pytest.mark.parametrize("window", [None, 1, 7, 200])
@@ -124,32 +125,42 @@ def test_dropout_in_the_fused_kernel_keeps_the_expectation(monkeypatch: pytest.M
     assert error.max() < 5
 
 
+def stand_in(cuda: bool, dtype: torch.dtype = torch.bfloat16, size: int = 64) -> Any:
+    """Queries that may lie on a GPU that is not here."""
+    return SimpleNamespace(is_cuda=cuda, dtype=dtype, shape=(1, 2, 3, size), device="cuda:0")
+
+
 @pytest.mark.parametrize(
-    ("cuda", "dtype", "size", "capability", "rate", "kernel"),
+    ("query", "capability", "rate", "expected"),
     [
-        (False, torch.float32, 32, None, 0.1, "explicit"),
-        (False, torch.float32, 32, None, 0.0, "fused"),
-        (False, torch.bfloat16, 32, None, 0.0, "fused"),
-        (True, torch.bfloat16, 64, (9, 0), 0.1, "fused"),
-        (True, torch.bfloat16, 64, (9, 0), 0.0, "varlen"),
-        (True, torch.bfloat16, 64, (7, 5), 0.0, "fused"),
-        (True, torch.bfloat16, 12, (9, 0), 0.0, "fused"),
-        (True, torch.bfloat16, 512, (9, 0), 0.0, "fused"),
-        (True, torch.float32, 64, (9, 0), 0.0, "fused"),
+        (stand_in(False), None, 0.0, False),
+        (stand_in(True), (9, 0), 0.0, True),
+        (stand_in(True), (9, 0), 0.1, False),
+        (stand_in(True), (7, 5), 0.0, False),
+        (stand_in(True, size=12), (9, 0), 0.0, False),
+        (stand_in(True, size=512), (9, 0), 0.0, False),
+        (stand_in(True, torch.float32), (9, 0), 0.0, False),
     ],
 )
-def test_the_fastest_kernel_is_chosen(
-    monkeypatch: pytest.MonkeyPatch,
-    cuda: bool,
-    dtype: torch.dtype,
-    size: int,
-    capability: Any,
-    rate: float,
-    kernel: str,
+def test_flash_attention_is_used_where_torch_has_it(
+    monkeypatch: pytest.MonkeyPatch, query: Any, capability: Any, rate: float, expected: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    query: Any = SimpleNamespace(is_cuda=cuda, dtype=dtype, shape=(1, 2, 3, size), device="cuda:0")
-    assert choose_kernel(query, Dropout(rate, 1)) == kernel
+    assert can_use_varlen(query, Dropout(rate, 1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("cuda", "rate", "length", "expected"),
+    [
+        (False, 0.0, 64, False),
+        (False, 0.0, 65, True),
+        (False, 0.1, 65, False),
+        (True, 0.0, 8, True),
+        (True, 0.1, 8, True),
+    ],
+)
+def test_the_faster_kernel_is_chosen(cuda: bool, rate: float, length: int, expected: bool) -> None:
+    assert should_fuse(stand_in(cuda), Dropout(rate, 1), length) == expected
 
 
 def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:

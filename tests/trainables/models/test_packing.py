@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import World, fresh_model, ids_batch
 from trainables.models.dropout import Dropout
-from trainables.models.packing import AttentionGroup, PackedBatch, PackedLayout
+from trainables.models.packing import AttentionGroup, AttentionGroups, PackedBatch, PackedLayout
 from trainables.training.batching import split_into_micro_batches
 
 
@@ -52,9 +52,9 @@ def test_micro_batches_are_a_sorted_partition_within_the_budget(lengths: list[in
 @given(st.lists(st.integers(2, 80), min_size=1, max_size=40))
 def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -> None:
     batch = ids_batch(lengths, [1] * len(lengths))
-    groups = PackedLayout(batch).groups
+    groups = list(PackedLayout(batch).groups)
     assert sum(group.n_pairs for group in groups) == len(lengths)
-    assert [group.n_tokens for group in groups] == [
+    assert [group.inside.sum() for group in groups] == [
         sum(part) for part in np.split(lengths, np.cumsum([group.n_pairs for group in groups])[:-1])
     ]
     first = 0
@@ -66,18 +66,10 @@ def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 50))
-def test_a_group_pads_masks_and_takes_back(lengths: list[int], window: int) -> None:
-    array, rows = np.array(lengths), torch.randn(sum(lengths), 3, requires_grad=True)
-    group = AttentionGroup(array, torch.device("cpu"))
-    padded, inside = group.pad(rows), np.arange(max(lengths)) < array[:, None]
-    for own, found, length in zip(torch.split(rows, lengths), padded, lengths, strict=True):
-        assert torch.equal(own, found[:length])
-    assert torch.equal(group.unpad(padded), rows)
-    (padded * 2).sum().backward()
-    assert rows.grad is not None
-    assert torch.equal(rows.grad, torch.full_like(rows, 2.0))  # none through the padding
+def test_a_group_masks_what_a_token_does_not_attend_to(lengths: list[int], window: int) -> None:
+    array, places = np.array(lengths), np.arange(max(lengths))
+    group, inside = AttentionGroup(array, torch.device("cpu")), places < array[:, None]
     assert torch.equal(group.token_mask, torch.from_numpy(inside).long())
-    places = np.arange(max(lengths))
     for reach in (None, window):
         found_mask = group.make_mask(reach)
         near = np.abs(places[:, None] - places) < (reach or len(places))
@@ -87,12 +79,28 @@ def test_a_group_pads_masks_and_takes_back(lengths: list[int], window: int) -> N
         assert (shown == 0).any(axis=2).all()  # softmax over nothing but -inf is not a number
 
 
+@given(st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5))
+def test_groups_pad_and_take_back(lengths: list[list[int]]) -> None:
+    flat, device = [length for own in lengths for length in own], torch.device("cpu")
+    rows = torch.randn(sum(flat), 3, requires_grad=True)
+    groups = AttentionGroups([AttentionGroup(np.array(own), device) for own in lengths], device)
+    padded = groups.pad(rows)
+    assert [array.shape for array in padded] == [(len(own), max(own), 3) for own in lengths]
+    texts = [text for array in padded for text in array]
+    for own, found, length in zip(torch.split(rows, flat), texts, flat, strict=True):
+        assert torch.equal(own, found[:length])
+    assert torch.equal(groups.unpad(padded), rows)
+    sum((array * 2).sum() for array in padded).backward()
+    assert rows.grad is not None
+    assert torch.equal(rows.grad, torch.full_like(rows, 2.0))  # none through the padding
+
+
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=40))
 def test_padded_groups_have_little_padding(lengths: list[int]) -> None:
-    groups = PackedLayout(ids_batch(lengths, [1] * len(lengths))).padded_groups
+    groups = list(PackedLayout(ids_batch(lengths, [1] * len(lengths))).padded_groups)
     assert sum(group.n_pairs for group in groups) == len(lengths)
-    assert sum(group.n_tokens for group in groups) == sum(lengths)
-    assert all(group.n_pairs * group.max_length - group.n_tokens <= 64 for group in groups)
+    assert sum(group.inside.sum() for group in groups) == sum(lengths)
+    assert all((~group.inside).sum() <= 64 for group in groups)
 
 
 @given(st.lists(st.tuples(st.integers(2, 20), st.integers(1, 19)), min_size=1, max_size=8))

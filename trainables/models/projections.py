@@ -1,0 +1,76 @@
+"""Queries, keys and values of an attention module as one matrix product, in place of three."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class JointProjection:
+    """Product of an input with the weights of several dense layers.
+
+    The first layer that is called computes the product for all of them, and the others take their parts of it.
+
+    Attributes:
+        layers: the dense layers.
+    """
+
+    def __init__(self) -> None:
+        self.layers: Sequence[ProjectionPart] = ()
+        self._input: Tensor | None = None
+        self._outputs = dict[int, Tensor]()
+
+    def take_output(self, number: int, values: Tensor) -> Tensor:
+        """Return the output of a layer, shape (..., outputs).
+
+        Args:
+            number: number of the layer.
+            values: input of shape (..., inputs).
+        """
+        if values is not self._input or number not in self._outputs:
+            weight, bias = (torch.cat([getattr(layer, name) for layer in self.layers]) for name in ("weight", "bias"))
+            product = nn.functional.linear(values, weight, bias)
+            parts = torch.split(product, [len(layer.bias) for layer in self.layers], dim=-1)
+            self._input, self._outputs = values, dict(enumerate(parts))
+        output = self._outputs.pop(number)
+        if not self._outputs:
+            self._input = None
+        return output
+
+
+class ProjectionPart(nn.Module):
+    """A dense layer that is computed together with others.
+
+    Its parameters and their names are those of the layer in whose place it is.
+
+    Args:
+        layer: the dense layer.
+        joint: product of all layers that belong together.
+        number: number of the layer among them.
+    """
+
+    def __init__(self, layer: nn.Linear, joint: JointProjection, number: int) -> None:
+        super().__init__()
+        self.weight, self.bias = layer.weight, layer.bias
+        self._joint, self._number = joint, number
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the output of the dense layer, shape (..., outputs)."""
+        return self._joint.take_output(self._number, values)
+
+
+def join_projections(model: nn.Module, names: Sequence[str]) -> None:
+    """Compute dense layers that multiply the same input as one product, in place.
+
+    Args:
+        model: model with attention modules.
+        names: attributes of an attention module with the dense layers, which have biases. If empty, nothing changes.
+    """
+    for module in list(model.modules()):
+        layers = [getattr(module, name, None) for name in names]
+        dense = [layer for layer in layers if isinstance(layer, nn.Linear)]
+        if dense and len(dense) == len(layers):
+            joint = JointProjection()
+            joint.layers = [ProjectionPart(layer, joint, number) for number, layer in enumerate(dense)]
+            for name, part in zip(names, joint.layers, strict=True):
+                setattr(module, name, part)
