@@ -56,7 +56,7 @@ class RankerSearchSettings(SearchSettings):
     loss: Annotated[
         tuple[Annotated[str, BeforeValidator(LOSSES.check_name)], ...],
         AfterValidator(_check_several),
-        expect(f"a list of at least two distinct names out of {LOSSES.format_names()}; variants names a single one"),
+        expect(f"a list of at least two distinct names out of {LOSSES.format_names()}; for one loss, change variants"),
         Field(exclude_if=lambda it: not it),
     ] = ()
     """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
@@ -217,7 +217,7 @@ def _check_losses(study: RankerStudySettings) -> Iterator[ConfigError]:
 
 def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigError]:
     """Yield an error for each metric of probabilities if no probability follows from the scores."""
-    without = [name for name, loss, _ in list_objectives(study) if LOSSES[loss].is_per_query]
+    without = [name for name, loss, _ in list_objectives(study) if not LOSSES[loss].has_probabilities]
     if study.model.ranking_score != "difference":
         expected = f'a metric of rankings while model.ranking_score = "{study.model.ranking_score}"'
     elif without:

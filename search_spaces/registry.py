@@ -6,6 +6,7 @@ The module loads neither torch nor numpy. A trainable has a module here that pro
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
@@ -153,6 +154,15 @@ class StudyType:
         ]
         less = f" (there is no {', '.join(absent)})" if absent else ""
         return f"{names}, or one of the losses {', '.join(others)} alone or before it, as in {example}{less}"
+
+    def describe_unknown(self, name: str) -> str:
+        """Return what to write instead of a name that no variant has."""
+        loss, _, smoothing = name.partition("-")
+        if loss in self.variants and smoothing in self.variants:
+            return f"none with {smoothing} of the loss {loss}, which cannot have it"
+        known = {variant.lower(): variant for variant in self.variants}
+        similar = get_close_matches(name.replace("_", "-").lower(), known, n=1)
+        return f"another name than {name}" + (f", such as {known[similar[0]]}" if similar else "")
 
     def describe_baselines(self) -> str:
         """Return which variants a study must have."""

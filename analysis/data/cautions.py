@@ -16,6 +16,11 @@ _SINGLE_LOGIT = (
     "calibration error and no reliability diagram."
 )
 
+_COMPARING_LOSS = (
+    "No probability follows from the scores of {systems}, since {their} loss compares documents, or is no likelihood: "
+    "there is no calibration error for {them}."
+)
+
 
 def format_caption(results: Results) -> str:
     """Return the caution for the caption of a table of scores; empty if there is none."""
@@ -42,8 +47,13 @@ def _describe_label_noise(results: Results) -> list[str]:
 
 
 def _describe_ranking_score(results: Results) -> list[str]:
-    """Say that candidates are ranked by a single logit, if they are."""
-    return [] if all(run.has_probabilities for run in results.runs) else [_SINGLE_LOGIT]
+    """Say that no probability follows from some or all scores, if that is so."""
+    without = [run for run in results.runs if not run.has_probabilities]
+    if any(run.is_single_logit for run in without):
+        return [_SINGLE_LOGIT]
+    systems = list(dict.fromkeys(str(run.config.get("variant")) for run in without))
+    words = {"their": "their", "them": "them"} if len(systems) > 1 else {"their": "its", "them": "it"}
+    return [_COMPARING_LOSS.format(systems=", ".join(systems), **words)] if systems else []
 
 
 def _describe_truncation(results: Results) -> list[str]:

@@ -1,6 +1,7 @@
 """The analysis plan, which was declared before the first test score existed."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -66,6 +67,24 @@ class ComparedHyperparameter(BaseModel):
     hyperparameter: str
     systems: dict[str, ComparedSystem]
     """The systems of these values by name; variants without the hyperparameter are absent."""
+
+
+class MarkGroup(NamedTuple):
+    """Comparisons with one mark.
+
+    Attributes:
+        baseline: what the systems are compared with, in words.
+        pairs: pairs (system, baseline).
+    """
+
+    baseline: str
+    pairs: tuple[tuple[str, str], ...]
+
+    @property
+    def only_baseline(self) -> str | None:
+        """The baseline of all pairs; None if they have several."""
+        names = {baseline for _, baseline in self.pairs}
+        return names.pop() if len(names) == 1 else None
 
 
 class Budgets(BaseModel):
@@ -139,16 +158,37 @@ class Plan(BaseModel):
         return list(dict.fromkeys([*self.systems, *named]))
 
     @property
-    def mark_baselines(self) -> list[str]:
-        """The first two baselines of the headline's family in words; values of one variant are one baseline."""
-        return list(dict.fromkeys(self.describe_baseline(name) for _, name in self.headline.comparisons))[:2]
+    def mark_groups(self) -> list[MarkGroup]:
+        """Pairs of the headline's family whose differences have the same mark, and what they are compared with.
 
-    def describe_baseline(self, system: str) -> str:
-        """Return the name of a system as a baseline of other systems, which have the same compared value."""
-        variant = self.get_variant(system)
-        return (
-            f"{variant} with the same {self.compared.hyperparameter}" if variant != system and self.compared else system
+        The first group has the first comparison of each system, and is what the conclusion is about. The second has the
+        others.
+        """
+        first = dict(reversed(self.headline.comparisons))
+        groups = (
+            [pair for pair in self.headline.comparisons if (first[pair[0]] == pair[1]) == is_first]
+            for is_first in (True, False)
         )
+        return [MarkGroup(self._describe_baselines(pairs), tuple(pairs)) for pairs in groups if pairs]
+
+    @property
+    def mark_baselines(self) -> list[str]:
+        """What the pairs of each of `mark_groups` are compared with, in words."""
+        return [group.baseline for group in self.mark_groups]
+
+    def _describe_baselines(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """Describe the baselines of some pairs; with several of them, each with its systems."""
+        against: dict[str, list[str]] = {}
+        for system, baseline in pairs:
+            variant = self.get_variant(baseline)
+            same_value = self.compared and variant not in (baseline, self.get_variant(system))
+            name = (
+                f"{variant} with the same {self.compared.hyperparameter}" if same_value and self.compared else baseline
+            )
+            against.setdefault(name, []).append(system)
+        if len(against) == 1:
+            return next(iter(against))
+        return "; ".join(f"{name} for {_join_names(systems)}" for name, systems in against.items())
 
     def get_variant(self, system: str) -> str:
         """Return the variant that a system is a value of, or the system's own name if it is none."""

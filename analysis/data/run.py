@@ -65,9 +65,13 @@ class Run:
 
         They are one logit of two, or the loss compared the candidates of a query with each other.
         """
+        return not self.is_single_logit and bool(self.config.get("has_probabilities", True))
+
+    @property
+    def is_single_logit(self) -> bool:
+        """True if the scores are one of two logits, by `model.ranking_score`."""
         model = (self.config.get("specification") or {}).get("model") or {}
-        is_difference = model.get("ranking_score", "difference") == "difference"
-        return is_difference and bool(self.config.get("has_probabilities", True))
+        return bool(model.get("ranking_score", "difference") != "difference")
 
     @property
     def specification_id(self) -> str:
@@ -101,9 +105,8 @@ class Run:
         """
         key, where = (split, metric), f"{split} scores of run {self.id}"
         if not self.has_probabilities and get_measure(metric).needs_logits:
-            raise UserError(
-                where, f"{metric} of a single logit", 'a metric of rankings, or model.ranking_score = "difference"'
-            )
+            problem = f"{metric} of scores from which no probability follows"
+            raise UserError(where, problem, "a metric of rankings")
         if key not in self._values:
             self._values[key] = self.evaluator.evaluate_queries(self.files[split], split, metric, where)
         return self._values[key]

@@ -32,7 +32,7 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
     tried = sum(len(own.proposals) for own in searched)
     chosen = f" Settings chosen on {plan.search_split} among {tried} configurations." if tried else ""
     others = sum(len(own.comparisons) * len(plan.get_family_metrics(own)) for own in plan.families if own != first)
-    named = f" The value at the end of a name is {plan.compared.hyperparameter}." if plan.compared else ""
+    named = f" Names of systems contain the value of {plan.compared.hyperparameter}." if plan.compared else ""
     more = f" {others} further comparison{'s' * (others != 1)} in other families." if others else ""
     sample = (
         f"{table.queries:,} {plan.test_split} {plan.adapt_to_unit('queries')} and {_format_count(table.seeds, 'seed')}"
@@ -48,19 +48,21 @@ def _describe_comparisons(analysis: ReportData) -> list[str]:
 
 
 def _describe_certainty(analysis: ReportData) -> list[str]:
-    plan, baseline = analysis.results.plan, analysis.table.baselines[0]
-    family = plan.headline
-    headlines = [c for c in select_headline_comparisons(plan, analysis.comparisons) if c.baseline == baseline]
+    plan, group = analysis.results.plan, analysis.results.plan.mark_groups[0]
+    family, baseline = plan.headline, group.only_baseline
+    headlines = select_headline_comparisons(plan, analysis.comparisons)
+    headlines = [c for c in headlines if (c.system, c.baseline) in group.pairs]
     known = [c for c in headlines if c.difference is not None and c.interval is not None and c.target]
     if not known:
-        return [f"Not known yet: no comparison with {baseline} is complete."]
+        return [f"Not known yet: no comparison{f' with {baseline}' if baseline else ''} is complete."]
     shown = sorted(known, key=_sort_key)[:_MAX_NAMED]
     about = " and ".join(dict.fromkeys(plan.adapt_to_unit(TARGET_TEXTS[c.target]) for c in known if c.target))
     left = f" ({len(known) - len(shown)} more are in the table)" if len(known) > len(shown) else ""
+    start = f"Difference from {baseline or 'the baseline'}"
     return [
-        f"Difference from {baseline}, {100 * (1 - plan.alpha):g} % interval and p, for all {known[0].comparisons} "
+        f"{start}, {100 * (1 - plan.alpha):g} % interval and p, for all {known[0].comparisons} "
         f"comparisons of the family at once ({family.correction}), {about}:{left}",
-        *(_describe_difference(c, family.correction) for c in shown),
+        *(_describe_difference(c, family.correction, named=baseline is None) for c in shown),
     ]
 
 
@@ -75,10 +77,10 @@ def _describe_cost(analysis: ReportData) -> list[str]:
     ]
 
 
-def _describe_difference(c: Comparison, correction: str) -> str:
-    low, high = c.interval or (0.0, 0.0)
-    p_value = format_p_value(c.adjusted[correction])
-    return f"{c.system} {c.difference:+.4f} [{low:+.4f}, {high:+.4f}], p {p_value}: {c.verdict}"
+def _describe_difference(c: Comparison, correction: str, named: bool) -> str:
+    (low, high), p_value = c.interval or (0.0, 0.0), format_p_value(c.adjusted[correction])
+    pair = f"{c.system} from {c.baseline}" if named else c.system
+    return f"{pair} {c.difference:+.4f} [{low:+.4f}, {high:+.4f}], p {p_value}: {c.verdict}"
 
 
 def _sort_key(c: Comparison) -> tuple[bool, float]:

@@ -12,7 +12,7 @@ from analysis.tables.marks import build_marks, format_marks_legend
 
 _LEGEND = (
     "{metric} on {dev}, mean ± standard deviation over {seeds} {kind}seed{s}. Every searched system has its default "
-    "(published, not searched) settings. Sig.: {marks}. These are the declared comparisons, but on {dev}: exploratory."
+    "settings, which were not searched. Sig.: {marks}. These are the declared comparisons, but on {dev}: exploratory."
 )
 
 

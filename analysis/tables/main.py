@@ -159,30 +159,32 @@ def build_report_data(results: Results) -> ReportData:
         strata=build_strata_table(results, configurations, chosen),
         seed_table=seed_table,
         ranks=rank_headline_systems(results.plan, chosen),
-        conclusion=_format_untested_conclusion(results, table)
+        conclusion=_format_untested_conclusion(results)
         if is_untested(results.plan, configurations)
         else format_conclusion(results, table, comparisons) + _describe_weak_baselines(results.plan, comparisons),
     )
 
 
 def format_conclusion(results: Results, table: MainTable, compared: list[Comparison]) -> str:
-    """State the result for the first baseline of the headline's family in one or two plain sentences."""
-    plan, baseline = results.plan, table.baselines[0]
+    """State the result of the first comparison of each system in one or two plain sentences."""
+    plan, group = results.plan, results.plan.mark_groups[0]
+    baseline = group.only_baseline or "its baseline"
     on = {target: plan.adapt_to_unit(words) for target, words in _TARGET_TEXTS.items()}
-    headlines = [c for c in select_headline_comparisons(plan, compared) if c.baseline == baseline]
+    headlines = [c for c in select_headline_comparisons(plan, compared) if (c.system, c.baseline) in group.pairs]
     known = [c for c in headlines if c.difference is not None]
     incomplete = [c.system for c in headlines if c.difference is None]
     missing = f" Not compared, because incomplete: {', '.join(incomplete)}." if incomplete else ""
     if not known:
-        return f"No conclusion about {baseline}: no comparison with it is complete.{missing}"
+        about = f" about {group.only_baseline}: no comparison with it" if group.only_baseline else ": no comparison"
+        return f"No conclusion{about} is complete.{missing}"
     decided = [
-        f"{c.system} is significantly {c.verdict} than {baseline} {on[c.target or 'both']} ({c.difference:+.4f}, "
+        f"{c.system} is significantly {c.verdict} than {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f}, "
         f"corrected p {format_p_value(c.adjusted[plan.headline.correction])})"
         for c in known
         if c.verdict in ("better", "worse")
     ]
     decided += [
-        f"{c.system} is equivalent to {baseline} {on[c.target or 'both']} ({c.difference:+.4f})"
+        f"{c.system} is equivalent to {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f})"
         for c in known
         if c.verdict == "equivalent"
     ]
@@ -215,9 +217,9 @@ def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
     return "".join(weak)
 
 
-def _format_untested_conclusion(results: Results, table: MainTable) -> str:
-    baseline, split = table.baselines[0], results.plan.test_split
-    return f"No conclusion about {baseline} yet: no run has {split} scores."
+def _format_untested_conclusion(results: Results) -> str:
+    baseline, split = results.plan.mark_groups[0].only_baseline, results.plan.test_split
+    return f"No conclusion{f' about {baseline}' if baseline else ''} yet: no run has {split} scores."
 
 
 def _describe_power(effect: float, metric: str, counts: tuple[str, str]) -> str:

@@ -6,7 +6,7 @@ from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
 
 MARKS = ({"better": "▲", "worse": "▼"}, {"better": "△", "worse": "▽"})
-"""Marks of a difference from the first and the second baseline, by verdict."""
+"""Marks of the first and of the second group of comparisons, by verdict."""
 SEED_LEVELS = (0.01, 0.05)
 """Levels of the tests with one seed, the strictest first."""
 SEED_MARKS = ({True: ("⇑", "↑"), False: ("⇓", "↓")}, {True: ("△△", "△"), False: ("▽▽", "▽")})
@@ -14,11 +14,11 @@ SEED_MARKS = ({True: ("⇑", "↑"), False: ("⇓", "↓")}, {True: ("△△", "
 
 
 def build_marks(plan: Plan, compared: Sequence[Comparison]) -> dict[str, str]:
-    """Return the marks of each compared system, for the first of `Plan.mark_baselines` and then for the second."""
+    """Return the marks of each compared system, for the first of `Plan.mark_groups` and then for the second."""
     marks = dict.fromkeys((c.system for c in compared), "")
-    for baseline, symbols in zip(plan.mark_baselines, MARKS, strict=False):
+    for group, symbols in zip(plan.mark_groups, MARKS, strict=False):
         for c in compared:
-            if plan.describe_baseline(c.baseline) == baseline:
+            if (c.system, c.baseline) in group.pairs:
                 marks[c.system] += symbols.get(c.verdict, "")
     return marks
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.settings import check_distinct, expect
+from search_spaces.settings import expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 
@@ -36,20 +36,24 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
     study_type = get_study_type(trainable)
     sections, names = study_type.sections, study_type.default_variants or tuple(study_type.variants)
 
-    def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
-        if not check_distinct(values) or not {*values} <= {*study_type.variants}:
-            raise ValueError
-        if any(study_type.find_baseline(name) not in values for name in values):
-            raise ValueError
-        return values
-
     expected = (
         f"a list of distinct names out of {study_type.describe_variants()}, including {study_type.describe_baselines()}"
         f', e.g. ["{names[0]}", "{names[1]}"]'
     )
+
+    def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
+        if not values or len({*values}) < len(values):
+            raise ValueError(expected)
+        for name in values:
+            if name not in study_type.variants:
+                raise ValueError(f"{study_type.describe_unknown(name)}; {expected}")
+            if (form := study_type.find_baseline(name)) not in values:
+                raise ValueError(f"{form} as well, the baseline of {name}")
+        return values
+
     fields: dict[str, Any] = {
         "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),
-        "variants": (Annotated[tuple[str, ...], AfterValidator(check_variants), expect(expected)], names),
+        "variants": (Annotated[tuple[str, ...], expect(expected), AfterValidator(check_variants)], names),
         **{name: (section, section()) for name, section in vars(sections).items()},
     }
     validator: Any = model_validator(mode="after")(_check_study)

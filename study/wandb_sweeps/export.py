@@ -161,10 +161,11 @@ def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
 
 
 def _name_branch(branch: Sequence[Params]) -> str:
-    """Return what distinguishes a branch of the space: the schedule, and whether the pacing has a delta."""
+    """Return what distinguishes a branch of the space: schedule, losses, and whether the pacing has a delta."""
     values = branch[0].values
+    losses = dict.fromkeys(str(point.values["loss"]) for point in branch if "loss" in point.values)
     steps = ["step" if values["pacing"] == "step" else "gradual"] if "pacing" in values else []
-    return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *steps])
+    return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *losses, *steps])
 
 
 def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler: SweepScheduler | None) -> str:

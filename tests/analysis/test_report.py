@@ -20,6 +20,7 @@ from analysis.readers.source import read_folder
 from analysis.rendering import pages
 from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_markdown
+from analysis.rendering.summary import answer_questions
 from analysis.report import Report, main, write_report
 from analysis.tables.main import ReportData, build_report_data, format_p_value
 from tests.analysis.builders import DATA, Made, plan_of, scores, study_runs, write_records
@@ -407,3 +408,44 @@ def test_import_is_light() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+FURTHER_LOSSES = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "LS"], ["T-WSLS", "T-LS"]]
+"""Pairs of a study of several losses: each system with the unsmoothed form of its loss."""
+
+
+def test_the_conclusion_and_the_marks_are_about_the_first_comparison_of_each_system(tmp_path: Path) -> None:
+    family = {"name": "variants", "correction": "bonferroni", "comparisons": FURTHER_LOSSES}
+    seeds = (1, 2, 3, 4, 5)
+    analysis = _analyse(tmp_path, study_runs(seeds, grid=False), families=[family], seeds=list(seeds))
+    marks = {row.system: row.marks for row in analysis.table.rows}
+    assert marks["T-WSLS"] == "▲"
+    assert analysis.table.baselines == ["BERT for LS and T-LS; LS for WSLS; T-LS for T-WSLS"]
+    assert analysis.conclusion.startswith("T-WSLS is significantly better than T-LS on new queries and new seeds")
+    assert "Undecided: LS, T-LS, WSLS." in analysis.conclusion
+    certainty = dict(answer_questions(analysis))["How sure is that?"]
+    assert certainty[0].startswith("Difference from the baseline, 95 % interval")
+    assert certainty[1].startswith("T-WSLS from T-LS +")
+
+
+def test_values_of_the_baseline_itself_are_marked_against_its_first_value(tmp_path: Path) -> None:
+    """As search.compare = "loss" plans them: LS is another loss of BERT, T-LS and T-WSLS are smoothed."""
+    pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["T-WSLS", "LS"]]
+    family = {"name": "variants", "correction": "bonferroni", "comparisons": pairs}
+    systems = {"BERT": ("none", "a"), "LS": ("none", "b"), "T-LS": ("smooth", "a"), "T-WSLS": ("smooth", "b")}
+    compared = {"hyperparameter": "loss", "systems": {k: {"variant": v, "value": w} for k, (v, w) in systems.items()}}
+    runs = [run for run in study_runs(grid=False) if run.variant != "WSLS"]
+    analysis = _analyse(tmp_path, runs, families=[family], compared=compared, systems=list(systems))
+    assert analysis.table.baselines == ["BERT for LS; none with the same loss for T-LS and T-WSLS"]
+    assert {row.system: row.marks for row in analysis.table.rows}["T-WSLS"] == "▲"
+    assert analysis.conclusion.startswith("T-WSLS is significantly better than LS on new queries and new seeds")
+
+
+def test_a_loss_without_probabilities_is_named_and_nothing_is_said_of_a_logit(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    for run in runs:
+        if run.variant == "LS":
+            run.further["has_probabilities"] = False
+    caption = _analyse(tmp_path, runs).table.caution
+    assert "No probability follows from the scores of LS, since its loss" in caption
+    assert "ranking_score" not in caption

@@ -5,12 +5,12 @@ The package itself loads neither torch nor numpy; the functions of the losses do
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.smoothing.schedules import VARIANTS
+from trainables.smoothing.schedules import ADDED_VARIANTS, VARIANTS
 from trainables.utils.errors import UserError
-from trainables.utils.registry import Entry, Registry
+from trainables.utils.registry import Entry, Registry, check_module
 
 DEFAULT_LOSS = "cross_entropy"
 TEMPERATURES = ("teacher_temperature", "weak_temperature")
@@ -18,6 +18,8 @@ TEMPERATURES = ("teacher_temperature", "weak_temperature")
 DEFAULT_TEMPERATURE = 1.0
 """Divisor of the sampler's scores, if a configuration does not name one."""
 Form = Literal["pointwise", "pairwise", "margin", "listwise"]
+_SYSTEMS = ("BM25", "CL", "untrained")
+"""Names of systems that no loss makes."""
 
 
 class Loss(NamedTuple):
@@ -51,17 +53,34 @@ class Loss(NamedTuple):
         """True if the loss needs all candidates of a query together."""
         return self.form != "pointwise"
 
+    @property
+    def has_probabilities(self) -> bool:
+        """True if a probability of relevance follows from the logits of a pair."""
+        return self.form == "pointwise" and self.is_likelihood
+
 
 def _check_loss(entry: Entry, others: Sequence[Entry]) -> Entry:
     """Return the entry of a loss with a label of its own, since variants are named by it."""
     loss = entry.load_target()
     if not isinstance(loss, Loss):
         raise UserError(entry.place, repr(loss), "a Loss of trainables.losses")
-    taken = {*VARIANTS, *(other.load_target().label for other in others)}
-    if entry.name != DEFAULT_LOSS and (loss.label in taken or not re.fullmatch(r"[A-Za-z0-9]+", loss.label)):
-        expected = "letters and digits, as no other loss or variant has them"
-        raise UserError(entry.place, f"the label {loss.label!r}", expected)
+    if loss.form not in get_args(Form):
+        raise UserError(entry.place, f"the form {loss.form!r}", f"one of {', '.join(get_args(Form))}")
+    if loss.outputs not in ((1,) if loss.is_per_query else (1, 2)):
+        raise UserError(entry.place, f"{loss.outputs} outputs", "1, or for the form pointwise 1 or 2")
+    if entry.name != DEFAULT_LOSS:
+        _check_label(entry.place, loss.label, [other.load_target().label for other in others])
+    check_module(entry, loss.function)
     return entry
+
+
+def _check_label(place: str, label: str, others: Sequence[str]) -> None:
+    """Raise an error if a label is no name, or if a name of another system begins with it."""
+    if not re.fullmatch(r"[A-Za-z0-9]+", label):
+        raise UserError(place, f"the label {label!r}", "letters and digits alone")
+    names = [*VARIANTS, *ADDED_VARIANTS, *others, *_SYSTEMS]
+    if any(name == label or name.startswith(f"{label}-") for name in names):
+        raise UserError(place, f"the label {label!r}, with which names of other systems begin", "another label")
 
 
 LOSSES: Registry[Loss] = Registry(

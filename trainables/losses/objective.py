@@ -10,7 +10,6 @@ from trainables.losses.forms import FORMS, Candidates, ListwiseForm
 from trainables.losses.relaxation import relax
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.arrays import Floats
-from trainables.utils.registry import load_object
 
 
 class Supervision(NamedTuple):
@@ -61,12 +60,13 @@ class Objective:
         weak_temperature: float | None = None,
     ) -> None:
         self._loss, self._distribution = LOSSES[loss], DISTRIBUTIONS[distribution]
-        self._function, self._form = load_object(self._loss.function), FORMS[self._loss.form]
+        self._name, self._form = loss, FORMS[self._loss.form]
+        self._function = LOSSES.load_part(loss, self._loss.function)
         self._teacher_temperature = teacher_temperature or DEFAULT_TEMPERATURE
         self._weak_temperature = weak_temperature or DEFAULT_TEMPERATURE
         self.is_per_query = self._loss.is_per_query
         mixed_with = self._distribution.scores if self.is_per_query else self._distribution.relevance
-        self._compute_soft = load_object(mixed_with) if mixed_with else None
+        self._compute_soft = DISTRIBUTIONS.load_part(distribution, mixed_with) if mixed_with else None
 
     def count_terms(self, labels: Floats) -> int:
         """Return the number of terms of the loss, at least 1, for labels of shape (queries, candidates)."""
@@ -79,6 +79,10 @@ class Objective:
             logits: shape (queries, candidates, outputs); a pointwise loss may have any grouping.
             supervision: labels and scores of the same candidates.
             epsilon: strength of the smoothing. With 0 the loss is the unsmoothed one, bit for bit.
+
+        Raises:
+            ValueError: if a candidate has no score that is needed, or if the function of the loss does not return one
+                number per term.
         """
         if epsilon and self._distribution.relaxes and isinstance(self._form, ListwiseForm):
             logits, labels = self._form.merge_relevant(logits, supervision.labels)
@@ -89,6 +93,8 @@ class Objective:
             targets = (1 - epsilon) * targets + epsilon * self._form.make_soft_targets(candidates)
         terms = self._form.select_terms(logits, supervision.labels)
         losses: Tensor = self._function(terms, from_numpy(targets).to(logits))
+        if losses.shape != (len(targets),):
+            raise ValueError(f"{self._name} returned the shape {tuple(losses.shape)}; expected ({len(targets)},)")
         return (relax(losses, epsilon) if epsilon and self._distribution.relaxes else losses).sum()
 
     def _make_candidates(self, supervision: Supervision, epsilon: float) -> Candidates:

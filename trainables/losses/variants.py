@@ -6,7 +6,7 @@ say: T-WSLS has the default loss, LCE is unsmoothed, and BERT is both.
 
 from trainables.losses import LOSSES
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.smoothing.schedules import VARIANTS, Variant
+from trainables.smoothing.schedules import ADDED_VARIANTS, VARIANTS, Variant
 
 BASELINE = "BERT"
 """Name of the unsmoothed default loss."""
@@ -48,7 +48,7 @@ def list_variants() -> dict[str, Variant]:
     """
     variants = {}
     for loss in LOSSES:
-        for name, row in VARIANTS.items():
+        for name, row in (*VARIANTS.items(), *ADDED_VARIANTS.items()):
             if not isinstance(row, Variant) or row.distribution not in DISTRIBUTIONS:
                 variants[name] = row
             elif can_smooth(loss, row.distribution):

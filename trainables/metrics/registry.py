@@ -1,5 +1,6 @@
 """Registry of all metrics by the names that study files, run records and the analysis use."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,6 +21,7 @@ from trainables.metrics.ranking import (
 )
 from trainables.metrics.sts import PERCENT, STSCorrelation
 from trainables.utils.arrays import Floats, Ints
+from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 
@@ -101,7 +103,10 @@ class Measure:
         for length in np.unique(lengths):
             queries = np.flatnonzero(lengths == length)
             rows = starts[queries, None] + np.arange(length)
-            values[queries] = self.function(scores[rows], relevant[rows])
+            found = np.asarray(self.function(scores[rows], relevant[rows]))
+            if found.shape != queries.shape:
+                raise ValueError(f"{self.name} returned the shape {found.shape}; expected one value per query")
+            values[queries] = found
         return values
 
     def compute_overall(
@@ -151,6 +156,23 @@ def _make_ndcg(k: str) -> Measure:
 
 def _make_sts(scope: str) -> Measure:
     return Measure(f"STS/{scope}", spearman, sts_correlation=STSCorrelation(scope))
+
+
+def _check_measure(entry: Entry, others: Sequence[Entry]) -> Entry:
+    """Return the entry of a metric that is a Measure under each of its names."""
+    if entry.provider is None:  # those of this project are tested
+        return entry
+    if entry.pattern is not None and not entry.examples:
+        raise UserError(entry.place, "a pattern without examples", 'names for lists, such as examples=("S@3",)')
+    target = entry.load_target()
+    for name in entry.examples or (entry.name,):
+        match = re.fullmatch(entry.pattern, name) if entry.pattern else None
+        if entry.pattern and match is None:
+            raise UserError(entry.place, f"the example {name}", f"a name with the pattern {entry.pattern}")
+        measure = target(*match.groups()) if match and match.groups() else target
+        if not isinstance(measure, Measure):
+            raise UserError(entry.place, repr(measure), "a Measure of trainables.metrics.registry")
+    return entry
 
 
 METRICS: Registry[Measure] = Registry(
@@ -227,6 +249,7 @@ METRICS: Registry[Measure] = Registry(
         examples=("STS/STS12",),
     ),
     group="metrics",
+    complete=_check_measure,
 )
 """Metrics by name."""
 

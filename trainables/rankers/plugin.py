@@ -45,7 +45,8 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
     """Return the expected calibration error for scores from which a probability follows."""
     specification = as_ranker_spec(trial.specification)
     model, loss = specification.model, LOSSES[specification.variant.loss]
-    if model is None or model.ranking_score != "difference" or loss.is_per_query or specification.system == "sampler":
+    is_difference = model is not None and model.ranking_score == "difference" and specification.system != "sampler"
+    if not (is_difference and loss.has_probabilities):
         return {}
     return {"ECE": expected_calibration_error(scores, frame["relevant"])}
 

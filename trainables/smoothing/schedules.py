@@ -12,12 +12,14 @@ Example:
 """
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from trainables.smoothing.signatures import Searched, complete_schedule
+from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 
@@ -214,3 +216,16 @@ VARIANTS = {
     "T-LR": Variant("relaxation", "two_stage", n_configurations=3),
 }
 """Name -> smoothing; `trainables.losses.variants` combines each with every loss."""
+
+
+def _check_variant(entry: Entry, others: Sequence[Entry]) -> Entry:
+    """Return the entry of a variant that is a row with a name of its own."""
+    if not isinstance(entry.load_target(), Variant):
+        raise UserError(entry.place, repr(entry.target), "a Variant of trainables.smoothing.schedules")
+    if entry.name in VARIANTS or not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", entry.name):
+        raise UserError(entry.place, f"the name {entry.name!r}", "a free name of letters, digits and hyphens")
+    return entry
+
+
+ADDED_VARIANTS: Registry[Variant] = Registry(group="variants", complete=_check_variant)
+"""Name -> smoothing of an installed package, likewise."""

@@ -231,13 +231,23 @@ class BaseSmoothing(Settings, ABC):
             seen: instances trained before the batch.
             total: instances of the whole training.
             batch_size: instances per batch.
+
+        Raises:
+            ValueError: if the schedule returns a value that is negative or above the strength at the beginning.
         """
         settings = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
         settings = {name: value for name, value in settings.items() if value is not None}
         batch = {BATCH_SIZE: batch_size} if self.schedule in WITH_BATCH_SIZE else {}
-        return SCHEDULES[self.schedule](self.initial_strength, seen, total, **settings, **batch)
+        first = self.initial_strength
+        strength = SCHEDULES[self.schedule](first, seen, total, **settings, **batch)
+        if not 0 <= strength <= first * (1 + _ROUNDING):
+            expected = f"expected a value from 0 to {first:g}, the strength at the beginning"
+            raise ValueError(f"the schedule {self.schedule} returned {strength:g} after {seen} instances; {expected}")
+        return strength
 
 
+_ROUNDING = 1e-9
+"""Relative error that the strength of a schedule may have."""
 ARITHMETIC_VERSION = 4
 """Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 

@@ -304,8 +304,8 @@ class LabelSmoothing(BaseSmoothing):
 
     @property
     def has_probabilities(self) -> bool:
-        """False if the loss compares the candidates of a query with each other."""
-        return not LOSSES[self.loss].is_per_query
+        """False if no probability of relevance follows from the logits of the loss."""
+        return LOSSES[self.loss].has_probabilities
 
     def for_task(self, task: BaseTaskSettings) -> Self:
         """Return the settings with the teacher of the task, where the loss has one."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
 from trainables.utils.errors import MachineError, UserError, raise_if_any
@@ -18,6 +19,7 @@ from trainables.utils.errors import MachineError, UserError, raise_if_any
 T = TypeVar("T")
 
 _PREFIX = "ranker_studies."
+_FREE_NAME = "a free name: rename the entry, or uninstall one of the packages"
 _REPAIR = "one that can be imported: repair the package, or uninstall it"
 
 
@@ -169,8 +171,9 @@ class Registry(Mapping[str, T]):
         for source in sources:
             try:
                 entry = source if isinstance(source, Entry) else load_entry(source)
-                if any(_share_a_name(entry, other) for other in entries):
-                    raise UserError(entry.place, f"the name {entry.name}, which another entry has", "a free name")
+                if other := next((other for other in entries if _share_a_name(entry, other)), None):
+                    owner = other.provider.place if other.provider else "this project"
+                    raise UserError(entry.place, f"the name {entry.name}, which {owner} has", _FREE_NAME)
                 entries.append(self._complete(entry, entries) if self._complete else entry)
             except UserError as error:
                 errors.append(error)
@@ -219,6 +222,20 @@ class Registry(Mapping[str, T]):
         found = self._find_entry(name)
         return found[0].provider.package if found and found[0].provider else None
 
+    def load_part(self, name: str, reference: str) -> Any:
+        """Return an object that an entry names as text.
+
+        Args:
+            name: name of the entry.
+            reference: "module:attribute".
+
+        Raises:
+            UserError: if the entry is that of another package and the object cannot be imported.
+        """
+        found = self._find_entry(name)
+        provider = found[0].provider if found else None
+        return provider.load_reference(reference) if provider else load_object(reference)
+
     def check_name(self, name: Any) -> Any:
         """Return a name that is in the registry; for `pydantic.BeforeValidator`.
 
@@ -252,6 +269,28 @@ def load_object(reference: str) -> Any:
     for name in filter(None, attribute.split(".")):
         found = getattr(found, name)
     return found
+
+
+def check_module(entry: Entry, reference: str) -> None:
+    """Raise an error if there is no module of the name in a reference of an installed package; import none.
+
+    Args:
+        entry: entry that has the reference.
+        reference: "module:attribute".
+
+    Raises:
+        UserError: if there is no such module.
+    """
+    module = reference.partition(":")[0]
+    if entry.provider and not _has_module(module):
+        raise UserError(entry.place, f"{reference} (no module {module})", _REPAIR)
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):  # a package around it is missing, or the name is empty
+        return False
 
 
 def check_installed(packages: Iterable[str]) -> None:

@@ -63,5 +63,7 @@ def test_a_single_logit_has_no_diagram_and_the_report_says_so(tmp_path: Path) ->
     assert [told in " ".join(list_cautions(results)) for results in (plain, single)] == [False, True]
     assert [told in format_caption(results) for results in (plain, single)] == [False, True]
     assert len(per_query(single, "test", "MAP")) == len(per_query(plain, "test", "Brier")) > 0
-    with pytest.raises(UserError, match="Brier of a single logit; expected a metric of rankings"):
+    with pytest.raises(
+        UserError, match="Brier of scores from which no probability follows; expected a metric of rankings"
+    ):
         per_query(single, "test", "Brier")

@@ -123,9 +123,11 @@ def test_temperatures_are_searched_where_they_matter() -> None:
 @pytest.mark.parametrize(
     ("settings", "key", "expected"),
     [
-        ([variants("BERT", "LCE-LS")], "variants", "or for another loss its unsmoothed form"),
+        ([variants("BERT", "LCE-LS")], "variants", "expected LCE as well, the baseline of LCE-LS"),
+        ([variants("BERT", "lce_ls")], "variants", "another name than lce_ls, such as LCE-LS; "),
         ([variants("BERT", "LCE-XYZ")], "variants", "as in BCE-LS"),
-        ([variants("BERT", "KL", "KL-WSLS")], "variants", "there is no MarginMSE-WSLS"),
+        ([variants("BERT", "KL", "KL-WSLS")], "variants", "none with WSLS of the loss KL, which cannot have it; "),
+        ([variants()], "variants", "or for another loss its unsmoothed form"),
         (['search.loss=["lce"]'], "search.loss", "at least two"),
         (['search.loss=["lce", "unknown"]'], "search.loss", "margin_mse"),
         ([SEARCHED[1], variants("BERT", "LCE")], "search.loss", "LCE in variants has a loss of its own"),

@@ -1,6 +1,8 @@
 """A package of one's own adds to every registry by entry points; a wrong one is one line that names it."""
 
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +79,14 @@ WRONG = {
     "no attribute": ({"metrics": {"x": "broken:OTHER"}}, entry("x", "abs"), "broken:OTHER (AttributeError: module"),
     "no entry": ({"distributions": {"x": "broken:MADE"}}, "MADE = 3\n", "3; expected an Entry of trainables.utils.reg"),
     "name is taken": (
-        {"negative_samplers": {"x": "broken:MADE"}}, entry("bm25", "abs"), "the name bm25, which another entry has;"
+        {"negative_samplers": {"x": "broken:MADE"}}, entry("bm25", "abs"), "the name bm25, which this project has;"
     ),
     "name with a parameter is taken": (
-        {"tasks": {"x": "broken:MADE"}}, entry("irds:mine", "abs"), "the name irds:mine, which another entry has; expe"
+        {"tasks": {"x": "broken:MADE"}}, entry("irds:mine", "abs"), "the name irds:mine, which this project has; expe"
     ),
     "name of a metric is taken": ({"metrics": {"x": "broken:MADE"}}, entry("R5@1", "abs"), "the name R5@1, which "),
     "taken by another of the package": (
-        {"pacing": {"x": "broken:MADE", "y": "broken:MADE"}}, entry("square", "abs"), "the name square, which another "
+        {"pacing": {"x": "broken:MADE", "y": "broken:MADE"}}, entry("square", "abs"), "the name square, which packag"
     ),
     "other name is taken": (
         {"pacing": {"x": "broken:MADE"}}, entry("root", "abs"), "the name root; expected a free name; it is another n"
@@ -101,7 +103,38 @@ WRONG = {
     "label is taken": (
         {"losses": {"x": "broken:MADE"}},
         "from trainables.losses import Loss\n" + entry("mine", "Loss('LCE', 'broken:f', 'margin')"),
-        "the label 'LCE'; expected letters and digits, as no other",
+        "the label 'LCE', with which names of other systems begin; expected another label",
+    ),
+    **{
+        f"label {label}": (
+            {"losses": {"x": "broken:MADE"}},
+            f"from trainables.losses import Loss\n{entry('mine', f'Loss({label!r}, {function!r}, {form!r})')}",
+            told,
+        )
+        for label, function, form, told in (
+            ("T", "broken:f", "margin", "the label 'T', with which names of other systems begin; expected another"),
+            ("CL", "broken:f", "margin", "the label 'CL', with which names of other systems begin; expected another"),
+            ("A-B", "broken:f", "margin", "the label 'A-B'; expected letters and digits alone"),
+            ("Form", "broken:f", "triplet", "the form 'triplet'; expected one of pointwise, "),
+            ("Gone", "no_such:f", "margin", "no_such:f (no module no_such); expected one that can be imported"),
+        )
+    },
+    "outputs of a loss of queries": (
+        {"losses": {"x": "broken:MADE"}},
+        "from trainables.losses import Loss\n" + entry("mine", "Loss('Two', 'broken:f', 'listwise', outputs=2)"),
+        "2 outputs; expected 1, or for the form pointwise 1 or 2",
+    ),
+    "no distribution": (
+        {"distributions": {"x": "broken:MADE"}}, entry("x", "abs"), "<built-in function abs>; expected a Dis"
+    ),
+    "no variant": (
+        {"variants": {"x": "broken:MADE"}}, entry("x", "abs"), "<built-in function abs>; expected a Var"
+    ),
+    "no measure": (
+        {"metrics": {"x": "broken:MADE"}}, entry("x", "abs"), "<built-in function abs>; expected a Mea"
+    ),
+    "pattern without examples": (
+        {"metrics": {"x": "broken:MADE"}}, entry("S@<k>", "abs", pattern=r"S@(\d+)"), "a pattern without exa"
     ),
     "no loss": ({"losses": {"x": "broken:MADE"}}, entry("mine", "abs"), "<built-in function abs>; expected a Loss of "),
     "trainable is taken": ({"trainables": {"cross-encoder": "broken"}}, "", "the name cross-encoder, which "),
@@ -126,6 +159,34 @@ def test_a_wrong_entry_point_is_one_line_that_names_its_package(
         assert message.startswith(place)
         assert message.count("\n") == 1
     assert not heavy
+
+
+NEGATIVES = """
+from trainables.smoothing import Distribution
+from trainables.smoothing.schedules import Variant
+from trainables.utils.registry import Entry
+
+def smooth(labels, weak_labels):
+    return labels + (1 - labels) / 2
+
+MIX = Entry("negatives", Distribution("mixing:smooth"), "a line", "a source")
+NS = Entry("NS", Variant("negatives", "constant"), "a line", "a source")
+"""
+
+
+def test_a_package_adds_a_distribution_and_the_variant_that_names_it(tmp_path: Path) -> None:
+    groups = {"distributions": {"mix": "mixing:MIX"}, "variants": {"ns": "mixing:NS"}}
+    write_package(tmp_path, "mixing", groups, NEGATIVES)
+    study = ("-m", "study.run", "quick", 'variants=["BERT", "NS", "BCE", "BCE-NS"]', "--dry-run", "--json")
+    planned = run_with(tmp_path, tmp_path, *study)
+    assert planned.returncode == 0, planned.stderr
+    assert {"NS", "BCE-NS"} <= {*re.findall(r"[A-Z-]+", planned.stdout)}
+    code = (
+        "from trainables.losses.objective import Objective, Supervision; import numpy as np, torch\n"
+        "given = Supervision(*(np.array([[0.0, 1.0]]) for _ in range(3)))\n"
+        "print(Objective('binary_cross_entropy', 'negatives').compute_sum(torch.ones(1, 2, 1), given, 0.4).item())"
+    )
+    assert float(run_with(tmp_path, tmp_path, "-c", code).stdout) == pytest.approx(2 * math.log1p(math.e) - 1.2)
 
 
 def test_packages_follow_the_project_in_the_order_of_their_names(tmp_path: Path) -> None:

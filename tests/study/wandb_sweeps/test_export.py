@@ -34,6 +34,14 @@ STUDIES_TRIED: dict[str, tuple[str, ...]] = {
     "as shipped": (),
     "many schedules and settings of training": WIDE,
     "a grid": ("search.epsilon=[0.1, 0.2, 0.3]", *grid(3, 9)),
+    "a grid of losses": (
+        'variants=["BERT", "LS", "WSLS"]',
+        'search.loss=["cross_entropy", "lce"]',
+        "search.weak_temperature=[1.0, 5.0]",
+        "search.epsilon=[0.1, 0.2]",
+        "search.sampler=grid",
+        "search.n_configurations={BERT=2, LS=4, WSLS=6}",
+    ),
     "a grid of many schedules": ("search.epsilon=[0.1, 0.2]", SCHEDULES, "search.a=[1.0, 2.0]", *grid(2, 14)),
 }
 
@@ -76,7 +84,7 @@ def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, ov
         assert len(own) == 1 or study.search.sampler == "grid"
 
 
-@pytest.mark.parametrize("name", ["a grid", "a grid of many schedules"])
+@pytest.mark.parametrize("name", ["a grid", "a grid of losses", "a grid of many schedules"])
 def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None:
     overrides = STUDIES_TRIED[name]
     study, sweeps = load_study("quick", overrides), written(tmp_path, *overrides).values()

@@ -1,6 +1,7 @@
 """Every loss, with every smoothing that it can have, is what its formula says."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 from sentence_transformers.cross_encoder import CrossEncoder, losses
 from torch import Tensor
 
-from trainables.losses import LOSSES, list_temperatures
+from trainables.losses import LOSSES, Loss, list_temperatures, listwise
 from trainables.losses.objective import Objective, Supervision
 from trainables.losses.variants import can_smooth
 from trainables.smoothing import DISTRIBUTIONS
 
 OWN = [name for name in LOSSES if LOSSES.find_package(name) is None]
 """Losses of the project. Those of installed packages have no definition here."""
-CELLS = [(loss, name) for loss in LOSSES for name in DISTRIBUTIONS if can_smooth(loss, name)]
+OWN_DISTRIBUTIONS = [name for name in DISTRIBUTIONS if DISTRIBUTIONS.find_package(name) is None]
+CELLS = [(loss, name) for loss in LOSSES for name in OWN_DISTRIBUTIONS if can_smooth(loss, name)]
 LABELLED = [name for name in LOSSES if not LOSSES[name].is_distillation]
 TEMPERATURE, WEAK_TEMPERATURE = 2.0, 3.0
 
@@ -306,3 +308,18 @@ def test_temperatures_are_asked_for_where_they_matter() -> None:
             "weak_temperature": Objective(loss, name, 2.0, 3.5).compute_sum(z, given_, 0.2).item(),
         }
         assert {key for key, value in changed.items() if value != base} == {*list_temperatures(loss, name)}
+
+
+@pytest.mark.parametrize(("reduced", "shape"), [(Tensor.mean, r"\(\)"), (lambda terms: terms[:-1], r"\(4,\)")])
+def test_a_loss_that_does_not_return_a_number_per_term_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, reduced: Callable[[Tensor], Tensor], shape: str
+) -> None:
+    monkeypatch.setattr(listwise, "softmax_cross_entropy", lambda logits, targets: reduced(logits.sum(dim=1)))
+    objective = Objective("lce")
+    with pytest.raises(ValueError, match=rf"lce returned the shape {shape}; expected \(5,\)"):
+        objective.compute_sum(logits("lce", (5, 4)), supervision(), 0.0)
+
+
+def test_probabilities_follow_from_likelihoods_of_single_pairs() -> None:
+    assert [name for name in OWN if LOSSES[name].has_probabilities] == ["cross_entropy", "binary_cross_entropy"]
+    assert not Loss("X", "x:y", "pointwise", is_likelihood=False).has_probabilities

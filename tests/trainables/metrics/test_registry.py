@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -98,3 +99,10 @@ def test_other_names_are_refused_and_the_known_ones_told(name: str) -> None:
 def test_numpy_is_all_that_is_needed() -> None:
     code = "import sys, trainables.metrics; print([m for m in ('scipy', 'pandas', 'torch') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("function", [lambda scores, relevant: scores.mean(), lambda scores, relevant: scores])
+def test_a_metric_without_a_value_per_query_is_an_error(function: Callable[..., object]) -> None:
+    scores, relevant = np.arange(6.0), np.tile([1, 0, 0], 2)
+    with pytest.raises(ValueError, match=r"mine returned the shape .*; expected one value per query"):
+        Measure("mine", function).compute_values(scores, relevant, np.array([3, 3]))

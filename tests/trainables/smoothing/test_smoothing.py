@@ -1,6 +1,7 @@
 """Laws of label smoothing, with torch's own as the oracle."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from trainables.losses import TEMPERATURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
 from trainables.smoothing.schedules import VARIANTS, compute_switch_instances
 from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS
+from trainables.specs import base
 from trainables.specs.ranker import LabelSmoothing
 
 shares = st.floats(0, 1)
@@ -166,3 +168,11 @@ def test_the_published_variants():
         "LR": ("relaxation", "constant"),
         "T-LR": ("relaxation", "two_stage"),
     }
+
+
+@pytest.mark.parametrize("value", [-0.01, 0.31, math.nan])
+def test_a_schedule_out_of_its_range_is_an_error(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    smoothing = LabelSmoothing(distribution="uniform", epsilon=0.3, schedule="linear")
+    monkeypatch.setattr(base, "SCHEDULES", {"linear": lambda epsilon, seen, total: value})
+    with pytest.raises(ValueError, match=r"the schedule linear returned .* after 50 instances; expected a value"):
+        smoothing.compute_strength(50, 100, 10)
