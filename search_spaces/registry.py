@@ -156,13 +156,13 @@ class StudyType:
         return f"{names}, or one of the losses {', '.join(others)} alone or before it, as in {example}{less}"
 
     def describe_unknown(self, name: str) -> str:
-        """Return what to write instead of a name that no variant has."""
+        """Return what to write instead of a name that no variant has; empty if there is nothing similar."""
         loss, _, smoothing = name.partition("-")
         if loss in self.variants and smoothing in self.variants:
             return f"none with {smoothing} of the loss {loss}, which cannot have it"
         known = {variant.lower(): variant for variant in self.variants}
         similar = get_close_matches(name.replace("_", "-").lower(), known, n=1)
-        return f"another name than {name}" + (f", such as {known[similar[0]]}" if similar else "")
+        return f"another name than {name}, such as {known[similar[0]]}" if similar else ""
 
     def describe_baselines(self) -> str:
         """Return which variants a study must have."""

@@ -173,7 +173,7 @@ class Plan(BaseModel):
 
     @property
     def mark_baselines(self) -> list[str]:
-        """What the pairs of each of `mark_groups` are compared with, in words."""
+        """Baselines of each of `mark_groups`, in words."""
         return [group.baseline for group in self.mark_groups]
 
     def _describe_baselines(self, pairs: Sequence[tuple[str, str]]) -> str:

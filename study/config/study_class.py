@@ -46,7 +46,7 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
             raise ValueError(expected)
         for name in values:
             if name not in study_type.variants:
-                raise ValueError(f"{study_type.describe_unknown(name)}; {expected}")
+                raise ValueError("; ".join(filter(None, [study_type.describe_unknown(name), expected])))
             if (form := study_type.find_baseline(name)) not in values:
                 raise ValueError(f"{form} as well, the baseline of {name}")
         return values

@@ -96,7 +96,7 @@ def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
         ("search.multiple=[0.001]", "at least 0.0078125"),
         ("search.batch_size=[1, 64]", "whole numbers from 2 on"),
         ('curriculum.variants=["SimCSE"]', "does not support curricula"),
-        ('variants=["GS-InfoNCE"]', "including the baseline SimCSE"),
+        ('variants=["GS-InfoNCE"]', "SimCSE as well, the baseline of GS-InfoNCE"),
         ('variants=["SimCSE", "LS"]', "out of SimCSE, GS-InfoNCE, T-GS-InfoNCE"),
         ("search.epsilon=[0.1]", "a known key"),
         ('task.sets=["STS17"]', "'STS12', 'STS13'"),

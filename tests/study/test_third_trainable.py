@@ -186,7 +186,7 @@ def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
         ("training.checkpoint=MAP", "training.checkpoint: 'MAP'; expected last: no other weights are kept"),
         (
             'variants=["SOFT"]',
-            "distinct names out of HARD, SOFT, T-SOFT, including the baseline HARD",
+            "HARD as well, the baseline of SOFT",
         ),
         ("search.n_configurations.SOFT=99", "search.n_configurations.SOFT: 99; expected at most 6"),
     ],
