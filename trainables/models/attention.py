@@ -10,7 +10,7 @@ It has three kernels. All of them compute softmax(scaling * query @ key) @ value
   precision.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from trainables.models.packing import PackedLayout
 
 PACKED = "packed"
 """Name of the attention function in transformers."""
+Kernel = Literal["explicit", "fused", "varlen"]
 _MAX_EXPLICIT = 64
 """Longest text, in tokens, for which a processor computes attention faster by single operations than by fused ones."""
 _MAX_HEAD_SIZE = 256
@@ -79,43 +80,36 @@ def attend_packed(
     layout, dropout = packed
     # Not [0], whose gradient fills an array of zeros first.
     queries, keys, values = (tensor.squeeze(0).transpose(0, 1) for tensor in (query, key, value))
-    if can_use_varlen(query, dropout):
+    if choose_kernel(query, dropout, int(layout.lengths.max())) == "varlen":
         return _attend_varlen(queries, keys, values, layout, scaling, sliding_window)[None], None
     padded = [layout.groups.pad(tensor.flatten(1)) for tensor in (queries, keys, values)]
     outputs = []
     for group, *arrays in zip(layout.groups, *padded, strict=True):
         shape = (group.n_pairs, group.max_length, *queries.shape[1:])
         first, second, third = (array.view(shape).transpose(1, 2) for array in arrays)
-        is_fused = should_fuse(query, dropout, group.max_length)
+        is_fused = choose_kernel(query, dropout, group.max_length) == "fused"
         mask = group.make_mask(sliding_window, query.dtype if is_fused else torch.float32)
         attend = _attend_fused if is_fused else _attend_explicitly
         outputs.append(attend(first, second, third, mask, scaling, dropout).transpose(1, 2).flatten(2))
     return layout.groups.unpad(outputs).view(1, *queries.shape), None
 
 
-def can_use_varlen(query: Tensor, dropout: Dropout) -> bool:
-    """Return whether torch's flash attention over texts of different lengths computes the attention of a pass.
+def choose_kernel(query: Tensor, dropout: Dropout, length: int) -> Kernel:
+    """Return the fastest kernel; "varlen" is the one for texts of all lengths.
 
     Args:
         query: queries of shape (1, heads, tokens, size of a head), for their device, type and size of a head.
         dropout: dropout of the pass.
+        length: tokens of the longest text.
     """
-    if dropout.is_active or not query.is_cuda or query.dtype not in (torch.bfloat16, torch.float16):
-        return False
+    if not query.is_cuda:
+        return "explicit" if dropout.is_active or length <= _MAX_EXPLICIT else "fused"
+    if dropout.is_active or query.dtype not in (torch.bfloat16, torch.float16):
+        return "fused"
     size = query.shape[-1]
     is_supported = size % 8 == 0 and size <= _MAX_HEAD_SIZE
-    return is_supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY
-
-
-def should_fuse(query: Tensor, dropout: Dropout, length: int) -> bool:
-    """Return whether scaled_dot_product_attention is faster than single operations.
-
-    Args:
-        query: queries, for their device.
-        dropout: dropout of the pass.
-        length: tokens of the longest text of a group.
-    """
-    return query.is_cuda or not (dropout.is_active or length <= _MAX_EXPLICIT)
+    has_varlen = is_supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY
+    return "varlen" if has_varlen else "fused"
 
 
 def _attend_explicitly(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trainables.models import attention
-from trainables.models.attention import PackedPass, attend_packed, can_use_varlen, should_fuse
+from trainables.models.attention import PackedPass, attend_packed, choose_kernel
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
 
@@ -59,8 +59,7 @@ def attend_alone(inputs: list[Tensor], window: int | None) -> Tensor:
 
 
 def force(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
-    monkeypatch.setattr(attention, "can_use_varlen", lambda query, dropout: kernel == "varlen")
-    monkeypatch.setattr(attention, "should_fuse", lambda query, dropout, length: kernel == "fused")
+    monkeypatch.setattr(attention, "choose_kernel", lambda query, dropout, length: kernel)
 
 
 @pytest.mark.parametrize("window", [None, 1, 7, 200])
@@ -131,36 +130,24 @@ def stand_in(cuda: bool, dtype: torch.dtype = torch.bfloat16, size: int = 64) ->
 
 
 @pytest.mark.parametrize(
-    ("query", "capability", "rate", "expected"),
+    ("query", "capability", "rate", "length", "kernel"),
     [
-        (stand_in(False), None, 0.0, False),
-        (stand_in(True), (9, 0), 0.0, True),
-        (stand_in(True), (9, 0), 0.1, False),
-        (stand_in(True), (7, 5), 0.0, False),
-        (stand_in(True, size=12), (9, 0), 0.0, False),
-        (stand_in(True, size=512), (9, 0), 0.0, False),
-        (stand_in(True, torch.float32), (9, 0), 0.0, False),
+        (stand_in(False), None, 0.1, 100, "explicit"),
+        (stand_in(False), None, 0.0, 64, "explicit"),
+        (stand_in(False), None, 0.0, 65, "fused"),
+        (stand_in(True), (9, 0), 0.1, 8, "fused"),
+        (stand_in(True), (9, 0), 0.0, 8, "varlen"),
+        (stand_in(True), (7, 5), 0.0, 8, "fused"),
+        (stand_in(True, size=12), (9, 0), 0.0, 8, "fused"),
+        (stand_in(True, size=512), (9, 0), 0.0, 8, "fused"),
+        (stand_in(True, torch.float32), (9, 0), 0.0, 8, "fused"),
     ],
 )
-def test_flash_attention_is_used_where_torch_has_it(
-    monkeypatch: pytest.MonkeyPatch, query: Any, capability: Any, rate: float, expected: bool
+def test_the_fastest_kernel_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, query: Any, capability: Any, rate: float, length: int, kernel: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert can_use_varlen(query, Dropout(rate, 1)) == expected
-
-
-@pytest.mark.parametrize(
-    ("cuda", "rate", "length", "expected"),
-    [
-        (False, 0.0, 64, False),
-        (False, 0.0, 65, True),
-        (False, 0.1, 65, False),
-        (True, 0.0, 8, True),
-        (True, 0.1, 8, True),
-    ],
-)
-def test_the_faster_kernel_is_chosen(cuda: bool, rate: float, length: int, expected: bool) -> None:
-    assert should_fuse(stand_in(cuda), Dropout(rate, 1), length) == expected
+    assert choose_kernel(query, Dropout(rate, 1), length) == kernel
 
 
 def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:
