@@ -4,8 +4,9 @@ A text is a pair of query and document, or a sentence. Everything except attenti
 their text. Attention takes consecutive texts of similar length together and pads them to the longest of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,10 +95,60 @@ class AttentionGroup:
         return mask.masked_fill_(torch.from_numpy(~attended).to(self._device), -torch.inf)
 
 
+class _Run:
+    """Consecutive groups of which all are padded, or none.
+
+    Args:
+        groups: the groups.
+        device: device of the tensors.
+
+    Attributes:
+        is_padded: True if the groups are padded.
+        n_groups: number of groups.
+        n_tokens: tokens of all groups.
+    """
+
+    def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
+        self._groups, self._device = groups, device
+        self._inside: Bools = np.concatenate([group.inside.reshape(-1) for group in groups])
+        self.is_padded, self.n_groups, self.n_tokens = groups[0].is_padded, len(groups), int(self._inside.sum())
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """Place of each token in the padded arrays, one after another, shape (tokens,)."""
+        return torch.from_numpy(np.flatnonzero(self._inside)).to(self._device)
+
+    @cached_property
+    def _sources(self) -> Tensor:
+        """Token at each place of the padded arrays, shape (places,)."""
+        return torch.from_numpy(np.maximum(np.cumsum(self._inside) - 1, 0)).to(self._device)
+
+    def pad(self, rows: Tensor) -> list[Tensor]:
+        """Return an array of shape (n_pairs, max_length, size) for each group, with rows of any token at padding."""
+        return self._split(rows.index_select(0, self._sources) if self.is_padded else rows)
+
+    def pad_by_zeros(self, rows: Tensor) -> list[Tensor]:
+        """Return the same with 0 at padding."""
+        if not self.is_padded:
+            return self._split(rows)
+        return self._split(rows.new_zeros(len(self._inside), rows.shape[1]).index_copy_(0, self._places, rows))
+
+    def unpad(self, arrays: Sequence[Tensor]) -> list[Tensor]:
+        """Return one or more arrays that together have the rows of the tokens."""
+        rows = [array.flatten(0, 1) for array in arrays]
+        return [torch.cat(rows).index_select(0, self._places)] if self.is_padded else rows
+
+    def _split(self, rows: Tensor) -> list[Tensor]:
+        parts = rows.split([group.inside.size for group in self._groups])  # type: ignore[no-untyped-call]
+        shapes = ((group.n_pairs, group.max_length, -1) for group in self._groups)
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
 class AttentionGroups:
     """Groups of all pairs of a batch, and the way of their tokens into padded arrays and back.
 
-    All groups are padded by one operation, since each costs more than its work.
+    Consecutive groups are padded by one operation, since each costs more than its work. Groups without padding are not
+    copied.
 
     Args:
         groups: groups in the order of the pairs.
@@ -105,8 +156,8 @@ class AttentionGroups:
     """
 
     def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
-        self._groups, self._device = groups, device
-        self._is_padded = any(group.is_padded for group in groups)
+        self._groups = groups
+        self._runs = [_Run(list(own), device) for _, own in groupby(groups, key=lambda group: group.is_padded)]
 
     def __iter__(self) -> Iterator[AttentionGroup]:
         return iter(self._groups)
@@ -130,41 +181,15 @@ class AttentionGroups:
         rows: Tensor = _Unpad.apply(self, *arrays)  # type: ignore[no-untyped-call]
         return rows
 
-    def select_places(self, rows: Tensor) -> Tensor:
-        """Return the rows at all places of the padded arrays, shape (places, size), of an array of tokens."""
-        return rows.index_select(0, self._sources) if self._is_padded else rows
+    def fill_arrays(self, rows: Tensor, pad: Callable[[_Run, Tensor], list[Tensor]]) -> tuple[Tensor, ...]:
+        """Return an array for each group, without a gradient; `pad` is that of a run, by zeros or not."""
+        parts = rows.split([run.n_tokens for run in self._runs])  # type: ignore[no-untyped-call]
+        return tuple(array for run, part in zip(self._runs, parts, strict=True) for array in pad(run, part))
 
-    def select_tokens(self, arrays: Sequence[Tensor]) -> Tensor:
-        """Return the rows of the tokens, shape (tokens, size), of an array for each group."""
-        rows = torch.cat([array.flatten(0, 1) for array in arrays])
-        return rows.index_select(0, self._places) if self._is_padded else rows
-
-    def clear_padding(self, rows: Tensor) -> Tensor:
-        """Return the rows of the tokens at their places, with 0 at padding, shape (places, size)."""
-        if not self._is_padded:
-            return rows
-        return rows.new_zeros(len(self._inside), rows.shape[1]).index_copy_(0, self._places, rows)
-
-    def split_places(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return rows of all places as an array of shape (n_pairs, max_length, size) for each group."""
-        parts = rows.split([group.inside.size for group in self._groups])  # type: ignore[no-untyped-call]
-        shapes = ((group.n_pairs, group.max_length, -1) for group in self._groups)
-        return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
-
-    @cached_property
-    def _places(self) -> Tensor:
-        """Place of each token in the padded arrays, one after another, shape (tokens,)."""
-        return torch.from_numpy(np.flatnonzero(self._inside)).to(self._device)
-
-    @cached_property
-    def _sources(self) -> Tensor:
-        """Token at each place of the padded arrays, shape (places,)."""
-        return torch.from_numpy(np.maximum(np.cumsum(self._inside) - 1, 0)).to(self._device)
-
-    @cached_property
-    def _inside(self) -> Bools:
-        """True at tokens and False at padding of all arrays, shape (places,)."""
-        return np.concatenate([group.inside.reshape(-1) for group in self._groups])
+    def collect_rows(self, arrays: Sequence[Tensor]) -> Tensor:
+        """Return the rows of the tokens of an array for each group, without a gradient."""
+        rest = iter(arrays)
+        return torch.cat([rows for run in self._runs for rows in run.unpad([*islice(rest, run.n_groups)])])
 
 
 class PackedBatch(NamedTuple):
@@ -279,11 +304,11 @@ class _Pad(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, groups: AttentionGroups) -> tuple[Tensor, ...]:
         ctx.groups = groups
-        return groups.split_places(groups.select_places(rows))
+        return groups.fill_arrays(rows, _Run.pad)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return ctx.groups.select_tokens(gradients), None
+        return ctx.groups.collect_rows(gradients), None
 
 
 class _Unpad(torch.autograd.Function):
@@ -292,11 +317,11 @@ class _Unpad(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, groups: AttentionGroups, *arrays: Tensor) -> Tensor:
         ctx.groups = groups
-        return groups.select_tokens(arrays)
+        return groups.collect_rows(arrays)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *ctx.groups.split_places(ctx.groups.clear_padding(gradient))
+        return None, *ctx.groups.fill_arrays(gradient, _Run.pad_by_zeros)
 
 
 def _segment_mean(hidden: Tensor, lengths: Tensor) -> Tensor:
