@@ -173,7 +173,7 @@ class Plan(BaseModel):
 
     @property
     def mark_baselines(self) -> list[str]:
-        """Baselines of each of `mark_groups`, in words."""
+        """Baselines of `mark_groups`, in words."""
         return [group.baseline for group in self.mark_groups]
 
     def _describe_baselines(self, pairs: Sequence[tuple[str, str]]) -> str:
@@ -181,10 +181,9 @@ class Plan(BaseModel):
         against: dict[str, list[str]] = {}
         for system, baseline in pairs:
             variant = self.get_variant(baseline)
-            same_value = self.compared and variant not in (baseline, self.get_variant(system))
-            name = (
-                f"{variant} with the same {self.compared.hyperparameter}" if same_value and self.compared else baseline
-            )
+            name = baseline
+            if self.compared and variant not in (baseline, self.get_variant(system)):
+                name = f"{variant} with the same {self.compared.hyperparameter}"
             against.setdefault(name, []).append(system)
         if len(against) == 1:
             return next(iter(against))

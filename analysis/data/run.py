@@ -63,7 +63,7 @@ class Run:
     def has_probabilities(self) -> bool:
         """False if no probability follows from the run's scores.
 
-        They are one logit of two, or the loss compared the candidates of a query with each other.
+        They are one logit of two, or the loss compared documents with each other, or was no likelihood.
         """
         return not self.is_single_logit and bool(self.config.get("has_probabilities", True))
 
