@@ -158,7 +158,9 @@ class StudyType:
     def describe_unknown(self, name: str) -> str:
         """Return what to write instead of a name that no variant has; empty if there is nothing similar."""
         loss, _, smoothing = name.partition("-")
-        if loss in self.variants and smoothing in self.variants:
+        row = self.variants.get(loss)
+        is_loss = row is not None and row.distribution == "none" and row.loss != self.default_loss
+        if is_loss and smoothing in self.variants:
             return f"none with {smoothing} of the loss {loss}, which cannot have it"
         known = {variant.lower(): variant for variant in self.variants}
         similar = get_close_matches(name.replace("_", "-").lower(), known, n=1)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.settings import expect
+from search_spaces.settings import check_distinct, expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 
@@ -42,7 +42,7 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
     )
 
     def check_variants(values: tuple[str, ...]) -> tuple[str, ...]:
-        if not values or len({*values}) < len(values):
+        if not values:
             raise ValueError(expected)
         for name in values:
             if name not in study_type.variants:
@@ -53,7 +53,12 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
 
     fields: dict[str, Any] = {
         "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),
-        "variants": (Annotated[tuple[str, ...], expect(expected), AfterValidator(check_variants)], names),
+        "variants": (
+            Annotated[
+                tuple[str, ...], AfterValidator(check_distinct), expect(expected), AfterValidator(check_variants)
+            ],
+            names,
+        ),
         **{name: (section, section()) for name, section in vars(sections).items()},
     }
     validator: Any = model_validator(mode="after")(_check_study)

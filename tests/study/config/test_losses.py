@@ -127,6 +127,8 @@ def test_temperatures_are_searched_where_they_matter() -> None:
         ([variants("BERT", "lce_ls")], "variants", "another name than lce_ls, such as LCE-LS; "),
         ([variants("BERT", "LCE-XYZ")], "variants", "as in BCE-LS"),
         ([variants("BERT", "KL", "KL-WSLS")], "variants", "none with WSLS of the loss KL, which cannot have it; "),
+        ([variants("BERT", "BERT-LS")], "variants", "another name than BERT-LS, such as "),
+        ([variants("BERT", "BERT")], "variants", "distinct names out of"),
         ([variants()], "variants", "or for another loss its unsmoothed form"),
         (['search.loss=["lce"]'], "search.loss", "at least two"),
         (['search.loss=["lce", "unknown"]'], "search.loss", "margin_mse"),
