@@ -58,6 +58,7 @@ def write_modern_bert(folder: Path, minilm: Path) -> Path:
     """ModernBERT with MiniLM's layers, heads, hidden size and tokenizer.
 
     Its feed-forward layers have three matrices, not two: with 1,024 units they have the weights of MiniLM's with 1,536.
+    In transformers it has no dropout by default, while this engine drops what its settings say.
     """
     sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1024}
     special = {"pad_token_id": 0, "cls_token_id": 101, "bos_token_id": 101, "sep_token_id": 102, "eos_token_id": 102}

@@ -25,7 +25,8 @@ _COMPARING_LOSS = (
 def format_caption(results: Results) -> str:
     """Return the caution for the caption of a table of scores; empty if there is none."""
     parts = [_CAPTION] * results.plan.is_reranking
-    parts += [*_describe_label_noise(results), *_describe_ranking_score(results), *_describe_truncation(results)]
+    for describe in (_describe_label_noise, _describe_teachers, _describe_ranking_score, _describe_truncation):
+        parts += describe(results)
     return " ".join(parts)
 
 
@@ -34,6 +35,7 @@ def list_cautions(results: Results) -> list[str]:
     return [
         *([RERANKING_NOTE] if results.plan.is_reranking else []),
         *_describe_label_noise(results),
+        *_describe_teachers(results),
         *_describe_ranking_score(results),
         *_describe_truncation(results),
         *_describe_machines(results),
@@ -44,6 +46,19 @@ def _describe_label_noise(results: Results) -> list[str]:
     """Say which training labels are wrong on purpose, if any are."""
     noise = results.plan.label_noise
     return [f"Trained with label noise: {noise}."] if noise else []
+
+
+def _describe_teachers(results: Results) -> list[str]:
+    """Name the files whose scores some systems learned, if any did."""
+    systems = dict[str, list[str]]()
+    for run in results.runs:
+        if digest := _get_specification_part(run.config, "variant").get("teacher"):
+            systems.setdefault(str(digest), []).append(str(run.config.get("variant")))
+    return [
+        f"{', '.join(dict.fromkeys(names))} learned the scores of a teacher (task.teacher, a file whose SHA-256 begins "
+        f"with {digest}), not those of the negative sampler."
+        for digest, names in systems.items()
+    ]
 
 
 def _describe_ranking_score(results: Results) -> list[str]:

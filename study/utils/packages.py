@@ -17,7 +17,7 @@ _REGISTRIES = {
     "metrics": "trainables.metrics:METRICS",
     "schedules": "trainables.smoothing:SCHEDULES",
     "distributions": "trainables.smoothing:DISTRIBUTIONS",
-    "variants": "trainables.smoothing.schedules:ADDED_VARIANTS",
+    "variants": "trainables.smoothing.schedules:VARIANTS",
     "losses": "trainables.losses:LOSSES",
     "pacing": "trainables.curriculum:PACING",
     "difficulty_scores": "trainables.curriculum:DIFFICULTY_SCORES",

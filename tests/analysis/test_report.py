@@ -131,6 +131,20 @@ def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path:
         assert (r"Trained with label noise: 20 \% of the labels are flipped." in captions) == bool(times)
 
 
+def test_the_report_names_the_teacher_whose_scores_were_learned(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    told = "LS learned the scores of a teacher (task.teacher, a file whose SHA-256 begins with 0123456789abcdef), "
+    assert all(told not in text for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "none")))
+    for run in [run for run in runs if run.variant == "LS"]:
+        path = tmp_path / "study" / "runs" / run.id / "record.json"
+        record = json.loads(path.read_text())
+        record["config"]["specification"]["variant"]["teacher"] = "0123456789abcdef"
+        path.write_text(json.dumps(record))
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert text.count(told) == 1
+
+
 def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     runs = [replace(run, truncated=1300) for run in encoder_runs()]
     write_records(tmp_path / "study", encoder_plan(runs), runs)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.smoothing.schedules import ADDED_VARIANTS, VARIANTS
+from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry, check_module
 
@@ -78,7 +78,7 @@ def _check_label(place: str, label: str, others: Sequence[str]) -> None:
     """Raise an error if a label is no name, or if a name of another system begins with it."""
     if not re.fullmatch(r"[A-Za-z0-9]+", label):
         raise UserError(place, f"the label {label!r}", "letters and digits alone")
-    names = [*VARIANTS, *ADDED_VARIANTS, *others, *_SYSTEMS]
+    names = [*VARIANTS, *others, *_SYSTEMS]
     if any(name == label or name.startswith(f"{label}-") for name in names):
         raise UserError(place, f"the label {label!r}, with which names of other systems begin", "another label")
 

@@ -6,7 +6,7 @@ say: T-WSLS has the default loss, LCE is unsmoothed, and BERT is both.
 
 from trainables.losses import LOSSES
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.smoothing.schedules import ADDED_VARIANTS, VARIANTS, Variant
+from trainables.smoothing.schedules import VARIANTS, Variant
 
 BASELINE = "BERT"
 """Name of the unsmoothed default loss."""
@@ -44,12 +44,12 @@ def make_variant_name(loss: str, smoothing: str) -> str:
 def list_variants() -> dict[str, Variant]:
     """Return every variant by name, those of the default loss first.
 
-    A row that is no variant, or has no known distribution, is returned as it is: the type of the study reports it.
+    A row without a known distribution is returned as it is: the type of the study reports it.
     """
     variants = {}
     for loss in LOSSES:
-        for name, row in (*VARIANTS.items(), *ADDED_VARIANTS.items()):
-            if not isinstance(row, Variant) or row.distribution not in DISTRIBUTIONS:
+        for name, row in VARIANTS.items():
+            if row.distribution not in DISTRIBUTIONS:
                 variants[name] = row
             elif can_smooth(loss, row.distribution):
                 others = tuple(make_variant_name(loss, other) for other in row.compared_with)

@@ -47,6 +47,8 @@ class Transformer(nn.Module):
         self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
         # Checkpoints have the names of these attributes. `upper` owns the layers that `encoder` also has.
         self.embeddings = None if n_frozen else base.embeddings
+        # In a tuple, since an attribute of its own would be a second name of its parameters.
+        self._word_embeddings: tuple[nn.Embedding, ...] = () if n_frozen else (base.get_input_embeddings(),)
         self.projection = get_part(base, architecture.projection)
         self.upper = rest
         self.final_norm = get_part(base, architecture.final_norm)
@@ -69,6 +71,11 @@ class Transformer(nn.Module):
         replace_dropouts(self, self._dropout)
         if architecture.padding_mask is None:
             join_projections(self, architecture.projections)
+
+    @property
+    def trained_word_embedding(self) -> nn.Embedding | None:
+        """The embedding of token ids, or None if it is frozen."""
+        return next(iter(self._word_embeddings), None)
 
     def trainable_parameters(self) -> dict[str, Tensor]:
         """Return the parameters that training changes, by name."""

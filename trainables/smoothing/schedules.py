@@ -206,26 +206,54 @@ class Variant(NamedTuple):
     loss: str | None = None
 
 
-VARIANTS = {
-    "BERT": Variant("none", "constant"),
-    "LS": Variant("uniform", "constant"),
-    "T-LS": Variant("uniform", "two_stage", n_configurations=3),
-    "WSLS": Variant("weak_supervision", "constant"),
-    "T-WSLS": Variant("weak_supervision", "two_stage", n_configurations=3, compared_with=("T-LS",)),
-    "LR": Variant("relaxation", "constant"),
-    "T-LR": Variant("relaxation", "two_stage", n_configurations=3),
-}
-"""Name -> smoothing; `trainables.losses.variants` combines each with every loss."""
-
-
 def _check_variant(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return the entry of a variant that is a row with a name of its own."""
+    """Return the entry of a variant that is a row with a name that may be part of another one."""
     if not isinstance(entry.load_target(), Variant):
         raise UserError(entry.place, repr(entry.target), "a Variant of trainables.smoothing.schedules")
-    if entry.name in VARIANTS or not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", entry.name):
-        raise UserError(entry.place, f"the name {entry.name!r}", "a free name of letters, digits and hyphens")
+    if not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", entry.name):
+        raise UserError(entry.place, f"the name {entry.name!r}", "letters, digits and hyphens")
     return entry
 
 
-ADDED_VARIANTS: Registry[Variant] = Registry(group="variants", complete=_check_variant)
-"""Name -> smoothing of an installed package, likewise."""
+VARIANTS: Registry[Variant] = Registry(
+    Entry("BERT", Variant("none", "constant"), "no smoothing", "Nogueira and Cho (2019)"),
+    Entry(
+        "LS",
+        Variant("uniform", "constant"),
+        "label smoothing",
+        "Szegedy et al. (2016); Penha and Hauff (2021)",
+    ),
+    Entry(
+        "T-LS",
+        Variant("uniform", "two_stage", n_configurations=3),
+        "label smoothing until a switch point",
+        "Xu et al. (2020); Penha and Hauff (2021)",
+    ),
+    Entry(
+        "WSLS",
+        Variant("weak_supervision", "constant"),
+        "label smoothing by the scores of the negative sampler",
+        "Penha and Hauff (2021)",
+    ),
+    Entry(
+        "T-WSLS",
+        Variant("weak_supervision", "two_stage", n_configurations=3, compared_with=("T-LS",)),
+        "label smoothing by the scores of the negative sampler until a switch point",
+        "Penha and Hauff (2021)",
+    ),
+    Entry(
+        "LR",
+        Variant("relaxation", "constant"),
+        "label relaxation",
+        "Lienen and Hüllermeier (2021); for rankers Sharma et al. (2025)",
+    ),
+    Entry(
+        "T-LR",
+        Variant("relaxation", "two_stage", n_configurations=3),
+        "label relaxation until a switch point",
+        "new here: the schedule of T-LS",
+    ),
+    group="variants",
+    complete=_check_variant,
+)
+"""Name -> smoothing; `trainables.losses.variants` combines each with every loss."""

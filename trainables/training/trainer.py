@@ -12,6 +12,7 @@ from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.checkpoints import BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
+from trainables.training.embedding_gradient import EmbeddingGradient
 
 GradientFunction = Callable[[int, float], float]
 """Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
@@ -63,6 +64,9 @@ class Trainer:
             weight_decay=settings.weight_decay,
             fused=True,
         )
+        words = model.trained_word_embedding
+        # On a GPU, zeros cost next to nothing.
+        self._word_gradient = EmbeddingGradient(words) if words is not None and self.device.type == "cpu" else None
 
     def _train(
         self,
@@ -94,9 +98,13 @@ class Trainer:
     def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
         settings = self.settings
         self._optimizer.zero_grad()
+        if self._word_gradient is not None:
+            self._word_gradient.clear()
         loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
         if not math.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} after {self.instances_seen} instances")
+        if self._word_gradient is not None:
+            self._word_gradient.attach()
         nn.utils.clip_grad_norm_(self.model.trainable_parameters().values(), settings.gradient_norm)
         factor = learning_rate_factor(self.instances_seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):

@@ -1,0 +1,54 @@
+"""The gradient of an embedding matrix, in which a batch changes only the rows of its tokens."""
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+
+class EmbeddingGradient:
+    """Dense gradient that is kept from step to step, so that a step fills only the rows of its tokens with zeros.
+
+    torch's own backward pass allocates and fills a new matrix. The sums are the same to the bit.
+
+    Args:
+        embedding: module whose weights get their gradient from this object alone.
+    """
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        self._weight, self._padding_id = embedding.weight, embedding.padding_idx
+        self._sum = torch.zeros_like(embedding.weight)
+        self._rows: list[Tensor] = []
+        embedding.register_forward_hook(self._take_over)
+
+    def attach(self) -> None:
+        """Make the sum over all backward passes since `clear` the gradient of the weights."""
+        assert self._weight.grad is None, "the weights of an embedding are used elsewhere, too"
+        self._weight.grad = self._sum
+
+    def clear(self) -> None:
+        """Set the sum to 0."""
+        self._weight.grad = None
+        for rows in self._rows:
+            self._sum.index_fill_(0, rows, 0.0)
+        self._rows.clear()
+
+    def _take_over(self, embedding: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        """Return the embeddings as a tensor whose gradient comes to `_add` and not to the weights."""
+        if not output.requires_grad:
+            return output
+        embeddings = output.detach().requires_grad_()
+        embeddings.register_hook(partial(self._add, inputs[0]))  # type: ignore[no-untyped-call]
+        return embeddings
+
+    def _add(self, ids: Tensor, gradient: Tensor) -> None:
+        """Add the gradient of the embeddings of `ids`."""
+        if self._padding_id is not None:
+            kept = ids != self._padding_id
+            ids, gradient = ids[kept], gradient[kept]
+        rows, places = torch.unique(ids, return_inverse=True)
+        sums = gradient.new_zeros(len(rows), gradient.shape[-1]).index_add_(
+            0, places.flatten(), gradient.flatten(0, -2)
+        )
+        self._sum.index_add_(0, rows, sums)
+        self._rows.append(rows)
