@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import ClassVar
 
 import torch
@@ -66,7 +67,7 @@ class Trainer:
         )
         words = model.trained_word_embedding
         # On a GPU, zeros cost next to nothing.
-        self._word_gradient = EmbeddingGradient(words) if words is not None and self.device.type == "cpu" else None
+        self._word_gradient = EmbeddingGradient(words) if words and self.device.type == "cpu" else None
 
     def _train(
         self,
@@ -98,13 +99,10 @@ class Trainer:
     def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
         settings = self.settings
         self._optimizer.zero_grad()
-        if self._word_gradient is not None:
-            self._word_gradient.clear()
-        loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
+        with self._word_gradient.collect() if self._word_gradient else nullcontext():
+            loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
         if not math.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} after {self.instances_seen} instances")
-        if self._word_gradient is not None:
-            self._word_gradient.attach()
         nn.utils.clip_grad_norm_(self.model.trainable_parameters().values(), settings.gradient_norm)
         factor = learning_rate_factor(self.instances_seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):

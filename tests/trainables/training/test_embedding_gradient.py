@@ -29,32 +29,35 @@ def test_sums_are_those_of_torch(steps: list[list[Tensor]], padding: int | None)
     mine, plain = embedding(padding), embedding(padding)
     gradient = EmbeddingGradient(mine)
     for step in steps:
-        gradient.clear()
+        mine.zero_grad()
         plain.zero_grad()
+        with gradient.collect():
+            for seed, ids in enumerate(step):
+                backward(mine, ids, seed)
         for seed, ids in enumerate(step):
-            backward(mine, ids, seed)
             backward(plain, ids, seed)
-        gradient.attach()
         assert mine.weight.grad is not None
         assert plain.weight.grad is not None
         assert torch.equal(mine.weight.grad, plain.weight.grad)
         mine.weight.grad.mul_(0.5)  # as a large gradient is clipped
 
 
-def test_evaluation_is_the_module_itself() -> None:
+def test_the_module_is_itself_in_evaluation_and_outside_the_block() -> None:
     module, ids = embedding(None), torch.tensor([[1, 2, 1]])
-    EmbeddingGradient(module)
-    assert torch.equal(module(ids), module.weight[ids])
-    with torch.inference_mode():
+    with EmbeddingGradient(module).collect():
         assert torch.equal(module(ids), module.weight[ids])
+        with torch.inference_mode():
+            assert torch.equal(module(ids), module.weight[ids])
+    module.zero_grad()
+    module(ids).sum().backward()
+    assert module.weight.grad is not None
+    assert module.weight.grad.sum(dim=1).tolist() == [0.0, 10.0, 5.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_another_use_of_the_weights_is_an_error() -> None:
     module = embedding(None)
-    gradient = EmbeddingGradient(module)
-    (module(torch.tensor([[1, 2]])) @ module.weight.T).sum().backward()
-    with pytest.raises(AssertionError, match="are used elsewhere"):
-        gradient.attach()
+    with pytest.raises(AssertionError, match="are used elsewhere"), EmbeddingGradient(module).collect():
+        (module(torch.tensor([[1, 2]])) @ module.weight.T).sum().backward()
 
 
 def test_a_run_has_the_bits_of_torchs_own_gradient(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
