@@ -3,15 +3,16 @@
 The other checkout is that of a version with `benchmarks.contenders`, and runs in the environment of this one. With the
 same code, one process can stay five per cent faster than another, so every round starts two fresh ones.
 
-python -m benchmarks.versions OTHER_CHECKOUT [ROUNDS] [training | evaluation] [qqp | docstrings] [fp32 | bf16]
+python -m benchmarks.versions OTHER_CHECKOUT [ROUNDS] [--only training] [--only qqp] [--only bf16] ...
 """
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import median
 
@@ -94,18 +95,21 @@ def main() -> None:
     """Print the ratio of every kind of work that is chosen."""
     from benchmarks.engine import docstring_pairs, question_pairs
 
-    other, *rest = sys.argv[1:]
-    rounds = int(rest.pop(0)) if rest and rest[0].isdigit() else 5
-    chosen = [[name for name in names if name in rest] or names for names in _CHOICES]
-    checkouts = {"other checkout": Path(other).resolve(), "this checkout": Path(__file__).resolve().parents[1]}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.versions")
+    parser.add_argument("checkout", type=Path, help="folder of the other version")
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    parser.add_argument("--only", action="append", default=[], choices=[*chain(*_CHOICES)], help="may be repeated")
+    given = parser.parse_args()
+    chosen = [[name for name in names if name in given.only] or names for names in _CHOICES]
+    checkouts = {"other checkout": given.checkout.resolve(), "this checkout": Path(__file__).resolve().parents[1]}
     texts = {"qqp": question_pairs(256), "docstrings": docstring_pairs(64)}
-    print(f"{machine()}, {rounds} rounds of {_TURNS} turns", flush=True)
+    print(f"{machine()}, {given.rounds} rounds of {_TURNS} turns", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for work, data, precision in product(*chosen):
             file = Path(folder, data).with_suffix(".json")
             file.write_text(json.dumps(texts[data]), "utf-8")
             arguments = str(file), work, precision, "128" if data == "qqp" else "256"
-            pairs = [_compare(checkouts, *arguments) for _ in range(rounds)]
+            pairs = [_compare(checkouts, *arguments) for _ in range(given.rounds)]
             found = {name: [pair[name] for pair in pairs] for name in checkouts}
             show(f"{work} of {data}, {precision}", "instances/s", found)
 

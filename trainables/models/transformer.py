@@ -41,14 +41,13 @@ class Transformer(nn.Module):
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
+        self._word_embeddings = architecture.word_embeddings
         layers = list_layers(base, architecture)[: settings.layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size = int(base.config.hidden_size)
         self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
         # Checkpoints have the names of these attributes. `upper` owns the layers that `encoder` also has.
         self.embeddings = None if n_frozen else base.embeddings
-        # In a tuple, since an attribute of its own would be a second name of its parameters.
-        self._word_embeddings: tuple[nn.Embedding, ...] = () if n_frozen else (base.get_input_embeddings(),)
         self.projection = get_part(base, architecture.projection)
         self.upper = rest
         self.final_norm = get_part(base, architecture.final_norm)
@@ -75,7 +74,8 @@ class Transformer(nn.Module):
     @property
     def trained_word_embedding(self) -> nn.Embedding | None:
         """The embedding of token ids, or None if it is frozen."""
-        return next(iter(self._word_embeddings), None)
+        words: nn.Embedding | None = get_part(self, self._word_embeddings)
+        return words
 
     def trainable_parameters(self) -> dict[str, Tensor]:
         """Return the parameters that training changes, by name."""

@@ -1,0 +1,131 @@
+"""What a reader must know before comparing a table: protocol, precision, noise, teacher, machine, lost text."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from analysis.data.cautions import format_caption
+from analysis.readers.results import read_records
+from analysis.report import Report, write_report
+from tests.analysis.builders import DATA, plan_of, study_runs, write_records
+from tests.analysis.similarity import encoder_plan, encoder_runs
+from trainables.metrics import RERANKING_NOTE
+
+_SHORT = "Scores are of re-ranking candidates that contain the relevant documents, not of retrieval from a collection."
+
+
+def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path) -> None:
+    runs = study_runs()
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert "Scores computed in fp32." in (report.folder / "table.md").read_text()
+    assert "Scores computed in fp32." in report.text
+
+
+def _texts(report: Report) -> list[str]:
+    """The report's forms, in which text is whole."""
+    return [report.text, *((report.folder / name).read_text() for name in ("table.md", "report.html"))]
+
+
+def _change_ls(folder: Path, part: str, **values: str) -> None:
+    """Change a part of the specification in the records of LS."""
+    for path in folder.glob("runs/*/record.json"):
+        record = json.loads(path.read_text())
+        if record["config"]["variant"] == "LS":
+            record["config"]["specification"][part] |= values
+            path.write_text(json.dumps(record))
+
+
+def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=1040) for run in study_runs(grid=False)]
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
+    for text in _texts(report):
+        assert text.count(RERANKING_NOTE) == text.count(cut) == 1  # the note; captions have it in LaTeX only
+        assert _SHORT not in text
+    captions = re.findall(r"\\caption\{(.*)\}\\label\{tab:(.*)\}", (tmp_path / "report" / "table.tex").read_text())
+    for label in ("main", "seed-by-seed"):
+        (caption,) = (words for words, name in captions if name == label)
+        assert _SHORT in caption
+        assert r"1040 of 1300 pairs (80.0 \%) lose text to model.max\_length = 40." in caption
+
+
+def test_of_a_few_texts_that_are_cut_nothing_is_said(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=129) for run in study_runs(grid=False)]
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert all("lose text" not in text for text in [*_texts(report), (report.folder / "table.tex").read_text()])
+
+
+def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path: Path) -> None:
+    runs, noise = study_runs(grid=False), "20 % of the labels are flipped"
+    for number, plan in enumerate((plan_of(runs, label_noise=noise), plan_of(runs))):
+        write_records(tmp_path / f"study{number}", plan, runs)
+        report = write_report(read_records(tmp_path / f"study{number}"), tmp_path / f"report{number}")
+        captions = (report.folder / "table.tex").read_text()
+        times = 1 - number
+        assert [text.count(f"Trained with label noise: {noise}.") for text in _texts(report)] == [times] * 3
+        assert (r"Trained with label noise: 20 \% of the labels are flipped." in captions) == bool(times)
+
+
+def test_the_report_names_the_teacher_whose_scores_were_learned(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    told = "LS learned the scores of a teacher (task.teacher, a file whose SHA-256 begins with 0123456789abcdef), "
+    assert all(told not in text for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "none")))
+    _change_ls(tmp_path / "study", "variant", teacher="0123456789abcdef")
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    assert [text.count(told) for text in _texts(report)] == [1] * 3
+    assert told in (report.folder / "table.tex").read_text()
+
+
+def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
+    runs = [replace(run, truncated=1300) for run in encoder_runs()]
+    write_records(tmp_path / "study", encoder_plan(runs), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    for text in _texts(report):
+        assert RERANKING_NOTE not in text
+        assert _SHORT not in text
+        assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
+
+
+def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert f"The scores are reproducible to the last digit on this kind of machine: {kind}." in text
+    _change_ls(tmp_path / "study", "environment", instruction_set="aarch64-Other-sve")
+    others = sum(run.variant not in ("LS", "BM25") for run in runs)
+    told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert f"Runs are from 2 kinds of machine, and the last digits of scores depend on the kind: {told}" in text
+
+
+def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    overlaps = [
+        {"split": "dev", "other": "train", "unit": "queries", "of": 40, "texts": 4, "ids": 1},
+        {"split": "test", "other": "dev", "unit": "queries", "of": 60, "texts": 1, "ids": 0},
+    ]
+    data = DATA | {"overlaps": overlaps, "repeated": 40}
+    write_records(tmp_path / "study", plan_of(runs, data=data), runs)
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert (
+            "Splits overlap: 4 of 40 development queries (10 %) are training queries too (1 by id, 4 by text)" in text
+        )
+        assert "Splits overlap: 1 of 60 test queries (1.7 %) are development queries too (0 by id, 1 by text)" in text
+        assert "Task entries for a query that already existed, merged with it: 40" in text
+
+
+def test_a_loss_without_probabilities_is_named_and_nothing_is_said_of_a_logit(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    for run in runs:
+        if run.variant == "LS":
+            run.further["has_probabilities"] = False
+    write_records(tmp_path, plan_of(runs), runs)
+    caption = format_caption(read_records(tmp_path))
+    assert "No probability follows from the scores of LS, since its loss" in caption
+    assert "ranking_score" not in caption
