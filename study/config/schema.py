@@ -27,6 +27,7 @@ from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrain
 from trainables.utils.settings import PositiveInt, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
+KeptModels = Literal["best", "all", "none"]
 
 
 _MAX_BYTES = 2.0**60
@@ -115,6 +116,12 @@ class OutputSettings(Settings):
     """Folder or URL of a second copy of the records, from which the study continues on another machine.
 
     It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
+    """
+    models: KeptModels = "best"
+    """Chosen systems' final weights that are kept in the folder, in `models`, for `study.export`.
+
+    best: of each system the seed with the best dev score. all: those of all seeds. none: no weights; they stay in the
+    cache as long as it has room. Only weights that training changed are kept.
     """
 
 

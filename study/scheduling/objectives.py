@@ -8,6 +8,7 @@ from study.config.schema import Study
 from study.records.run_store import RunStore
 from study.scheduling.trials import Configuration
 from trainables.metrics import LOWER_IS_BETTER
+from trainables.specs.base import RunSpec
 
 
 def get_objectives(study: Study) -> tuple[str, ...]:
@@ -90,6 +91,13 @@ def select_best(items: Iterable[Configuration], store: RunStore, names: Sequence
             if item.name not in best or key > best[item.name][0]:
                 best[item.name] = key, item
     return {name: item for name, (_, item) in best.items()}
+
+
+def select_best_run(runs: Iterable[RunSpec], store: RunStore, name: str) -> RunSpec | None:
+    """Return the run with the best value of a dev metric, the first on a tie; None if no run is finished."""
+    values = [(run, value) for run in runs if (value := _get_value(store, run.id, name)) is not None]
+    best = max(values, key=lambda pair: to_maximization_values([pair[1]], [name]), default=None)
+    return best and best[0]
 
 
 def pareto_front(values: dict[str, tuple[float, ...]]) -> list[str]:

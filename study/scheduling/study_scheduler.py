@@ -16,10 +16,11 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
 from study.config.systems import UNTRAINED, get_baseline, get_systems
+from study.records.kept_models import is_model_kept
 from study.records.run_record import has_test_scores
 from study.records.run_store import RunStore
 from study.scheduling.evaluation import make_test_evaluate
-from study.scheduling.objectives import get_directions, select_best
+from study.scheduling.objectives import get_directions, select_best, select_best_run
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.sweep_trials import freeze_sweep_trials, read_frozen_ids
@@ -171,11 +172,26 @@ class StudyScheduler(BaseScheduler):
             }
         }
 
+    def list_models_to_keep(self) -> list[tuple[str, RunSpec]]:
+        """Return the systems and runs whose final weights the study's folder lacks, see `output.models`.
+
+        They are finished runs of the configurations that are chosen at present.
+        """
+        choice, runs = self.study.output.models, list[tuple[str, RunSpec]]()
+        if choice == "none" or self.study.study_type.trainable.export_module is None:
+            return []
+        for name, item in self.select_for_test().items():
+            trained = [run for run in item.runs if run.training and run.training.instances]
+            best = select_best_run(trained, self.store, self.objectives[0])
+            chosen = trained if choice == "all" else [best] if best else []
+            runs += [(name, run) for run in chosen if self.store.is_finished(run.id, "dev")]
+        return [(name, run) for name, run in runs if not is_model_kept(self.folder, run.id)]
+
     def list_needed_checkpoints(self) -> set[str]:
         """Return the names of all checkpoints that this study may still read.
 
         These are the checkpoints and resume checkpoints of pending and running runs, the checkpoints from which further
-        proposals may start, and the final checkpoints of every configuration that may still be tested.
+        proposals may start, and the final checkpoints of every configuration that may still be tested or kept.
         """
         unfinished = [item for item in self.configurations if self._is_open(item)]
         waiting = {run.id: run for item in unfinished for run in item.runs if not self.store.is_finished(run.id, "dev")}
@@ -187,7 +203,7 @@ class StudyScheduler(BaseScheduler):
             for run in item.runs:
                 if not self.store.is_finished(run.id, "test"):
                     names |= set(self.list_checkpoint_keys(run)[-1:])
-        return names
+        return names | {self.list_checkpoint_keys(run)[-1] for _, run in self.list_models_to_keep()}
 
     def _count_rounds_left(self, name: str) -> int:
         return self.searches[name].rounds_left if name in self.searches else 0

@@ -18,6 +18,7 @@ from study.tracking.backfill import backfill_evaluations
 from study.tracking.payload import FINDINGS_FILE
 from study.utils.console import print_line
 from study.utils.live_view import LiveView
+from study.workflows.keep_models import keep_models
 from study.workflows.open_study import OpenStudy
 from study.workflows.query_attributes import write_query_attributes
 from study.workflows.trials import StudyTrials
@@ -78,12 +79,15 @@ class StudySession:
             remote_records.upload_all(self._study.folder, self._study.tracking.mode)
 
     def publish_results(self, view: LiveView, is_brief: bool = False) -> "Report":
-        """Write the search log, the query attributes and the report, bring everything to W&B, and return the report.
+        """Keep the chosen models, write the search log, the query attributes and the report, and bring all to W&B.
+
+        The weights of the models stay in the study's folder.
 
         Args:
             view: the live view.
             is_brief: True to print the conclusion of the report only.
         """
+        keep_models(self.scheduler, print_line)
         self._log_plans()
         self._write_search_log()
         self.wandb_logger.log_document("search")

@@ -5,7 +5,7 @@ with attention that depends on the place of a text in a padded batch runs padded
 The module does not load torch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainables.utils.errors import UserError
@@ -28,6 +28,10 @@ class Architecture:
         final_norm: path of the normalisation after the last layer. If None, there is none.
         rotary: path of the rotary position embedding, which every layer gets. If None, there is none.
         pooler: path of the dense layer of the [CLS] pooling. If None, the model has none.
+        classifier: names of the dense layer and of the output layer of a ranker in the model of transformers for
+            sequence classification. If None, the head of that model is not a dense layer, tanh and an output layer.
+        classifier_activation: setting of the model that makes tanh the function between these two layers. If None, it
+            is always tanh.
         positions_follow_padding: True if the first position is the index of the padding token plus 1.
         layer_count: key of the number of layers in config.json.
         dropouts: settings of the model that must not be 0, since it has no dropout at these places otherwise.
@@ -45,6 +49,8 @@ class Architecture:
     final_norm: str | None = None
     rotary: str | None = None
     pooler: str | None = None
+    classifier: tuple[str, str] | None = None
+    classifier_activation: str | None = None
     positions_follow_padding: bool = False
     layer_count: str = "num_hidden_layers"
     dropouts: tuple[str, ...] = ()
@@ -53,10 +59,20 @@ class Architecture:
     supports_autocast: bool = True
 
 
-_ROBERTA = Architecture(pooler="pooler.dense", positions_follow_padding=True)
+_ROBERTA = Architecture(
+    pooler="pooler.dense", classifier=("classifier.dense", "classifier.out_proj"), positions_follow_padding=True
+)
+_DEBERTA = Architecture(
+    classifier=("pooler.dense", "classifier"), classifier_activation="pooler_hidden_act", padding_mask="boolean"
+)
 
 ARCHITECTURES: Registry[Architecture] = Registry(
-    Entry("bert", Architecture(pooler="pooler.dense"), "BERT, MiniLM and the like, packed", "Devlin et al. (2019)"),
+    Entry(
+        "bert",
+        Architecture(pooler="pooler.dense", classifier=("bert.pooler.dense", "classifier")),
+        "BERT, MiniLM and the like, packed",
+        "Devlin et al. (2019)",
+    ),
     Entry("roberta", _ROBERTA, "RoBERTa, packed", "Liu et al. (2019)"),
     Entry("xlm-roberta", _ROBERTA, "XLM-R for 100 languages, packed", "Conneau et al. (2020)"),
     Entry("camembert", _ROBERTA, "CamemBERT for French, packed", "Martin et al. (2020)"),
@@ -79,6 +95,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
             shares_layers=True,
             projection="encoder.embedding_hidden_mapping_in",
             pooler="pooler",
+            classifier=("albert.pooler", "classifier"),
         ),
         "ALBERT, packed; its layers share weights, so none can be frozen or fresh",
         "Lan et al. (2020)",
@@ -98,19 +115,19 @@ ARCHITECTURES: Registry[Architecture] = Registry(
     ),
     Entry(
         "deberta-v2",
-        Architecture(padding_mask="boolean", first_layer_part="conv"),
+        replace(_DEBERTA, first_layer_part="conv"),
         "DeBERTa of versions 2 and 3, padded; a [CLS] pooler is drawn with the seed",
         "He et al. (2021)",
     ),
     Entry(
         "deberta",
-        Architecture(padding_mask="boolean", supports_autocast=False),
+        replace(_DEBERTA, supports_autocast=False),
         "DeBERTa of version 1, padded, always in fp32; a [CLS] pooler is drawn with the seed",
         "He et al. (2020)",
     ),
     Entry(
         "mpnet",
-        Architecture(pooler="pooler.dense", positions_follow_padding=True, padding_mask="additive"),
+        replace(_ROBERTA, padding_mask="additive"),
         "MPNet, padded; no token types",
         "Song et al. (2020)",
     ),

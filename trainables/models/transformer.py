@@ -35,6 +35,7 @@ class Transformer(nn.Module):
 
     Attributes:
         hidden_size: size of a hidden state.
+        n_layers: number of layers, frozen ones included.
         token_types: number of token types that the model distinguishes, at least 1.
     """
 
@@ -42,9 +43,11 @@ class Transformer(nn.Module):
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
         self._word_embeddings = architecture.word_embeddings
-        layers = list_layers(base, architecture)[: settings.layers]
+        names = {parameter: name for name, parameter in base.named_parameters()}  # before its layers are split
+        all_layers = list_layers(base, architecture)
+        layers = all_layers[: settings.layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
-        self.hidden_size = int(base.config.hidden_size)
+        self.hidden_size, self.n_layers = int(base.config.hidden_size), len(layers)
         self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
         # Checkpoints have the names of these attributes. `upper` owns the layers that `encoder` also has.
         self.embeddings = None if n_frozen else base.embeddings
@@ -70,6 +73,9 @@ class Transformer(nn.Module):
         replace_dropouts(self, self._dropout)
         if architecture.padding_mask is None:
             join_projections(self, architecture.projections)
+        # The pooler belongs to a subclass, or to none; the layers beyond `settings.layers` are not kept.
+        unused = {each for layer in all_layers[len(layers) :] for each in layer.parameters()} - {*self.parameters()}
+        self._base_names = {each: name for each, name in names.items() if each not in unused}
 
     @property
     def trained_word_embedding(self) -> nn.Embedding | None:
@@ -84,6 +90,10 @@ class Transformer(nn.Module):
     def head_parameters(self) -> dict[str, Tensor]:
         """Return the trainable parameters of the head, which no pretrained model contains."""
         return {name: parameter for name, parameter in self.trainable_parameters().items() if name.startswith("head.")}
+
+    def encoder_parameters(self) -> dict[str, Tensor]:
+        """Return the parameters of the pretrained model, without unused layers, by their names in transformers."""
+        return {name: parameter for parameter, name in self._base_names.items()}
 
     def run_frozen_layers(self, batch: PackedBatch) -> Tensor:
         """Return the output of the embeddings and frozen layers for token ids, shape (tokens, hidden)."""

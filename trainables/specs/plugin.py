@@ -4,7 +4,7 @@ A trainable is a module that defines `TRAINABLE`; the class of its specification
 neither torch nor numpy, because a plugin names the modules of its backends instead of importing them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, cast
@@ -14,6 +14,7 @@ from trainables.specs.base import BaseTaskSettings, RunSpec
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from torch import Tensor
 
     from trainables.specs.trial import TrialResult, TrialSpec
 
@@ -191,6 +192,54 @@ class DataBackend(Protocol):
         """
 
 
+class ExportedModel(NamedTuple):
+    """What a model card says of an exported model beyond the study's results."""
+
+    library_class: str
+    """Class of sentence-transformers that loads the folder: CrossEncoder or SentenceTransformer."""
+    transformers_class: str
+    """Class of transformers that loads the folder: for the whole model, or for its encoder alone."""
+    is_whole: bool
+    """True if the class of transformers loads the whole model."""
+    needs_code: bool
+    """True if the folder contains code, which the libraries run only with `trust_remote_code`."""
+    has_probabilities: bool
+    """True if the sigmoid of a score is the probability of relevance."""
+    notes: tuple[str, ...]
+    """What a user must do to a text before the model reads it, and where the libraries differ from the study."""
+
+
+class ExportBackend(Protocol):
+    """Writes trained models as folders that other programs load; the module may load torch."""
+
+    def export_model(self, trial: "TrialSpec", weights: "Mapping[str, Tensor]", folder: Path) -> ExportedModel:
+        """Write the model of a run.
+
+        Args:
+            trial: trial of the run.
+            weights: final weights by name, as a checkpoint has them.
+            folder: existing folder to write to.
+
+        Raises:
+            UserError: no other program can compute what the model computes.
+        """
+
+    def score_with_export(
+        self, trial: "TrialSpec", folder: Path, split: str, limit: int
+    ) -> "tuple[np.ndarray, np.ndarray]":
+        """Score some pairs of the prepared data with an exported model, loaded as a user loads it.
+
+        Args:
+            trial: trial of the run.
+            folder: folder that `export_model` wrote.
+            split: split of the pairs.
+            limit: largest number of pairs. Only pairs that fit the model as a whole are taken.
+
+        Returns:
+            Positions of the pairs in the order of `TrainingBackend.load_scored_pairs`, and their scores, both (pairs,).
+        """
+
+
 class TrainablePlugin(NamedTuple):
     """A trainable: the class of its specifications and the modules of its backends."""
 
@@ -199,6 +248,8 @@ class TrainablePlugin(NamedTuple):
     """Module that implements `TrainingBackend`."""
     data_module: str
     """Module that implements `DataBackend`."""
+    export_module: str | None = None
+    """Module that implements `ExportBackend`. None if models of this trainable cannot be exported."""
 
     @property
     def training_backend(self) -> TrainingBackend:
@@ -209,6 +260,12 @@ class TrainablePlugin(NamedTuple):
     def data_backend(self) -> DataBackend:
         """Data backend, imported on first use."""
         return cast(DataBackend, import_module(self.data_module))
+
+    @property
+    def export_backend(self) -> ExportBackend:
+        """Export backend, imported on first use; there must be one."""
+        assert self.export_module is not None
+        return cast(ExportBackend, import_module(self.export_module))
 
     def load_statistics(self, prepared: PreparedData) -> DataStatistics | None:
         """Return counts and mean lengths of the data for the report.

@@ -2,17 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
+from trainables.specs.checkpoints import STATE_FILE, BestEvaluation, Checkpoint, TrainedBy, verify_checkpoint
 from trainables.storage.base import MANIFEST, Storage
 from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
-
-_STATE_FILE = "state.safetensors"
 
 
 class CheckpointStore:
@@ -36,13 +33,13 @@ class CheckpointStore:
         if self.storage.exists(name):
             return
         with self.storage.write_folder(name) as folder:
-            save_file(checkpoint.tensors, folder / _STATE_FILE)
+            save_file(checkpoint.tensors, folder / STATE_FILE)
             content = {
                 "instances": checkpoint.instances,
                 "history": checkpoint.history,
                 "origins": checkpoint.origins,
                 **({"best": checkpoint.best} if checkpoint.best else {}),
-                "state": hash_file(folder / _STATE_FILE),
+                "state": hash_file(folder / STATE_FILE),
             }
             text = json.dumps({"stage": content, "sha256": hash_json(content)}, separators=(",", ":"))
             (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -75,14 +72,7 @@ class CheckpointStore:
 
 def _read_checkpoint(folder: Path) -> Checkpoint:
     """Return the checkpoint in a folder; raise ValueError or another error if it is damaged."""
-    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    content = manifest["stage"]
-    for name, expected, actual in (
-        (MANIFEST, manifest["sha256"], hash_json(content)),
-        (_STATE_FILE, content["state"], hash_file(folder / _STATE_FILE)),
-    ):
-        if expected != actual:
-            raise ValueError(f"{name} does not match its checksum")
+    content = verify_checkpoint(folder)
     origins = tuple(TrainedBy(*origin) for origin in content["origins"])
     best = BestEvaluation(*content["best"]) if "best" in content else None
-    return Checkpoint(content["instances"], load_file(folder / _STATE_FILE), content["history"], origins, best)
+    return Checkpoint(content["instances"], load_file(folder / STATE_FILE), content["history"], origins, best)

@@ -1,0 +1,181 @@
+"""What the two libraries compute with an exported folder is what the model computes here."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import CrossEncoder as LoadedCrossEncoder
+from sentence_transformers import SentenceTransformer
+from tokenizers import processors
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+
+from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, write_model
+from trainables.data.ranking_tokens import get_pair_special_tokens
+from trainables.models.architectures import ARCHITECTURES
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.export import save_cross_encoder, save_sentence_encoder
+from trainables.models.packing import PackedBatch
+from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.models.tokenizer import load_tokenizer
+from trainables.specs.ranker import RankerModelSettings
+from trainables.specs.sentence_encoder import EncoderModelSettings
+
+QUERIES = ["11 12 13", "14 15", "16", "17 18 19 20 21 22"]
+DOCUMENTS = ["31 32 33 34 35 36 37", "38", "39 40 41", "42 43 44 45 46 47 48 49 50"]
+PAIRS = list(zip(QUERIES, DOCUMENTS, strict=True))
+MAX_LENGTH = 64
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model of every type."""
+    paths = {kind: write_model(tmp_path_factory.mktemp(kind), kind) for kind in TYPES}
+    for path in paths.values():
+        if getattr(AutoConfig.from_pretrained(path), "type_vocab_size", 0) > 1:
+            name_token_types(path)
+    return paths
+
+
+def name_token_types(path: Path) -> None:
+    """Let the tokenizer give the document tokens of type 1, as that of BERT does."""
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer = AutoTokenizer.from_pretrained(path, model_input_names=names)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.save_pretrained(path)
+
+
+def encode_pairs(path: Path) -> PackedBatch:
+    """The pairs as this project gives them to a model."""
+    tokenizer = load_tokenizer(path)
+    before, between, after = get_pair_special_tokens(tokenizer)
+    rows, starts = [], []
+    for query, document in PAIRS:
+        head, body = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (query, document))
+        rows.append(np.concatenate([before, head, between, body, after]))
+        starts.append(len(before) + len(head) + len(between))
+    ids = torch.from_numpy(np.concatenate(rows).astype(np.int64))
+    return PackedBatch(ids, np.array([len(row) for row in rows]), np.array(starts))
+
+
+def make_ranker(path: Path, seed: int = 3, outputs: int = 2, **settings: object) -> CrossEncoder:
+    """A ranker whose head has a bias, as after training."""
+    model = CrossEncoder(path, RankerModelSettings.model_validate(settings), seed, outputs=outputs).eval()
+    torch.nn.init.normal_(model.head.bias)
+    if model.pooler is not None:
+        torch.nn.init.normal_(model.pooler.dense.bias)
+    return model
+
+
+def compute_scores(model: CrossEncoder, path: Path) -> np.ndarray:
+    batch = encode_pairs(path)
+    if model.lower is not None:
+        batch = batch._replace(inputs=model.run_frozen_layers(batch))
+    with torch.inference_mode():
+        logits = model(batch).double().numpy().T
+    if len(logits) == 1 or model.ranking_score == "relevant_logit":
+        return np.asarray(logits[-1])
+    return np.asarray(logits[1] - logits[0])
+
+
+def export(model: CrossEncoder, path: Path, folder: Path) -> Path:
+    folder.mkdir()
+    save_cross_encoder(model, path, load_tokenizer(path), MAX_LENGTH, folder)
+    return folder
+
+
+def score_with_transformers(folder: Path) -> np.ndarray:
+    """The scores by the parts of transformers alone; the dense layers of a folder of modules are applied by hand."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(QUERIES, DOCUMENTS, padding=True, truncation=True, return_tensors="pt")
+    with torch.inference_mode():
+        if not (folder / "2_Dense").is_dir():
+            model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+            return np.asarray(model(**inputs).logits[:, 0].double().numpy())
+        hidden = AutoModel.from_pretrained(folder).eval()(**inputs).last_hidden_state
+        if (folder / "3_Dense").is_dir():
+            weights = load_file(folder / "2_Dense" / "model.safetensors")
+            pooled = torch.tanh(hidden[:, 0] @ weights["linear.weight"].T + weights["linear.bias"])
+        else:
+            mask = inputs["attention_mask"][:, :, None]
+            pooled = (hidden * mask).sum(1) / mask.sum(1)
+        last = load_file(folder / ("3_Dense" if (folder / "3_Dense").is_dir() else "2_Dense") / "model.safetensors")
+        return np.asarray((pooled @ last["linear.weight"].T + last["linear.bias"])[:, 0].double().numpy())
+
+
+@pytest.mark.parametrize("settings", [{"pooling": "cls"}, {"pooling": "mean"}], ids=["cls", "mean"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_both_libraries_give_the_scores_of_the_model(
+    models: dict[str, Path], kind: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    path = models[kind]
+    model = make_ranker(path, **settings)
+    expected = compute_scores(model, path)
+    folder = export(model, path, tmp_path / "model")
+    np.testing.assert_allclose(LoadedCrossEncoder(str(folder)).predict(PAIRS), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(score_with_transformers(folder), expected, rtol=0, atol=1e-5)
+    is_classifier = settings["pooling"] == "cls" and ARCHITECTURES[kind].classifier is not None
+    assert (folder / "2_Dense").is_dir() != is_classifier
+    assert not [*folder.rglob("*.bin"), *folder.rglob("*.pt")]
+
+
+@pytest.mark.parametrize("kind", SEPARATE)
+def test_fewer_layers_frozen_layers_and_added_tokens_are_exported(
+    models: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    path = models[kind]
+    tokenizer = load_tokenizer(path, ("[TURN]",))
+    settings = RankerModelSettings(layers=LAYERS - 1, frozen_layers=1)
+    model = CrossEncoder(path, settings, seed=1, vocabulary_size=len(tokenizer), outputs=1).eval()
+    expected = compute_scores(model, path)
+    save_cross_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path)
+    loaded = LoadedCrossEncoder(str(tmp_path))
+    np.testing.assert_allclose(loaded.predict(PAIRS), expected, rtol=0, atol=1e-5)
+    assert loaded.tokenizer.convert_tokens_to_ids("[TURN]") == len(tokenizer) - 1
+    assert loaded.max_seq_length == MAX_LENGTH
+
+
+def test_the_logit_that_ranks_is_the_exported_score(models: dict[str, Path], tmp_path: Path) -> None:
+    model = make_ranker(models["bert"], ranking_score="relevant_logit")
+    folder = export(model, models["bert"], tmp_path / "model")
+    expected = compute_scores(model, models["bert"])
+    np.testing.assert_allclose(LoadedCrossEncoder(str(folder)).predict(PAIRS), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "modernbert"])
+def test_the_cosine_is_a_module_whose_code_is_in_the_folder(
+    models: dict[str, Path], kind: str, outputs: int, tmp_path: Path
+) -> None:
+    path = models[kind]
+    model = make_ranker(path, pooling="cosine", outputs=outputs)
+    model.cosine_mean, model.cosine_std = 0.9, 0.05
+    expected = compute_scores(model, path)
+    folder = export(model, path, tmp_path / "model")
+    loaded = LoadedCrossEncoder(str(folder), trust_remote_code=True)
+    np.testing.assert_allclose(loaded.predict(PAIRS), expected, rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="trust_remote_code=True"):
+        LoadedCrossEncoder(str(folder))
+    assert type(loaded[1]).__module__.startswith("transformers_modules.")
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_sentence_transformers_gives_the_embeddings_of_the_sentence_encoder(
+    models: dict[str, Path], kind: str, pooling: str, tmp_path: Path
+) -> None:
+    path = models[kind]
+    model = SentenceEncoder(path, EncoderModelSettings.model_validate({"pooling": pooling}), seed=1).eval()
+    tokenizer = load_tokenizer(path)
+    rows = [np.asarray(tokenizer(text)["input_ids"]) for text in DOCUMENTS]
+    lengths = np.array([len(row) for row in rows])
+    with torch.inference_mode():
+        expected = model(PackedBatch(torch.from_numpy(np.concatenate(rows)), lengths, lengths)).numpy()
+    save_sentence_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path)
+    loaded = SentenceTransformer(str(tmp_path))
+    np.testing.assert_allclose(loaded.encode(DOCUMENTS), expected, rtol=0, atol=1e-5)
+    cosines = loaded.similarity(expected[:1], expected[1:])
+    assert cosines.shape == (1, 3)

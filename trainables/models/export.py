@@ -1,0 +1,176 @@
+"""Writes a trained model as a folder that sentence-transformers and transformers load.
+
+A ranker becomes the model for sequence classification of its architecture, where that has the same head: a dense layer,
+tanh and an output layer over the first token. Any other becomes modules of sentence-transformers: the encoder, a
+pooling and dense layers. Every ranker has one output, the score by which the study ranks.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import CrossEncoder as ExportedCrossEncoder
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Module, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
+
+from trainables.models import cosine_pooling
+from trainables.models.architectures import Architecture, get_architecture
+from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.models.transformer import Transformer as Encoder
+
+
+def has_classifier(model: CrossEncoder, path: Path) -> bool:
+    """Return whether transformers has a model for sequence classification that computes what this ranker does.
+
+    Args:
+        model: the ranker.
+        path: folder with the files of the pretrained model.
+    """
+    return model.pooling == "cls" and _read_config(model, path)[0].classifier is not None
+
+
+def save_cross_encoder(
+    model: CrossEncoder, path: Path, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+) -> None:
+    """Write a ranker as a cross-encoder of sentence-transformers, which gives the score by which the study ranks.
+
+    If `has_classifier`, the folder is also a model for sequence classification of transformers with one label. The
+    cosine pooling is a module of its own, whose code is in the folder; it is run only with `trust_remote_code`.
+
+    Args:
+        model: the ranker.
+        path: folder with the files of the pretrained model, for its configuration.
+        tokenizer: tokenizer with the tokens that the model knows.
+        max_length: tokens of a pair.
+        folder: existing folder to write to.
+    """
+    architecture, config = _read_config(model, path)
+    tokenizer.model_max_length = max_length
+    with torch.random.fork_rng():
+        if has_classifier(model, path):
+            _save_classifier(model, architecture, config, folder)
+            tokenizer.save_pretrained(folder)
+            exported = ExportedCrossEncoder(str(folder), device="cpu", activation_fn=nn.Identity())
+        else:
+            _save_encoder(model, config, folder)
+            tokenizer.save_pretrained(folder)
+            pooling = _make_pooling(model, tokenizer)
+            modules = [Transformer(str(folder)), pooling, *_make_dense_layers(model)]
+            exported = ExportedCrossEncoder(modules=modules, device="cpu", activation_fn=nn.Identity())
+        exported.save_pretrained(str(folder), create_model_card=False)
+    if model.pooling == "cosine":
+        _add_cosine_code(folder)
+
+
+def save_sentence_encoder(
+    model: SentenceEncoder, path: Path, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+) -> None:
+    """Write a sentence encoder as a model of sentence-transformers; transformers loads its encoder.
+
+    Args:
+        model: the sentence encoder.
+        path: folder with the files of the pretrained model, for its configuration.
+        tokenizer: tokenizer of the model.
+        max_length: tokens of a sentence.
+        folder: existing folder to write to.
+    """
+    _, config = _read_config(model, path)
+    tokenizer.model_max_length = max_length
+    with torch.random.fork_rng():
+        _save_encoder(model, config, folder)
+        tokenizer.save_pretrained(folder)
+        modules = [Transformer(str(folder)), Pooling(model.hidden_size, model.pooling)]
+        exported = SentenceTransformer(modules=modules, device="cpu", similarity_fn_name="cosine")
+        exported.save_pretrained(str(folder), create_model_card=False)
+
+
+def _read_config(model: Encoder, path: Path) -> tuple[Architecture, Any]:
+    """Return the architecture, and the configuration of the pretrained model with the layers and words of this one."""
+    config = AutoConfig.from_pretrained(path, local_files_only=True)
+    architecture = get_architecture(config.model_type)
+    if model.n_layers < getattr(config, architecture.layer_count):
+        setattr(config, architecture.layer_count, model.n_layers)
+        if getattr(config, "layer_types", None):
+            config.layer_types = config.layer_types[: model.n_layers]
+    config.vocab_size = len(model.encoder_parameters()[f"{architecture.word_embeddings}.weight"])
+    return architecture, config
+
+
+def _save_encoder(model: Encoder, config: Any, folder: Path) -> None:
+    exported = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    exported.load_state_dict(model.encoder_parameters())
+    exported.save_pretrained(folder)
+
+
+def _save_classifier(model: CrossEncoder, architecture: Architecture, config: Any, folder: Path) -> None:
+    assert model.pooler is not None
+    assert architecture.classifier is not None
+    config.num_labels = 1
+    if architecture.classifier_activation:
+        setattr(config, architecture.classifier_activation, "tanh")
+    exported = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+    own_pooler = {*model.pooler.parameters()}
+    weights = {
+        f"{exported.base_model_prefix}.{name}": parameter
+        for name, parameter in model.encoder_parameters().items()
+        if parameter not in own_pooler
+    }
+    dense, output = architecture.classifier
+    weights |= {f"{dense}.{name}": parameter for name, parameter in model.pooler.dense.named_parameters()}
+    weights |= {f"{output}.{name}": value for name, value in _make_score_layer(model).items()}
+    exported.load_state_dict(weights)
+    exported.save_pretrained(folder)
+
+
+def _make_pooling(model: CrossEncoder, tokenizer: PreTrainedTokenizerBase) -> Module:
+    if model.pooling != "cosine":
+        pooling: Module = Pooling(model.hidden_size, model.pooling)
+        return pooling
+    pair = tokenizer("a", "b")
+    parts = pair.sequence_ids(0)
+    between = pair["input_ids"][parts.index(0) : parts.index(1)][parts.count(0) :]
+    return cosine_pooling.CosinePooling(between[0], len(between))
+
+
+def _make_dense_layers(model: CrossEncoder) -> list[Dense]:
+    """Return the layers between the pooled output and the score, which a cross-encoder expects under this name."""
+    layers = []
+    if model.pooler is not None:
+        dense = model.pooler.dense
+        layers.append(Dense(dense.in_features, dense.out_features, True, nn.Tanh(), dense.weight.data, dense.bias.data))
+    score = _make_score_layer(model)
+    size = score["weight"].shape[1]
+    output = Dense(size, 1, True, nn.Identity(), score["weight"], score["bias"], module_output_name="scores")
+    return [*layers, output]
+
+
+def _make_score_layer(model: CrossEncoder) -> dict[str, Tensor]:
+    """Return weight, (1, inputs), and bias, (1,), of the layer whose only output is the score.
+
+    Of a cosine, the layer also does the standardisation.
+    """
+    weight, bias = model.head.weight.detach(), model.head.bias.detach()
+    if model.outputs == 2:
+        last = 1 if model.ranking_score == "difference" else 0
+        weight, bias = weight[1:] - last * weight[:1], bias[1:] - last * bias[:1]
+    if model.pooling == "cosine":
+        weight = weight / model.cosine_std
+        bias = bias - model.cosine_mean * weight[:, 0]
+    return {"weight": weight.clone(), "bias": bias.clone()}
+
+
+def _add_cosine_code(folder: Path) -> None:
+    """Put the code of the cosine pooling into the folder, and refer to it there."""
+    source = Path(str(cosine_pooling.__file__))
+    shutil.copyfile(source, folder / source.name)
+    file = folder / "modules.json"
+    modules = json.loads(file.read_text(encoding="utf-8"))
+    for module in modules:
+        module["type"] = module["type"].removeprefix("trainables.models.")
+    file.write_text(json.dumps(modules, indent=2), encoding="utf-8")
