@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +283,14 @@ def _hash_files(path: Path, names: list[str]) -> str:
         with (path / name).open("rb") as stream:
             digest.update(f"{name}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def read_licence(path: Path) -> str | None:
+    """Return the licence that the model card in a model's folder names, or None."""
+    card = path / "README.md"
+    if not card.is_file():
+        return None
+    found = re.match(
+        r"---\n.*?^license: *([\w.-]+) *$.*?^---$", card.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    return found and found[1]

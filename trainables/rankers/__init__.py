@@ -4,5 +4,8 @@ from trainables.specs.plugin import TrainablePlugin
 from trainables.specs.ranker import RankerRunSpec
 
 TRAINABLE = TrainablePlugin(
-    RankerRunSpec, training_module="trainables.rankers.plugin", data_module="trainables.rankers.data"
+    RankerRunSpec,
+    training_module="trainables.rankers.plugin",
+    data_module="trainables.rankers.data",
+    export_module="trainables.rankers.export",
 )

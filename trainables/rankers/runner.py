@@ -25,6 +25,7 @@ from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
+from trainables.utils.arrays import Ints
 
 _STANDARDIZATION_QUERIES = 10
 
@@ -131,8 +132,7 @@ class RankerRun(BaseRun):
         assert specification.seed is not None
         model = self.data.load_model(specification.seed)
         if specification.model.pooling == "cosine":
-            count = min(_STANDARDIZATION_QUERIES * self._train_pairs.candidates, len(self._train_pairs.relevant))
-            model.standardize_cosine(self.data.read(self._train_pairs.first_row + np.arange(count)))
+            model.standardize_cosine(self.data.read(list_standardization_rows(self._train_pairs)))
         prepared, on_wait = self.data.prepared, self._on_wait
 
         @cache
@@ -155,6 +155,12 @@ class RankerRun(BaseRun):
     @cached_property
     def _train_pairs(self) -> Pairs:
         return self.data.select_pairs("train")
+
+
+def list_standardization_rows(pairs: Pairs) -> Ints:
+    """Return the numbers of the training pairs by whose cosines a cosine pooling is standardised."""
+    count = min(_STANDARDIZATION_QUERIES * pairs.candidates, len(pairs.relevant))
+    return pairs.first_row + np.arange(count)
 
 
 def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:

@@ -7,4 +7,5 @@ TRAINABLE = TrainablePlugin(
     EncoderRunSpec,
     training_module="trainables.sentence_encoders.plugin",
     data_module="trainables.sentence_encoders.data",
+    export_module="trainables.sentence_encoders.export",
 )

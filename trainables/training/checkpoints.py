@@ -1,10 +1,12 @@
 """Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from trainables.specs.checkpoints import STATE_FILE, BestEvaluation, Checkpoint, TrainedBy, verify_checkpoint
 from trainables.storage.base import MANIFEST, Storage
@@ -76,3 +78,19 @@ def _read_checkpoint(folder: Path) -> Checkpoint:
     origins = tuple(TrainedBy(*origin) for origin in content["origins"])
     best = BestEvaluation(*content["best"]) if "best" in content else None
     return Checkpoint(content["instances"], load_file(folder / STATE_FILE), content["history"], origins, best)
+
+
+def load_weights_into(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    """Copy the weights of a checkpoint into a model.
+
+    Args:
+        parameters: trainable parameters of the model, by name.
+        weights: a tensor for each of these names, without others.
+
+    Raises:
+        ValueError: if the names differ.
+    """
+    if parameters.keys() != weights.keys():
+        raise ValueError("the weights are not those of this model")
+    for name, parameter in parameters.items():
+        parameter.data.copy_(weights[name])

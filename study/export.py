@@ -1,0 +1,105 @@
+"""Command line that writes the model of a system for other programs.
+
+    python -m study.export STUDY SYSTEM [KEY=VALUE ...] --to FOLDER [--seed N | --average] [--push OWNER/NAME] [--wandb]
+
+The folder is loaded by sentence-transformers and by transformers, and has a model card made from the study.
+"""
+
+from trainables.utils import interruption
+
+if __name__ == "__main__":
+    interruption.start_command("study.export")  # before imports that take time
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from study.config.loader import Study, load_study
+from study.suites.loader import is_suite, load_suite
+from study.utils.console import print_line
+from trainables.utils.cli import Parser, report_errors
+from trainables.utils.errors import UserError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
+    arguments = sys.argv[1:] if argv is None else argv
+    options = _build_parser().parse_intermixed_args(arguments)
+    command = shlex.join(["python", "-m", "study.export", *arguments])
+    return report_errors("study.export", lambda: _export(options, command))
+
+
+def _build_parser() -> Parser:
+    parser = Parser(
+        prog="python -m study.export",
+        description="Write the trained model of a system as a folder that sentence-transformers and transformers load, "
+        "with a model card made from the study. Its weights are those that the study kept (output.models), those in "
+        "the cache, or they are trained again.",
+    )
+    parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, as for study.run")
+    parser.add_argument("system", metavar="SYSTEM", help="a system of the report, e.g. T-LS")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides that the study was run with")
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder to write; it must not exist")
+    parser.add_argument("--study", dest="key", metavar="KEY", help="of a suite, the study with this key")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seed", type=int, metavar="N", help="seed of the model (default: the best on the dev split)")
+    which.add_argument("--average", action="store_true", help="the models of all seeds, whose scores are averaged")
+    parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to this repository of Hugging Face")
+    parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact of the run in W&B")
+    return parser
+
+
+def _export(options: argparse.Namespace, command: str) -> None:
+    study = _load_study(options)
+    if not (study.folder / "plan.json").is_file():
+        raise UserError(str(study.folder), "no results", "a study that has been run, with the same overrides")
+    if options.push:
+        from study.models.upload import check_repository
+
+        check_repository(options.push)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    from analysis.readers.results import read_records
+    from analysis.tables.main import build_report_data
+    from study.models.chosen import list_chosen_runs, select_run
+    from study.models.export import export_models
+
+    analysis = build_report_data(read_records(study.folder))
+    runs = list_chosen_runs(study, analysis, options.system)
+    if not options.average:
+        runs = [select_run(study, runs, options.seed)]
+    folder = options.to.expanduser().absolute()
+    export = export_models(study, analysis, runs, folder, command, print_line)
+    print_line(f"wrote {', '.join(run.label for run in runs)} to {folder}: {export.check}")
+    if options.push:
+        from study.models.upload import push_to_hub
+
+        print_line(f"uploaded to {push_to_hub(folder, options.push)}")
+    if options.wandb:
+        from study.models.upload import log_artifact
+
+        print_line(f"logged {log_artifact(study, runs, folder)}")
+
+
+def _load_study(options: argparse.Namespace) -> Study:
+    """Return the study of the command line, or the one that `--study` names in a suite.
+
+    Raises:
+        UserError: a suite without such a study, or `--study` without a suite.
+    """
+    if not is_suite(options.study):
+        if options.key:
+            raise UserError("--study", options.key, f"a suite; {options.study} is one study")
+        return load_study(options.study, options.overrides)
+    suite = load_suite(options.study, options.overrides, [options.key] if options.key else [])
+    if len(suite.studies) != 1:
+        keys = ", ".join(each.key for each in suite.studies)
+        raise UserError("--study", options.key or "not given", f"one study of the suite: {keys}")
+    return suite.studies[0].study
+
+
+if __name__ == "__main__":
+    interruption.run_command(main)

@@ -1,0 +1,107 @@
+"""The runs whose models a study can give away: those of the chosen configuration of a system."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis.tables.main import ReportData
+from study.config.schema import Study
+from study.config.systems import UNTRAINED
+from study.records.run_store import RunStore
+from study.scheduling.objectives import get_objectives, select_best_run
+from trainables.models.pretrained import hash_model_files, resolve_model_path
+from trainables.specs.base import RunSpec
+from trainables.specs.trial import TrialSpec
+from trainables.utils.errors import UserError
+
+
+class ChosenRun(NamedTuple):
+    """A tested run of a chosen configuration.
+
+    Attributes:
+        system: name of the system.
+        specification: specification of the run.
+        summary: summary of its records.
+    """
+
+    system: str
+    specification: RunSpec
+    summary: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """System and seed, for messages."""
+        return f"{self.system} (seed {self.specification.seed})"
+
+
+def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[ChosenRun]:
+    """Return the tested runs of a system's chosen configuration, in the order of the seeds of the test.
+
+    Raises:
+        UserError: there is no such system, it has no model, or it was not tested.
+    """
+    plan = analysis.results.plan
+    if system not in analysis.chosen:
+        raise UserError("SYSTEM", repr(system), f"one of {', '.join(analysis.chosen)}")
+    configuration = analysis.chosen[system]
+    if system in {*study.study_type.reference_rankings, UNTRAINED}:
+        raise UserError("SYSTEM", f"{system}, which has no model of its own", "a system that is trained")
+    if study.study_type.trainable.export_module is None:
+        raise UserError("SYSTEM", f"{system} of the trainable {study.trainable}", "a trainable with an export module")
+    if configuration is None:
+        raise UserError(str(study.folder), f"no test scores of {system}", "a study that has ended; rerun it to resume")
+    seeds = configuration.expected_seeds(plan, "test")
+    runs = [run for seed in seeds if (run := configuration.runs.get(seed)) and plan.test_split in run.files]
+    parse = study.study_type.specification.model_validate
+    return [ChosenRun(system, parse(run.config["specification"]), run.summary) for run in runs]
+
+
+def select_run(study: Study, runs: Sequence[ChosenRun], seed: int | None) -> ChosenRun:
+    """Return the run of a seed, or the one with the best dev score.
+
+    Args:
+        study: the study.
+        runs: tested runs of a system, at least one.
+        seed: a seed. If None, the dev score decides: the first objective of the search, and the first seed on a tie.
+
+    Raises:
+        UserError: the system was not tested with this seed.
+    """
+    by_seed = {run.specification.seed: run for run in runs}
+    if seed is None:
+        store, objective = RunStore(study.folder), get_objectives(study)[0]
+        best = select_best_run([run.specification for run in runs], store, objective)
+        return by_seed[best.seed] if best else runs[0]
+    if seed not in by_seed:
+        raise UserError("--seed", seed, f"a seed that {runs[0].system} was tested with: {', '.join(map(str, by_seed))}")
+    return by_seed[seed]
+
+
+def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) -> TrialSpec:
+    """Return the trial that trains a run, on this machine.
+
+    Args:
+        study: the study.
+        specification: the run.
+        is_scorer: True for the run that computes difficulty scores for others.
+
+    Raises:
+        UserError: the study names another model than the run had.
+    """
+    assert specification.model is not None
+    path = resolve_model_path(study.model.name)
+    digest = hash_model_files(path)
+    if digest != specification.model.name:
+        found = f"{study.model.name} with the digest {digest}"
+        raise UserError("model.name", found, f"the model that was trained, with the digest {specification.model.name}")
+    vectors = study.curriculum.vectors if specification.curriculum and specification.curriculum.vectors else None
+    return TrialSpec(
+        specification=specification,
+        metric=study.analysis.metric,
+        cache=study.cache,
+        model_path=path,
+        stages=study.checkpoints_url,
+        interval=study.caching.interval,
+        vectors=Path(vectors).expanduser().absolute() if vectors else None,
+        scores=is_scorer,
+    )

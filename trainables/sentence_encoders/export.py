@@ -1,0 +1,38 @@
+"""Export of sentence encoders: implements `trainables.specs.plugin.ExportBackend`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from trainables.models.export import save_sentence_encoder
+from trainables.models.pretrained import read_max_tokens
+from trainables.models.tokenizer import load_tokenizer
+from trainables.sentence_encoders.runner import EncoderData
+from trainables.specs.plugin import ExportedModel
+from trainables.specs.sentence_encoder import as_encoder_spec
+from trainables.specs.trial import TrialSpec
+from trainables.training.checkpoints import load_weights_into
+
+
+def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
+    """Write the sentence encoder as a model of sentence-transformers, without the layer that only training uses."""
+    specification, path = as_encoder_spec(trial.specification), trial.model_path
+    assert specification.model is not None
+    assert specification.seed is not None
+    assert path is not None
+    model = EncoderData(trial).load_model(specification.seed).cpu().eval()
+    load_weights_into(model.trainable_parameters(), weights)
+    save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
+    notes = (f"It was trained on sentences of at most {specification.model.max_length} tokens.",)
+    return ExportedModel("SentenceTransformer", "AutoModel", False, False, False, notes)
+
+
+def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the cosines of some pairs of sentences as a user of the exported folder does."""
+    pairs = EncoderData(trial).prepared.read_pairs(split).iloc[:limit]
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    first, second = (model.encode(pairs[name].tolist(), normalize_embeddings=True) for name in ("first", "second"))
+    return np.arange(len(pairs)), (first.astype(float) * second).sum(axis=1)
