@@ -13,7 +13,6 @@ if __name__ == "__main__":
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,13 +22,14 @@ from study.utils.console import print_line
 from trainables.utils.cli import Parser, report_errors
 from trainables.utils.errors import UserError
 
+_LOCAL_KEYS = ("output.", "cache.", "resources.", "tracking.", "trial.")
+"""Beginnings of the keys that say where and how a study runs, not what it is."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    arguments = sys.argv[1:] if argv is None else argv
-    options = _build_parser().parse_intermixed_args(arguments)
-    command = shlex.join(["python", "-m", "study.export", *arguments])
-    return report_errors("study.export", lambda: _export(options, command))
+    options = _build_parser().parse_intermixed_args(argv)
+    return report_errors("study.export", lambda: _export(options))
 
 
 def _build_parser() -> Parser:
@@ -40,7 +40,7 @@ def _build_parser() -> Parser:
         "the cache, or they are trained again.",
     )
     parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, as for study.run")
-    parser.add_argument("system", metavar="SYSTEM", help="a system of the report, e.g. T-LS")
+    parser.add_argument("system", metavar="SYSTEM", help="a system of the report")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides that the study was run with")
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder to write; it must not exist")
     parser.add_argument("--study", dest="key", metavar="KEY", help="of a suite, the study with this key")
@@ -52,7 +52,7 @@ def _build_parser() -> Parser:
     return parser
 
 
-def _export(options: argparse.Namespace, command: str) -> None:
+def _export(options: argparse.Namespace) -> None:
     study = _load_study(options)
     if not (study.folder / "plan.json").is_file():
         raise UserError(str(study.folder), "no results", "a study that has been run, with the same overrides")
@@ -72,7 +72,7 @@ def _export(options: argparse.Namespace, command: str) -> None:
     if not options.average:
         runs = [select_run(study, runs, options.seed)]
     folder = options.to.expanduser().absolute()
-    export = export_models(study, analysis, runs, folder, command, print_line)
+    export = export_models(study, analysis, runs, folder, _format_command(options), print_line)
     print_line(f"wrote {', '.join(run.label for run in runs)} to {folder}: {export.check}")
     if options.push:
         from study.models.upload import push_to_hub
@@ -82,6 +82,21 @@ def _export(options: argparse.Namespace, command: str) -> None:
         from study.models.upload import log_artifact
 
         print_line(f"logged {log_artifact(study, runs, folder)}")
+
+
+def _format_command(options: argparse.Namespace) -> str:
+    """Return the command for a card, without what names a place of this machine.
+
+    Example:
+        >>> options = _build_parser().parse_args(["/home/me/my.toml", "MINE", "seeds=[1]", "--to", "out"])
+        >>> _format_command(options)
+        "python -m study.export my.toml MINE 'seeds=[1]' --to FOLDER"
+    """
+    overrides = [text for text in options.overrides if not text.startswith(_LOCAL_KEYS) and "/" not in text]
+    words = ["python", "-m", "study.export", Path(options.study).name, options.system, *overrides]
+    words += ["--study", options.key] if options.key else []
+    words += ["--average"] if options.average else [] if options.seed is None else ["--seed", str(options.seed)]
+    return shlex.join([*words, "--to", "FOLDER"])
 
 
 def _load_study(options: argparse.Namespace) -> Study:

@@ -14,12 +14,14 @@ from analysis.tables.main import ReportData
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the card says of a model beyond the study's results.
+    """Facts about a model that are not among the study's results.
 
     Attributes:
         system: name of the system.
         seeds: seeds of the models: one, or those of an ensemble.
         folders: folders of the models of an ensemble; empty for one model.
+        task: task by its name on the hub.
+        tags: tags for the hub.
         library_class: class of sentence-transformers that loads it: CrossEncoder or SentenceTransformer.
         transformers_class: class of transformers that loads it.
         is_whole: True if that class loads the whole model, not its encoder alone.
@@ -40,6 +42,8 @@ class ModelFacts:
     system: str
     seeds: Sequence[int]
     folders: Sequence[str]
+    task: str
+    tags: Sequence[str]
     library_class: str
     transformers_class: str
     is_whole: bool
@@ -85,13 +89,10 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
 
 
 def _build_metadata(analysis: ReportData, facts: ModelFacts) -> dict[str, object]:
-    is_ranker = facts.library_class == "CrossEncoder"
-    kind = "text-ranking" if is_ranker else "sentence-similarity"
-    tags = ["sentence-transformers", "cross-encoder" if is_ranker else "feature-extraction"]
     return {
         "library_name": "sentence-transformers",
-        "pipeline_tag": kind,
-        "tags": tags,
+        "pipeline_tag": facts.task,
+        "tags": list(facts.tags),
         **({"base_model": facts.base_id} if facts.base_id else {}),
         **({"license": facts.licence} if facts.licence else {}),
         "metrics": [analysis.results.plan.metric],

@@ -27,7 +27,7 @@ from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrain
 from trainables.utils.settings import PositiveInt, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
-KeptModels = Literal["best", "all", "none"]
+KeptModels = Literal["best", "all"]
 
 
 _MAX_BYTES = 2.0**60
@@ -117,11 +117,11 @@ class OutputSettings(Settings):
 
     It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
     """
-    models: KeptModels = "best"
+    models: KeptModels | None = "best"
     """Chosen systems' final weights that are kept in the folder, in `models`, for `study.export`.
 
-    best: of each system the seed with the best dev score. all: those of all seeds. none: no weights; they stay in the
-    cache as long as it has room. Only weights that training changed are kept.
+    best: of each system the seed with the best dev score. all: those of all seeds. If None, they are only in the cache,
+    as long as it has room. Weights that training did not change are not kept.
     """
 
 

@@ -137,6 +137,8 @@ def _collect_facts(
         system=runs[0].system,
         seeds=[run.specification.seed for run in runs if run.specification.seed is not None],
         folders=names,
+        task=exported.task,
+        tags=exported.tags,
         library_class=exported.library_class,
         transformers_class=exported.transformers_class,
         is_whole=exported.is_whole,

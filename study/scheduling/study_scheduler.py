@@ -178,7 +178,7 @@ class StudyScheduler(BaseScheduler):
         They are finished runs of the configurations that are chosen at present.
         """
         choice, runs = self.study.output.models, list[tuple[str, RunSpec]]()
-        if choice == "none" or self.study.study_type.trainable.export_module is None:
+        if choice is None or self.study.study_type.trainable.export_module is None:
             return []
         for name, item in self.select_for_test().items():
             trained = [run for run in item.runs if run.training and run.training.instances]

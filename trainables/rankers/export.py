@@ -8,8 +8,8 @@ from sentence_transformers import CrossEncoder as LoadedCrossEncoder
 from torch import Tensor
 
 from trainables.data.tasks import get_task
+from trainables.exchange.export import has_classifier, save_cross_encoder
 from trainables.losses import LOSSES
-from trainables.models.export import has_classifier, save_cross_encoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.runner import RankerData, list_standardization_rows
 from trainables.specs.plugin import ExportedModel
@@ -36,6 +36,8 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     save_cross_encoder(model, path, tokenizer, specification.model.max_length, folder)
     is_whole, loss = has_classifier(model, path), LOSSES[specification.variant.loss]
     return ExportedModel(
+        "text-ranking",
+        ("sentence-transformers", "cross-encoder"),
         "CrossEncoder",
         "AutoModelForSequenceClassification" if is_whole else "AutoModel",
         is_whole,
@@ -54,10 +56,17 @@ def _list_notes(specification: RankerRunSpec) -> list[str]:
         notes.append(f"A query is a dialogue whose utterances end with {' and '.join(added)} in turn.")
     elif get_task(task.name).is_dialogue:
         notes.append("A query is a dialogue whose utterances are joined by blanks.")
-    if task.truncation != "longest_first":
+    third = model.max_length // 3
+    if task.truncation != "longest_first" and get_task(task.name).is_dialogue:
         notes.append(
-            f"A pair of more than {model.max_length} tokens loses the end of its longer text here; in the study "
-            "each text kept at least a third of the tokens. Only the scores of such pairs differ."
+            f"A pair of more than {model.max_length} tokens is cut at the end of its longer text here. In the study, "
+            f"the response kept {third} tokens or more, and the context lost its "
+            f"{'beginning' if task.truncation == 'oldest' else 'end'}. The scores of such pairs differ."
+        )
+    elif task.truncation != "longest_first":
+        notes.append(
+            f"A pair of more than {model.max_length} tokens is cut as in the study, at the end of the document, unless "
+            f"its query has {third} tokens or more. The scores of such pairs differ."
         )
     return notes
 
@@ -68,8 +77,14 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
     assert specification.model is not None
     prepared, tokens = data.prepared, data.tokens
     rows = np.arange(len(tokens))[tokens.get_rows(split)]
-    whole = np.flatnonzero(tokens.lengths[rows] < specification.model.max_length)[:limit]
-    frame = prepared.read_candidates(split).iloc[whole]
+    is_equal = tokens.lengths[rows] < specification.model.max_length
+    if not get_task(specification.task.name).is_dialogue:
+        n_query_tokens = tokens.starts[rows] - tokens.specials[0] - tokens.specials[1]
+        is_equal |= n_query_tokens < specification.model.max_length // 3
+    if specification.task.truncation == "longest_first":
+        is_equal[:] = True
+    positions = np.flatnonzero(is_equal)[:limit]
+    frame = prepared.read_candidates(split).iloc[positions]
     queries, documents = (
         table.set_index(name)["text"]
         for table, name in ((prepared.read_queries(), "query_id"), (prepared.read_documents(), "document_id"))
@@ -81,4 +96,4 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
         str(folder), device="cpu", local_files_only=True, trust_remote_code=specification.model.pooling == "cosine"
     )
     pairs = list(zip(texts, documents[frame.document_id], strict=True))
-    return whole, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)
+    return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)

@@ -7,7 +7,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from trainables.models.export import save_sentence_encoder
+from trainables.exchange.export import save_sentence_encoder
 from trainables.models.pretrained import read_max_tokens
 from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.runner import EncoderData
@@ -27,7 +27,16 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     load_weights_into(model.trainable_parameters(), weights)
     save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
     notes = (f"It was trained on sentences of at most {specification.model.max_length} tokens.",)
-    return ExportedModel("SentenceTransformer", "AutoModel", False, False, False, notes)
+    return ExportedModel(
+        "sentence-similarity",
+        ("sentence-transformers", "feature-extraction"),
+        "SentenceTransformer",
+        "AutoModel",
+        is_whole=False,
+        needs_code=False,
+        has_probabilities=False,
+        notes=notes,
+    )
 
 
 def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) -> tuple[np.ndarray, np.ndarray]:

@@ -193,8 +193,12 @@ class DataBackend(Protocol):
 
 
 class ExportedModel(NamedTuple):
-    """What a model card says of an exported model beyond the study's results."""
+    """An exported model as its card describes it, beyond the study's results."""
 
+    task: str
+    """Task by its name on the Hugging Face hub, such as "text-ranking"."""
+    tags: tuple[str, ...]
+    """Tags for the hub."""
     library_class: str
     """Class of sentence-transformers that loads the folder: CrossEncoder or SentenceTransformer."""
     transformers_class: str
@@ -233,7 +237,7 @@ class ExportBackend(Protocol):
             trial: trial of the run.
             folder: folder that `export_model` wrote.
             split: split of the pairs.
-            limit: largest number of pairs. Only pairs that fit the model as a whole are taken.
+            limit: largest number of pairs. Pairs that the export cuts in another way than the study are left out.
 
         Returns:
             Positions of the pairs in the order of `TrainingBackend.load_scored_pairs`, and their scores, both (pairs,).

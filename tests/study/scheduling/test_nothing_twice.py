@@ -76,7 +76,8 @@ def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
     rich = scheduler(world, study(world, tmp_path / "rich", fresh(), **SAMPLE))
     assert conduct(rich) == []
     cache = fresh()
-    poor = scheduler(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, **SAMPLE))
+    output = {"folder": str(tmp_path / "poor"), "models": None}
+    poor = scheduler(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, output=output, **SAMPLE))
     (line,) = conduct(poor)
     assert "cache.max_size is 1B" in line
     assert table(poor) == table(rich)

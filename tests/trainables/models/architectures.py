@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import processors
 from torch import Tensor
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from tests.trainables.small import padded, write_word_tokenizer
 from trainables.models.architectures import ARCHITECTURES
@@ -63,6 +64,18 @@ def write_model(place: Path, kind: str, texts: list[str] | None = None, **settin
     config = AutoConfig.for_model(kind, **common | _OWN.get(kind, {}) | {"vocab_size": 4 + len(words)} | settings)
     AutoModel.from_config(config).save_pretrained(place)
     return place
+
+
+def name_token_types(path: Path) -> None:
+    """Let the tokenizer of a model with token types give the document those of type 1, as that of BERT does."""
+    if getattr(AutoConfig.from_pretrained(path), "type_vocab_size", 0) < 2:
+        return
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer = AutoTokenizer.from_pretrained(path, model_input_names=names)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.save_pretrained(path)
 
 
 def make_batch(lengths: list[int], seed: int = 0) -> PackedBatch:

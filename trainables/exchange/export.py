@@ -18,7 +18,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
-from trainables.models import cosine_pooling
+from trainables.exchange import cosine_pooling
 from trainables.models.architectures import Architecture, get_architecture
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.sentence_encoder import SentenceEncoder
@@ -172,5 +172,5 @@ def _add_cosine_code(folder: Path) -> None:
     file = folder / "modules.json"
     modules = json.loads(file.read_text(encoding="utf-8"))
     for module in modules:
-        module["type"] = module["type"].removeprefix("trainables.models.")
+        module["type"] = module["type"].removeprefix("trainables.exchange.")
     file.write_text(json.dumps(modules, indent=2), encoding="utf-8")

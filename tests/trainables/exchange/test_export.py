@@ -5,17 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder as LoadedCrossEncoder
 from sentence_transformers import SentenceTransformer
-from tokenizers import processors
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, write_model
+from tests.trainables.exchange.exports import score_with_transformers
+from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
 from trainables.data.ranking_tokens import get_pair_special_tokens
+from trainables.exchange.export import save_cross_encoder, save_sentence_encoder
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.export import save_cross_encoder, save_sentence_encoder
 from trainables.models.packing import PackedBatch
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
@@ -33,19 +31,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A model of every type."""
     paths = {kind: write_model(tmp_path_factory.mktemp(kind), kind) for kind in TYPES}
     for path in paths.values():
-        if getattr(AutoConfig.from_pretrained(path), "type_vocab_size", 0) > 1:
-            name_token_types(path)
+        name_token_types(path)
     return paths
-
-
-def name_token_types(path: Path) -> None:
-    """Let the tokenizer give the document tokens of type 1, as that of BERT does."""
-    names = ["input_ids", "token_type_ids", "attention_mask"]
-    tokenizer = AutoTokenizer.from_pretrained(path, model_input_names=names)
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    tokenizer.save_pretrained(path)
 
 
 def encode_pairs(path: Path) -> PackedBatch:
@@ -87,25 +74,6 @@ def export(model: CrossEncoder, path: Path, folder: Path) -> Path:
     return folder
 
 
-def score_with_transformers(folder: Path) -> np.ndarray:
-    """The scores by the parts of transformers alone; the dense layers of a folder of modules are applied by hand."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer(QUERIES, DOCUMENTS, padding=True, truncation=True, return_tensors="pt")
-    with torch.inference_mode():
-        if not (folder / "2_Dense").is_dir():
-            model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-            return np.asarray(model(**inputs).logits[:, 0].double().numpy())
-        hidden = AutoModel.from_pretrained(folder).eval()(**inputs).last_hidden_state
-        if (folder / "3_Dense").is_dir():
-            weights = load_file(folder / "2_Dense" / "model.safetensors")
-            pooled = torch.tanh(hidden[:, 0] @ weights["linear.weight"].T + weights["linear.bias"])
-        else:
-            mask = inputs["attention_mask"][:, :, None]
-            pooled = (hidden * mask).sum(1) / mask.sum(1)
-        last = load_file(folder / ("3_Dense" if (folder / "3_Dense").is_dir() else "2_Dense") / "model.safetensors")
-        return np.asarray((pooled @ last["linear.weight"].T + last["linear.bias"])[:, 0].double().numpy())
-
-
 @pytest.mark.parametrize("settings", [{"pooling": "cls"}, {"pooling": "mean"}], ids=["cls", "mean"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_both_libraries_give_the_scores_of_the_model(
@@ -116,7 +84,7 @@ def test_both_libraries_give_the_scores_of_the_model(
     expected = compute_scores(model, path)
     folder = export(model, path, tmp_path / "model")
     np.testing.assert_allclose(LoadedCrossEncoder(str(folder)).predict(PAIRS), expected, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(score_with_transformers(folder), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(score_with_transformers(folder, PAIRS), expected, rtol=0, atol=1e-5)
     is_classifier = settings["pooling"] == "cls" and ARCHITECTURES[kind].classifier is not None
     assert (folder / "2_Dense").is_dir() != is_classifier
     assert not [*folder.rglob("*.bin"), *folder.rglob("*.pt")]

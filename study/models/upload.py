@@ -1,0 +1,104 @@
+"""Uploads an exported model: to the Hugging Face hub, and to W&B as an artifact of its run."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from study.config.schema import Study
+from study.models.chosen import ChosenRun
+from study.tracking.settings import PRIVATE_SETTINGS
+from study.utils.error_text import redact, summarize_server_error
+from trainables.utils.errors import MachineError, UserError
+
+
+def check_repository(name: str) -> None:
+    """Check the name of a repository, and that there is a key for it, before a model is written.
+
+    Raises:
+        UserError: the name is not OWNER/NAME, or there is no key.
+    """
+    from huggingface_hub import get_token
+
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise UserError("--push", repr(name), "a repository as OWNER/NAME")
+    if get_token() is None:
+        raise UserError("--push", "no key of the Hugging Face hub", "HF_TOKEN in the environment, or `hf auth login`")
+
+
+def push_to_hub(folder: Path, name: str) -> str:
+    """Upload a folder to a repository, which is created as a private one if it does not exist.
+
+    Args:
+        folder: folder of the model.
+        name: OWNER/NAME.
+
+    Returns:
+        The URL of the repository.
+
+    Raises:
+        MachineError: the hub does not answer, or refuses the upload.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    try:
+        url = api.create_repo(name, private=True, exist_ok=True)
+        api.upload_folder(repo_id=name, folder_path=folder, commit_message="Add the model and its card")
+    except Exception as error:  # errors of the library, and of the one that it sends requests with
+        raise MachineError(
+            f"the model is in {folder}, but not in the repository {name}: {redact(summarize_server_error(error))}"
+        ) from error
+    return str(url)
+
+
+def log_artifact(study: Study, runs: Sequence[ChosenRun], folder: Path) -> str:
+    """Log each model as an artifact of type "model" in the W&B run that trained it.
+
+    Args:
+        study: the study, whose runs are on the server.
+        runs: the runs of the models.
+        folder: folder of the only model, or of the ensemble.
+
+    Returns:
+        The names of the artifacts.
+
+    Raises:
+        UserError: the study does not track online.
+        MachineError: the server does not answer, or does not have a run.
+    """
+    if study.tracking.mode != "online":
+        expected = "tracking.mode=online, after `python -m study.sync` if the runs are not on the server yet"
+        raise UserError("--wandb", f"tracking.mode is {study.tracking.mode}", expected)
+    places = [folder / f"seed-{run.specification.seed}" for run in runs] if len(runs) > 1 else [folder]
+    return ", ".join(_log_model(study, run, place) for run, place in zip(runs, places, strict=True))
+
+
+def _log_model(study: Study, run: ChosenRun, folder: Path) -> str:
+    local = study.folder / "wandb"
+    local.mkdir(exist_ok=True)
+    for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
+        os.environ[variable] = str(local / ".data")
+    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+    import wandb
+
+    name = f"model-{run.specification.id}"
+    try:
+        session = wandb.init(
+            mode="online",
+            project=study.project,
+            entity=study.tracking.entity,
+            id=run.specification.id,
+            resume="must",
+            dir=study.folder,
+            settings=wandb.Settings(**PRIVATE_SETTINGS),
+        )
+        artifact = wandb.Artifact(name, type="model", metadata={"system": run.system, "seed": run.specification.seed})
+        artifact.add_dir(str(folder))
+        session.log_artifact(artifact).wait()
+        session.finish()
+    except Exception as error:  # errors of the client, and of the service that it starts
+        raise MachineError(
+            f"the model is in {folder}, but not in W&B: {redact(summarize_server_error(error))}"
+        ) from error
+    return name

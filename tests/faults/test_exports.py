@@ -1,0 +1,97 @@
+"""The winner of a study, exported, gives the study's scores in a process of its own: for every encoder and loss."""
+
+import json
+import shutil
+import subprocess
+import sys
+from inspect import getdoc, getmembers
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+from transformers import AutoTokenizer
+
+from tests.study.command import SMALL, called, merged, run
+from tests.trainables.exchange import exports
+from tests.trainables.models.architectures import TYPES, name_token_types, write_model
+from trainables.losses import LOSSES
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+STUDY = ("seeds=[1]", "model.frozen_layers=0", "model.max_length=64", "training.precision=fp32")
+
+
+def write_random_model(place: Path, kind: str) -> Path:
+    """A model of this type that knows the words of the documents."""
+    path = write_model(place, kind, [text for _, member in getmembers(networkx) if (text := getdoc(member))])
+    name_token_types(path)
+    return path
+
+
+def export(place: Path, system: str, *settings: str) -> Path:
+    """Exports a system of the study in `place` by the command, and returns the folder."""
+    folder = place / f"exported-{system}"
+    places = (f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}")
+    words = merged(*SMALL, *settings, *places)
+    result = called(place, "-m", "study.export", "quick", system, *words, "--to", str(folder))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "differ from the study's" in result.stdout
+    return folder
+
+
+def check_scores(place: Path, folder: Path, system: str) -> None:
+    """What both libraries give in a fresh process, without this project, is what the study recorded."""
+    records = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/test.json")]
+    (run_id,) = {entry["id"] for entry in records if entry["config"]["variant"] == system}
+    scores = pd.read_parquet(place / "study" / "runs" / run_id / "test_scores.parquet")
+    (prepared,) = (place / "cache" / "prepared").glob("*/documents.parquet")
+    queries = pd.read_parquet(prepared.parent / "queries.parquet").set_index("query_id")["text"]
+    documents = pd.read_parquet(prepared).set_index("document_id")["text"]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    chosen = [
+        (queries[row.query_id], documents[row.document_id], row.score)
+        for row in scores.itertuples()
+        if len(tokenizer(queries[row.query_id], documents[row.document_id])["input_ids"]) < 64
+    ][:50]
+    assert len(chosen) > 20
+    (place / "pairs.json").write_text(json.dumps([pair[:2] for pair in chosen]), encoding="utf-8")
+    script = shutil.copy(str(exports.__file__), place / "exports.py")
+    command = [sys.executable, "-P", script, str(folder), str(place / "pairs.json")]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=300, check=True)
+    found, expected = json.loads(result.stdout), np.array([pair[2] for pair in chosen])
+    assert expected.std() > 0
+    for values in found.values():
+        np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_winner_of_a_study_of_every_encoder(tmp_path: Path, kind: str) -> None:
+    settings = (*STUDY, 'variants=["BERT", "LS"]', "model.pooling=cls")
+    settings = (*settings, f"model.name={write_random_model(tmp_path / 'model', kind)}")
+    finished = run(tmp_path, *settings)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    check_scores(tmp_path, export(tmp_path, "LS", *settings), "LS")
+
+
+def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path: Path) -> None:
+    names = ["BERT", *(loss.label for loss in map(LOSSES.__getitem__, LOSSES) if loss.label)]
+    settings = (*STUDY, f"variants={json.dumps(names)}", "model.pooling=mean")
+    settings = (*settings, f"model.name={write_random_model(tmp_path / 'model', 'bert')}")
+    finished = run(tmp_path, *settings)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    shutil.rmtree(tmp_path / "cache")
+    resumed = run(tmp_path, *settings)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    for name in names:
+        check_scores(tmp_path, export(tmp_path, name, *settings), name)
+
+
+def test_a_run_whose_weights_are_nowhere_is_trained_again_to_the_same_bits(tmp_path: Path) -> None:
+    settings = (*STUDY, 'variants=["BERT", "LS"]', "model.frozen_layers=5", "output.models=none")
+    finished = run(tmp_path, *settings)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert not (tmp_path / "study" / "models").exists()
+    shutil.rmtree(tmp_path / "cache")
+    check_scores(tmp_path, export(tmp_path, "LS", *settings), "LS")

@@ -1,0 +1,178 @@
+"""Models leave a study with the scores that it recorded, from wherever their weights are, or not at all."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import yaml
+from sentence_transformers import CrossEncoder
+
+from analysis.readers.results import read_records
+from analysis.tables.main import ReportData, build_report_data
+from study.config.schema import Study
+from study.models.chosen import list_chosen_runs, select_run
+from study.models.export import Export, export_models
+from study.plan.analysis_plan import register_plan
+from study.records.kept_models import is_model_kept
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.workflows.keep_models import keep_models
+from tests.damages import flip
+from tests.study.small import conduct, scheduler, study
+from tests.trainables.small import World
+from trainables.utils.errors import MachineError, UserError
+
+CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "trials": {"LS": 1}}}
+
+
+class Finished(NamedTuple):
+    """A study whose trials have ended, and whose chosen weights are kept."""
+
+    study: Study
+    scheduler: StudyScheduler
+    analysis: ReportData
+
+
+@pytest.fixture(scope="module")
+def original(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder and the cache of a finished study."""
+    place = tmp_path_factory.mktemp("exports")
+    finish(world, place, "best")
+    return place
+
+
+def finish(world: World, place: Path, models: str | None) -> Finished:
+    cache = place / "cache"
+    if not cache.exists():
+        world.fresh_cache(cache)
+    made = study(world, place / "study", cache, **CHANGES, output={"folder": str(place / "study"), "models": models})
+    begun = scheduler(world, made)
+    register_plan(made, begun.resolved.model_digest, made.folder)
+    conduct(begun)
+    keep_models(begun, lambda line: None)
+    return Finished(made, begun, build_report_data(read_records(made.folder)))
+
+
+@pytest.fixture
+def finished(world: World, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
+    """A copy of the study, which a test may damage."""
+    monkeypatch.syspath_prepend(world.cache.parent / "site")
+    place = tmp_path / "place"
+    shutil.copytree(original, place, symlinks=True)
+    return finish(world, place, "best")
+
+
+def export(finished: Finished, folder: Path, seed: int | None = None, log: list[str] | None = None) -> Export:
+    runs = list_chosen_runs(finished.study, finished.analysis, "LS")
+    run = select_run(finished.study, runs, seed)
+    lines = [] if log is None else log
+    return export_models(finished.study, finished.analysis, [run], folder, "python -m study.export", lines.append)
+
+
+def load(folder: Path) -> CrossEncoder:
+    return CrossEncoder(str(folder), device="cpu", trust_remote_code=True)
+
+
+def test_the_best_seed_of_each_system_is_kept(finished: Finished) -> None:
+    kept = {path.name for path in (finished.study.folder / "models").iterdir()}
+    store = RunStore(finished.study.folder)
+    assert len(kept) == 2
+    for item in finished.scheduler.select_for_test().values():
+        if item.name in ("BERT", "LS"):
+            values = [store.compute_overall(run.id, "R5@1") for run in item.runs]
+            assert is_model_kept(finished.study.folder, item.runs[int(np.argmax(values))].id)
+
+
+def test_all_seeds_are_kept_on_request_and_none_without(world: World, original: Path, tmp_path: Path) -> None:
+    for models, count in (("all", 4), (None, 0)):
+        place = tmp_path / str(models)
+        shutil.copytree(original, place, symlinks=True)
+        shutil.rmtree(place / "study" / "models")
+        made = finish(world, place, models)
+        assert len([*made.study.folder.glob("models/*")]) == count
+
+
+def test_weights_are_not_evicted_before_they_are_kept(world: World, original: Path, tmp_path: Path) -> None:
+    shutil.copytree(original, tmp_path / "place", symlinks=True)
+    made = finish(world, tmp_path / "place", "best")
+    assert made.scheduler.list_needed_checkpoints() == set()
+    shutil.rmtree(made.study.folder / "models")
+    assert len(made.scheduler.list_needed_checkpoints()) == 2
+
+
+def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished: Finished, tmp_path: Path) -> None:
+    export(finished, tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    metadata = yaml.safe_load(card.split("---\n")[1])
+    assert metadata["pipeline_tag"] == "text-ranking"
+    assert metadata["library_name"] == "sentence-transformers"
+    assert finished.analysis.conclusion.split(";")[0] in card
+    assert "LS over BERT (R5@1)" in card
+    assert str(tmp_path) not in card
+    code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(tmp_path / "model"))
+    exec(code, found := {})  # type: ignore[var-annotated]
+    assert found["scores"].shape == (1,)
+
+
+def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: Finished, tmp_path: Path) -> None:
+    """Kept; damaged there and taken from the cache; nowhere and trained again: the same file."""
+    texts = [("numbers of a list", "Return the numbers."), ("a", "b c d")]
+    folder, hashes, logs = finished.study.folder, list[bytes](), list[list[str]]()
+    for number, prepare in enumerate((None, "damage", "remove")):
+        if prepare == "damage":
+            for file in folder.glob("models/*/state.safetensors"):
+                flip(file)
+        if prepare == "remove":
+            shutil.rmtree(folder / "models", ignore_errors=True)
+            shutil.rmtree(finished.study.cache / "stages")
+        logs.append([])
+        export(finished, tmp_path / str(number), log=logs[-1])
+        hashes.append((tmp_path / str(number) / "model.safetensors").read_bytes())
+    assert hashes[0] == hashes[1] == hashes[2]
+    assert logs[0] == []
+    assert "was damaged" in logs[1][0]
+    assert "training LS (seed" in logs[2][0]
+    scores = [load(tmp_path / str(number)).predict(texts) for number in range(2)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Path) -> None:
+    runs = list_chosen_runs(finished.study, finished.analysis, "LS")
+    folder = tmp_path / "ensemble"
+    export_models(finished.study, finished.analysis, runs, folder, "python -m study.export", lambda line: None)
+    assert json.loads((folder / "ensemble.json").read_text("utf-8")) == {"models": ["seed-1", "seed-2"]}
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(folder))
+    exec(code, found := {})  # type: ignore[var-annotated]
+    alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
+    np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
+
+
+def test_other_weights_than_those_of_the_record_are_refused(finished: Finished, tmp_path: Path) -> None:
+    runs = list_chosen_runs(finished.study, finished.analysis, "LS")
+    other = runs[0]._replace(summary=runs[0].summary | {"weights": "0" * 64})
+    with pytest.raises(MachineError, match="are not those of the study"):
+        export_models(finished.study, finished.analysis, [other], tmp_path / "model", "", lambda line: None)
+    assert [*tmp_path.glob("model*")] == []
+
+
+@pytest.mark.parametrize(
+    ("system", "seed", "message"),
+    [
+        ("L", None, r"SYSTEM: 'L'; expected one of .*LS"),
+        ("BM25", None, "SYSTEM: BM25, which has no model of its own"),
+        ("untrained", None, "SYSTEM: untrained, which has no model of its own"),
+        ("LS", 9, "--seed: 9; expected a seed that LS was tested with: 1, 2"),
+    ],
+)
+def test_a_system_or_seed_without_a_model(finished: Finished, system: str, seed: int | None, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, system), seed)
+
+
+def test_an_existing_folder_is_not_written_to(finished: Finished, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--to: .* exists; expected a folder that does not exist yet"):
+        export(finished, tmp_path)
