@@ -201,7 +201,7 @@ def test_a_share_of_the_training_queries_is_the_missing_dev_set(name: str, tmp_p
     ]
     for made, split_ids in zip((large, small), ids, strict=True):
         assert not split_ids["train"] & split_ids["dev"]
-        assert {row.query_id for row in made.candidates if row.split == "dev"} <= split_ids["dev"]
+        assert all(row.query_id in split_ids[row.split] for row in made.candidates)
     assert ids[0]["train"] | ids[0]["dev"] == ids[1]["train"] | ids[1]["dev"]
     assert ids[0]["test"] == ids[1]["test"]
     assert ids[1]["dev"] < ids[0]["dev"]
