@@ -156,7 +156,7 @@ TASKS: Registry[Task] = Registry(
     Entry(
         "qqp",
         "trainables.data.tasks.qqp:TASK",
-        "the duplicate of a question: quora_duplicate_questions.tsv, or Kaggle's train.csv",
+        "the duplicate of a question: quora_duplicate_questions.tsv, train.csv, or GLUE's {train,dev}.tsv",
         "Quora question pairs; as in Penha and Hauff (2021), section 4",
         ("path", "dev_share"),
     ),
