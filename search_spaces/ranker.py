@@ -145,6 +145,10 @@ def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) 
 def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     task, search = study.task, study.search
     yield from _check_losses(study)
+    for key in ("sampler", "evaluation_sampler") if task.listed_candidates else ():
+        if (name := getattr(task, key).name) != "given":
+            expected = "none, since task.listed_candidates takes the candidates that the source lists"
+            yield f"task.{key}.name", name, expected, ("task.listed_candidates",)
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
     yield from _check_probability_metrics(study)

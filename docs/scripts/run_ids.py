@@ -132,14 +132,13 @@ class _TinyStudy:
         if get_origin(key.annotation) is Literal and len(get_args(key.annotation)) == 1:
             return Answer.FIXED
         known = map(self._expand, VALUES[key.name]) if key.name in VALUES else _iter_values(key.annotation, value)
-        allowed = [text for text in known if self._is_allowed([*context, f"{key.name}={text}"])]
+        allowed = [text for text in known if self._is_allowed(_replace(context, key, text))]
         if not allowed:
             raise ValueError(f"{key.name}: no other value than {value!r} is known; add one to VALUES")
         return _choose_answer(self._compare(key, context, text) for text in allowed)
 
     def _compare(self, key: StudyKey, context: Sequence[str], text: str) -> Answer:
-        others = (setting for setting in context if not setting.startswith(f"{key.name}="))
-        return classify(self._list_runs(*context), self._list_runs(*others, f"{key.name}={text}"))
+        return classify(self._list_runs(*context), self._list_runs(*_replace(context, key, text)))
 
     def _is_allowed(self, overrides: Sequence[str]) -> bool:
         try:
@@ -219,6 +218,11 @@ class _SimulatedRecords(RunStore):
 
 def _draw(name: str, purpose: str) -> np.random.Generator:
     return make_generator(int(name, 16), purpose, 0)
+
+
+def _replace(context: Sequence[str], key: StudyKey, text: str) -> list[str]:
+    """Return the settings of a context with this value of a key."""
+    return [*(setting for setting in context if not setting.startswith(f"{key.name}=")), f"{key.name}={text}"]
 
 
 def _choose_answer(answers: Iterable[Answer]) -> Answer:

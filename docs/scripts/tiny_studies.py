@@ -112,10 +112,12 @@ VALUES: dict[str, tuple[str, ...]] = {
     "search.teacher_temperature": ("[2.0]",),
     "search.temperature": ("[0.05, 0.1]",),
     "search.weak_temperature": ("[2.0]",),
+    "task.dev_share": ("0.3",),
     "task.evaluation_sampler.name": ("random",),
     "task.name": ("beir",),
     "task.sample": ("12",),
     "task.sampler.name": ("random",),
+    "task.test_relevant_from": ("2",),
     "training.batch_size": ("16",),
     "training.checkpoint": ("MAP", "STS"),
     "training.epochs": ("5",),
@@ -133,11 +135,13 @@ CONTEXT: dict[str, tuple[str, ...]] = {
     "search.round_size": ("search.sampler=tpe",),
     "search.teacher_temperature": ('variants=["BERT", "KL"]',),
     "search.weak_temperature": ('variants=["BERT", "LCE", "LCE-WSLS"]',),
+    "task.dev_share": ("task.path={folder}/without_dev", "task.dev_share=0.6"),
     "task.evaluation_sampler.encoder": (
         "task.evaluation_sampler.name=dense",
         "task.evaluation_sampler.encoder={folder}/inputs/model",
     ),
     "task.label_noise_kind": ("task.label_noise=0.2",),
+    "task.listed_candidates": ("task.candidates=5",),
     "task.relevant_from": ("task.name=beir",),
     "task.sampler.encoder": ("task.sampler.name=dense", "task.sampler.encoder={folder}/inputs/model"),
     "task.sampler.name": ("task.sampler.weak_label=bm25",),
@@ -145,6 +149,8 @@ CONTEXT: dict[str, tuple[str, ...]] = {
         'variants=["BERT", "KL"]',
         "task.teacher={folder}/inputs/data/teacher.run",
     ),
+    "task.test_relevant_from": ("task.name=beir",),
+    "task.test_set": ("task.name=msmarco", "task.path={folder}/msmarco", "task.test_set=trec-dl-2019"),
     "training.batching": ("curriculum.variants=[]",),
     "training.learning_rate": ("search.learning_rate=[]",),
     "training.sampling": ("curriculum.variants=[]",),
@@ -160,6 +166,9 @@ def write_inputs(folder: Path) -> None:
         _write_text(folder / place / "vectors.vec", f"2 2\n{word} 0.5 1.0\nthe 1.0 0.5\n")
         _write_ranking_task(folder / place / "data", word)
         _write_sentence_task(folder / place / "data", word)
+    _write_ranking_task(folder / "without_dev", "word")
+    (folder / "without_dev" / "dev.tsv").unlink()
+    _write_test_sets(folder / "msmarco")
 
 
 def _write_model(folder: Path, word: str) -> None:
@@ -185,6 +194,20 @@ def _write_ranking_task(folder: Path, word: str) -> None:
     _write_text(folder / "corpus.jsonl", "\n".join(corpus))
     _write_text(folder / "queries.jsonl", "\n".join(queries))
     _write_text(folder / "teacher.run", f"train0 Q0 train1 1 1.0 {word}")
+
+
+def _write_test_sets(folder: Path) -> None:
+    """Write MS MARCO with two years of TREC Deep Learning."""
+    _write_text(folder / "collection.tsv", "\n".join(f"{number}\tanswer {number}" for number in range(16)))
+    for queries, qrels, first in (
+        ("queries.train.tsv", "qrels.train.tsv", 0),
+        ("queries.dev.tsv", "qrels.dev.tsv", 4),
+        ("msmarco-test2019-queries.tsv", "2019qrels-pass.txt", 8),
+        ("msmarco-test2020-queries.tsv", "2020qrels-pass.txt", 12),
+    ):
+        numbers = range(first, first + 4)
+        _write_text(folder / queries, "\n".join(f"{number}\tword {number}" for number in numbers))
+        _write_text(folder / qrels, "\n".join(f"{number} 0 {number} 2" for number in numbers))
 
 
 def _write_sentence_task(folder: Path, word: str) -> None:

@@ -32,6 +32,7 @@ from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from study.utils.packages import check_packages
+from trainables.specs.base import BaseTaskSettings
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.settings import Settings
 
@@ -126,6 +127,7 @@ def load_layered_study(
             _merge(data, {"tracking": {"mode": _WANDB_MODES[mode]}}, ENVIRONMENT, places)
         else:
             mistakes.append(UserError(ENVIRONMENT, repr(mode), f"one of {', '.join(_WANDB_MODES)}"))
+    mistakes += _complete_task(model, data, is_draft)
     try:
         study = _validate_study(model, data)
     except ValidationError as error:
@@ -138,6 +140,17 @@ def load_layered_study(
         ]
     raise_if_any(mistakes)
     return study
+
+
+def _complete_task(model: type[Study], data: dict[str, Any], is_draft: bool) -> Iterator[UserError]:
+    """Set what the study leaves to the files of its data; yield what prevents it. Files of a draft may be missing."""
+    task, settings = data.get("task"), model.model_fields["task"].annotation
+    if isinstance(task, dict) and isinstance(settings, type) and issubclass(settings, BaseTaskSettings):
+        try:
+            settings.complete_from_source(task)
+        except UserError as error:
+            if not is_draft:
+                yield error
 
 
 def _validate_study(model: type[Study], data: dict[str, Any]) -> Study:

@@ -196,9 +196,9 @@ def _prepare(
 
 
 def _get_pointer_path(settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path) -> Path:
-    return get_pointer_path(
-        [FORMAT, _build_identity(portable), get_task(settings.name).get_source_version(settings)], cache
-    )
+    task = get_task(settings.name)
+    task.check_split_settings(settings)
+    return get_pointer_path([FORMAT, _build_identity(portable), task.get_source_version(settings)], cache)
 
 
 def _resolve_pointer(pointer: Path, portable: RankerTaskSettings, cache: Path) -> RankingDataset | None:
@@ -282,15 +282,16 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
         UserError: If a split has no query with a relevant document.
     """
     ids: dict[str, set[str]] = {split: set() for split in SPLITS}
+    smallest = {split: settings.get_relevant_from(split) for split in SPLITS}
     for qrel in dataset.qrels:
-        if qrel.grade >= settings.relevant_from:
+        if qrel.grade >= smallest[qrel.split]:
             ids[qrel.split].add(qrel.query_id)
     order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     chosen = {}
     for split in SPLITS:
         names = [name for name in order[: settings.sample] if name in ids[split]]
         if not names:
-            limits = f"task.sample = {settings.sample}, task.relevant_from = {settings.relevant_from}"
+            limits = f"task.sample = {settings.sample}, task.relevant_from = {smallest[split]}"
             raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {limits}")
         chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen

@@ -25,7 +25,7 @@ from trainables.data.negatives.candidates import (
     sample_part,
 )
 from trainables.data.negatives.pool import DocumentPool
-from trainables.data.tasks import IRDataset, get_task
+from trainables.data.tasks import SPLITS, IRDataset, get_task
 from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
@@ -81,7 +81,8 @@ class CandidateSampler:
             self._get_pool(split),
             self._settings.get_candidates_per_query(split),
         )
-        items = pool.prepare_queries(split, query_ids, size, self._settings.relevant_from, settings.keep_query_text)
+        smallest = {name: self._settings.get_relevant_from(name) for name in SPLITS}
+        items = pool.prepare_queries(split, query_ids, size, smallest, settings.keep_query_text)
         key = "sampler" if split == "train" else "evaluation_sampler"
         if settings.name == "given" and not any(len(item.query.candidates) for item in items):
             skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())

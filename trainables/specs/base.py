@@ -52,6 +52,17 @@ class BaseTaskSettings(Settings):
     If None, the default of the task applies.
     """
 
+    @classmethod
+    def complete_from_source(cls, task: dict[str, Any]) -> None:
+        """Set what a study leaves to the files of its data, before its settings are validated.
+
+        Args:
+            task: The section [task] by the names of its fields. Modified in place.
+
+        Raises:
+            UserError: If the files do not answer it.
+        """
+
     def scores_per_query(self, split: str) -> int:
         """Return the number of scores that a run computes for each query or pair of a split."""
         return 1

@@ -15,6 +15,7 @@ from trainables.specs.base import (
     is_unset,
 )
 from trainables.specs.samplers import SAMPLERS
+from trainables.utils.registry import load_object
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion, Settings
 
 SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
@@ -34,6 +35,9 @@ wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene thr
 
 
 LabelNoiseKind = Literal["hidden", "flipped"]
+TestSet = Literal["trec-dl-2019", "trec-dl-2020"]
+TEST_GRADES: dict[TestSet, int] = {"trec-dl-2019": 2, "trec-dl-2020": 2}
+"""Test set -> smallest grade with which a document is relevant, as its organisers say (Craswell et al. 2020)."""
 
 
 class SamplerSettings(Settings):
@@ -108,11 +112,33 @@ class RankerTaskSettings(BaseTaskSettings):
     """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
     """Smallest grade of a qrel with which its document is relevant."""
+    dev_share: Annotated[float | None, Field(gt=0, lt=1, exclude_if=is_unset)] = None
+    """Part of the training queries that is the dev split, for a collection without a development set.
+
+    The hash of its id decides whether a query is taken, with all its qrels. If None, the collection has a development
+    set, or the task splits without one.
+    """
+    test_set: Annotated[TestSet | None, Field(exclude_if=is_unset)] = None
+    """Test set with its own queries and qrels: trec-dl-2019 or trec-dl-2020, for msmarco.
+
+    If None, the test split is that of the collection.
+    """
+    test_relevant_from: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    """Smallest grade of a qrel of the test split with which its document is relevant.
+
+    If None, that of `test_set`, which is 2 for TREC DL; without a test set, `relevant_from`.
+    """
     pool: Literal["judged", "all"] | None = None
     """Documents that may be sampled.
 
     judged: the documents judged in the training split or in the split itself, as in the protocol of the paper. all: all
     documents of the collection, so that training may see documents of test queries. If None, the default of the task.
+    """
+    listed_candidates: Annotated[bool, Field(exclude=True)] = False
+    """If True, the candidates of every query are those that the source lists: both samplers are "given".
+
+    For dialogues, `candidates` and `train_candidates` are then the number of responses of a context in the files. Set
+    `candidates` where the contexts have different numbers, and for other tasks.
     """
     candidates: AtLeastTwo = 10
     """Candidates per query: its relevant documents and the best others of the sampler."""
@@ -136,9 +162,9 @@ class RankerTaskSettings(BaseTaskSettings):
     A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
     None, they learn the scores of the negative sampler.
     """
-    sampler: SamplerSettings = SamplerSettings()
+    sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
     """Negative sampler of the training queries."""
-    evaluation_sampler: SamplerSettings = SamplerSettings()
+    evaluation_sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
     """Negative sampler of the dev and test queries, independent of the one for training."""
     label_noise: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda it: it == 0)] = 0.0
     """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
@@ -153,11 +179,33 @@ class RankerTaskSettings(BaseTaskSettings):
     et al. 2013).
     """
 
+    @field_validator("sampler", "evaluation_sampler")
+    @classmethod
+    def _use_listed_candidates(cls, sampler: SamplerSettings, info: ValidationInfo) -> SamplerSettings:
+        """Return the sampler "given" where the candidates are listed, so that the key is no part of a specification."""
+        if not info.data.get("listed_candidates") or "name" in sampler.model_fields_set:
+            return sampler
+        return sampler.model_copy(update={"name": "given"})
+
+    @field_validator("test_relevant_from")
+    @classmethod
+    def _drop_default_test_grade(cls, grade: int | None, info: ValidationInfo) -> int | None:
+        """Return None for the grade that applies anyway, so that equal data have an equal hash."""
+        test_set = info.data.get("test_set")
+        default = info.data.get("relevant_from") if test_set is None else TEST_GRADES[test_set]
+        return None if grade == default else grade
+
     @field_validator("label_noise_kind")
     @classmethod
     def _drop_kind_without_noise(cls, kind: LabelNoiseKind, info: ValidationInfo) -> LabelNoiseKind:
         """Return the default kind if there is no noise, so that equal training has an equal hash."""
         return kind if info.data.get("label_noise") else "hidden"
+
+    @classmethod
+    def complete_from_source(cls, task: dict[str, Any]) -> None:
+        """Set the numbers of candidates to those that the files list, if a study with `listed_candidates` has none."""
+        if task.get("listed_candidates") is True and task.get("candidates") is None:
+            load_object("trainables.data.tasks.listed_candidates:fill_in_candidates")(task)
 
     def describe_label_noise(self) -> str | None:
         """Describe the noise in the training labels, or return None if there is none.
@@ -173,6 +221,19 @@ class RankerTaskSettings(BaseTaskSettings):
             "flipped": "of the labels of the training candidates are flipped",
         }
         return f"{100 * self.label_noise:g} % {changed[self.label_noise_kind]}; dev and test labels are true"
+
+    def get_relevant_from(self, split: str) -> int:
+        """Return the smallest grade with which a document of a split is relevant.
+
+        Example:
+            >>> settings = RankerTaskSettings(name="msmarco", test_set="trec-dl-2019")
+            >>> settings.get_relevant_from("train"), settings.get_relevant_from("test")
+            (1, 2)
+        """
+        if split != "test":
+            return self.relevant_from
+        default = self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
+        return self.test_relevant_from or default
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
         """Return the settings of the negative sampler of a split."""

@@ -156,6 +156,45 @@ def write_qqp(folder: Path) -> RankerTaskSettings:
     return settings("qqp", folder)
 
 
+def write_glue(folder: Path) -> RankerTaskSettings:
+    """QQP of GLUE: no quoting, a test.tsv without labels, and the malformed lines that the published files have."""
+    columns = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
+    for split, part in (("train", range(30)), ("dev", range(30, 36))):
+        rows = [f'{i}\t{2 * i + 1}\t{2 * i + 2}\t{query(i)}\t"{document(i)}\t1' for i in part]
+        pair = f"{part.stop + 100}\t998\t999\tWhy?\tWhy not?\t0"
+        write_lines(folder / f"{split}.tsv", ["\t".join(columns), *rows, pair, "300\t997\t996\tHow", "can I\tWhat?\t1"])
+    write_lines(folder / "test.tsv", ["id\tquestion1\tquestion2", "0\tWhat?\tWhich?"])
+    return settings("qqp", folder)
+
+
+def write_bimpm(folder: Path) -> RankerTaskSettings:
+    """QQP in the split of BiMPM: label, two tokenised questions, id of the pair; no header, no ids of questions."""
+    for split, part in SPLITS.items():
+        rows = [f"1\t{query(i)}\t{document(i)}\t{i}" for i in part]
+        write_lines(folder / f"{split}.tsv", [*rows, f"0\t{query(part[0])}\tWhy ?\t{900 + part[0]}"])
+    return settings("qqp", folder)
+
+
+TOPICS = range(40, 48)
+"""Numbers of the queries and of their documents of a year of TREC Deep Learning."""
+
+
+def write_trec_dl(folder: Path, year: int) -> RankerTaskSettings:
+    """MS MARCO beside a year of TREC Deep Learning: grades 0 to 3, and the official top passages, not best first."""
+    given = write_msmarco(folder)
+    write_lines(folder / "collection.tsv", (f"{i}\t{document(i)}" for i in range(60)))
+    write_lines(folder / f"msmarco-test{year}-queries.tsv", (f"{i}\t{query(i)}" for i in (*TOPICS, 99)))
+    marker = "Q0" if year == 2019 else "0"
+    qrels = [f"{i} {marker} {i} {2 + i % 2}" for i in TOPICS]
+    qrels += [f"{i} {marker} {50 + i - TOPICS[0]} 1" for i in TOPICS] + [f"{TOPICS[0]} {marker} 58 0"]
+    write_lines(folder / f"{year}qrels-pass.txt", qrels)
+    own = f"msmarco-passagetest{year}-top1000.tsv"
+    for name, part in (("top1000.dev", range(16, 24)), (own, (*TOPICS, 99))):
+        rows = [f"{i}\t{59 - (i + k) % 9}\t{query(i)}\tOther spelling." for k in range(4) for i in part]
+        write_lines(folder / name, rows)
+    return given.model_copy(update={"test_set": f"trec-dl-{year}"})
+
+
 WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "beir": write_beir,
     "dialogues": write_dialogues,

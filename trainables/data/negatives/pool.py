@@ -1,7 +1,7 @@
 """Pools of documents that may be sampled for the queries of a split."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class DocumentPool:
         split: str,
         query_ids: Sequence[str],
         n_candidates: int,
-        relevant_from: int,
+        relevant_from: Mapping[str, int],
         keep_query_text: bool = False,
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
@@ -58,7 +58,7 @@ class DocumentPool:
             query_ids: Ids of the queries.
             n_candidates: Number of candidates per query. At most `n_candidates` - 1 relevant documents are included,
                 best grade first.
-            relevant_from: Lowest grade of a relevant document.
+            relevant_from: Split -> lowest grade of a relevant document.
             keep_query_text: If True, a document with the text of the query may be sampled, unless it is relevant.
         """
         relevant, answers = self._find_relevant(split, query_ids, relevant_from)
@@ -90,7 +90,7 @@ class DocumentPool:
         return positions if number is None else self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
 
     def _find_relevant(
-        self, split: str, query_ids: Sequence[str], relevant_from: int
+        self, split: str, query_ids: Sequence[str], relevant_from: Mapping[str, int]
     ) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
         """Return two dictionaries by query id, of documents that are relevant.
 
@@ -99,7 +99,7 @@ class DocumentPool:
         """
         names, relevant, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
         for qrel in sorted(self.dataset.qrels, key=lambda qrel: -qrel.grade):
-            if qrel.grade >= relevant_from and qrel.query_id in names:
+            if qrel.grade >= relevant_from[qrel.split] and qrel.query_id in names:
                 texts[qrel.query_id].append(self.dataset.documents[qrel.document_id])
                 if qrel.split == split:
                     position = self._positions[qrel.document_id]

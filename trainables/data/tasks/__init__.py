@@ -4,6 +4,7 @@ A new task is a module that provides `TASK` (short examples: `beir`, `qqp`), and
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -12,6 +13,8 @@ from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 SPLITS = ("train", "dev", "test")
+SPLIT_SETTINGS = ("dev_share", "test_set")
+"""Settings that say what a split consists of, without which a task has the splits of its source."""
 
 
 class Qrel(NamedTuple):
@@ -69,6 +72,23 @@ class Task(NamedTuple):
     model is cut as `RankerTaskSettings.truncation` says."""
     allowed_overlap: float = 0.01
     """Default of `RankerTaskSettings.allowed_overlap`."""
+    split_settings: tuple[str, ...] = ()
+    """Those of the settings `SPLIT_SETTINGS` that the task reads; the others are refused."""
+
+    count_candidates: Callable[[RankerTaskSettings], dict[str, Counter[int]]] | None = None
+    """Returns split -> number of candidates that the source lists for a query, with the relevant documents -> number of
+    queries. None if a source rarely lists the same number for all queries."""
+
+    def check_split_settings(self, settings: RankerTaskSettings) -> None:
+        """Check that the task reads the settings of the splits that are given.
+
+        Raises:
+            UserError: If it does not read one of them.
+        """
+        for name in SPLIT_SETTINGS:
+            value = getattr(settings, name)
+            if value is not None and name not in self.split_settings:
+                raise UserError(f"task.{name}", repr(value), f"none, since the task {settings.name} has no such choice")
 
     def split_utterances(self, query: str) -> list[str]:
         """Return the utterances of a query, or the whole query if the task has no dialogues.
@@ -95,14 +115,14 @@ TASKS: Registry[Task] = Registry(
         "trainables.data.tasks.beir:TASK",
         "a folder in the layout of BEIR: corpus.jsonl, queries.jsonl, qrels/{train,dev,test}.tsv",
         "Thakur et al. (2021), BEIR",
-        ("path",),
+        ("path", "dev_share"),
     ),
     Entry(
         "dialogues",
         "trainables.data.tasks.dialogues:TASK",
         "the next utterance of a conversation: {train,dev,test}.tsv of label, utterances, response",
         "Penha, Balan and Hauff (2019), MANtIS; also MSDialog and Ubuntu",
-        ("path", "separators"),
+        ("path", "separators", "dev_share"),
     ),
     Entry(
         "docstrings",
@@ -123,6 +143,7 @@ TASKS: Registry[Task] = Registry(
         "trainables.data.tasks.irds:TASK",
         "the dataset ID of ir_datasets (pip install ir-datasets), downloaded if necessary",
         "MacAvaney et al. (2021); ir_datasets",
+        ("dev_share",),
         pattern="irds:.+",
     ),
     Entry(
@@ -130,14 +151,14 @@ TASKS: Registry[Task] = Registry(
         "trainables.data.tasks.msmarco:TASK",
         "passages for queries to Bing: collection.tsv, queries.{train,dev}.tsv, qrels.{train,dev}.tsv",
         "Nguyen et al. (2016), MS MARCO; split as in Penha and Hauff (2021), section 4",
-        ("path",),
+        ("path", "test_set", "dev_share"),
     ),
     Entry(
         "qqp",
         "trainables.data.tasks.qqp:TASK",
-        "the duplicate of a question: quora_duplicate_questions.tsv, or Kaggle's train.csv",
+        "the duplicate of a question: quora_duplicate_questions.tsv, train.csv, or GLUE's {train,dev}.tsv",
         "Quora question pairs; as in Penha and Hauff (2021), section 4",
-        ("path",),
+        ("path", "dev_share"),
     ),
     options=(
         "document_words",
@@ -146,7 +167,9 @@ TASKS: Registry[Task] = Registry(
         "dev_queries",
         "test_queries",
         "relevant_from",
+        "test_relevant_from",
         "pool",
+        "listed_candidates",
         "candidates",
         "train_candidates",
         "truncation",

@@ -6,25 +6,31 @@ from trainables.data.tasks import SPLITS, IRDataset, Task, readers
 from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
 from trainables.specs.ranker import RankerTaskSettings
 
-FILES = ("corpus.jsonl", "queries.jsonl", *(f"qrels/{split}.tsv" for split in SPLITS))
+DEV_FILE = "qrels/dev.tsv"
+FILES = ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", DEV_FILE, "qrels/test.tsv")
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Read the corpus, the queries and the qrels of all three splits.
 
+    Many published collections have no development set. `settings.dev_share` then says which part of the training
+    queries it is.
+
     Each file may be plain or gzipped, with `.gz` appended to its name. A document's text is its title followed by its
     text. Published corpora contain documents with neither (FiQA: 38). These documents and their qrels are skipped.
 
     Raises:
-        UserError: If a file is missing or not in this format, or if an id is unknown or has two texts.
+        UserError: If a file is missing or not in this format, if an id is unknown or has two texts, or if there is
+            both a development set and `settings.dev_share`.
     """
     corpus, queries, *qrels = _find_files(settings)
     columns = ("query-id", "corpus-id", "score")
+    splits = [split for split in SPLITS if split != "dev" or settings.dev_share is None]
     judged = {
-        split: list(readers.read_csv_rows(path, columns, "\t")) for split, path in zip(SPLITS, qrels, strict=True)
+        split: list(readers.read_csv_rows(path, columns, "\t")) for split, path in zip(splits, qrels, strict=True)
     }
     judged_ids = {row[1][1] for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
+    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
     for location, value in readers.read_json_lines(queries):
         builder.add_query(
             location, readers.get_member(location, value, "_id", str), readers.get_member(location, value, "text", str)
@@ -54,7 +60,7 @@ def get_source_version(settings: RankerTaskSettings) -> str:
 
 
 def _find_files(settings: RankerTaskSettings) -> list[Path]:
-    return readers.find_files(settings, *FILES)
+    return readers.find_files(settings, *FILES, dev=DEV_FILE)
 
 
-TASK = Task(read_dataset, get_source_version, "all")
+TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))

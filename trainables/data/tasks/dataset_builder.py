@@ -3,12 +3,14 @@
 A contradiction between rows raises an error that names the location. Rows that are skipped are counted by reason.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Set
 
 from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.readers import quote_text
+from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranker import RankerTaskSettings
 from trainables.utils.errors import UserError
 
@@ -31,19 +33,21 @@ class DatasetBuilder:
         ({'q1': 'How do I format a disk?'}, 1)
     """
 
-    def __init__(self, needed_ids: Set[str] | None = None) -> None:
+    def __init__(self, needed_ids: Set[str] | None = None, dev_share: float | None = None) -> None:
         """Create an empty builder.
 
         Args:
             needed_ids: Ids of the documents to keep. Other documents are checked and counted, but not kept in memory.
                 If None, all documents are kept.
+            dev_share: Share of the training queries whose qrels and candidates are put into the dev split, see
+                `choose_split`. If None, all stay in the split that they are added to.
         """
         self.queries: dict[str, str] = {}
         self.documents: dict[str, str] = {}
         self.skipped: Counter[str] = Counter()
         self.repeated = Counter[str]()
         """Query id -> number of times that the query was repeated."""
-        self._needed_ids = needed_ids
+        self._needed_ids, self._dev_share = needed_ids, dev_share
         self._domains: dict[str, tuple[str, object]] = {}  # query id -> domain, location
         self._qrels: dict[tuple[str, str, str], tuple[int, object]] = {}  # split, query, document
         self._candidates: dict[tuple[str, str, str], tuple[float, object]] = {}
@@ -91,7 +95,7 @@ class DatasetBuilder:
             raise UserError(str(location), f"grade {grade}", f"{GRADES[0]} to {GRADES[-1]}")
         if grade < 0:
             self.skipped["grade below 0, taken as 0"] += 1
-        pair, value = (split, query, document), max(grade, 0)
+        pair, value = (choose_split(split, query, self._dev_share), query, document), max(grade, 0)
         if pair not in self._qrels:
             self._qrels[pair] = value, location
         elif self._qrels[pair][0] == value:
@@ -105,10 +109,11 @@ class DatasetBuilder:
 
         A repetition is skipped and counted. `build` does the same with a candidate that is relevant.
         """
-        if (split, query, document) in self._candidates:
+        pair = choose_split(split, query, self._dev_share), query, document
+        if pair in self._candidates:
             self.skipped["candidate that was named before"] += 1
         else:
-            self._candidates[split, query, document] = score, location
+            self._candidates[pair] = score, location
 
     def build(self, settings: RankerTaskSettings) -> IRDataset:
         """Return the dataset, without the queries that have no relevance label.
@@ -121,13 +126,17 @@ class DatasetBuilder:
         for (split, query, document), (grade, location) in self._qrels.items():
             self._check_ids(location, query, document)
             qrels.append(Qrel(split, query, document, grade))
-        relevant = {pair[:3] for pair in qrels if pair.grade >= settings.relevant_from}
+        smallest = {split: settings.get_relevant_from(split) for split in SPLITS}
+        relevant = {pair[:3] for pair in qrels if pair.grade >= smallest[pair.split]}
         for split in SPLITS:
             if not any(pair[0] == split for pair in relevant):
                 count = sum(qrel.split == split for qrel in qrels)
-                grades = f" of grade task.relevant_from = {settings.relevant_from} or more" if count else ""
+                key = "relevant_from" if smallest[split] == settings.relevant_from else "test_relevant_from"
+                grades = f" of grade task.{key} = {smallest[split]} or more" if count else ""
                 found = f"no relevant document in the {split} split, which has {count} qrels"
-                expected = f"one{grades} in each of {', '.join(SPLITS)}"
+                is_shared = self._dev_share is not None and split != "test"
+                other = f", or another task.dev_share than {self._dev_share:g}" if is_shared else ""
+                expected = f"one{grades} in each of {', '.join(SPLITS)}{other}"
                 raise UserError(settings.path or settings.name, found, expected)
         candidates = []
         for pair, (score, location) in self._candidates.items():
@@ -188,6 +197,16 @@ def add_text(texts: dict[str, str], kind: str, location: object, name: str, text
             f"{kind} {name} again, with the text {quote_text(text)}",
             f"the same text as before, {quote_text(texts[name])}",
         )
+
+
+def hash_text(text: str) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of a text, which are its id where a file has none.
+
+    Example:
+        >>> hash_text("How do I format a disk?")
+        'df89c9298eac2b18'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _require_id(kind: str, location: object, name: str) -> None:

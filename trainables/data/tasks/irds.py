@@ -26,19 +26,20 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Read the dataset that the task's name contains.
 
     If the id ends with "/train" and the corresponding "/dev" has qrels, these two are the train and dev splits. The
-    test split is the corresponding "/test" if it has qrels, and otherwise half of dev. The queries of any other dataset
-    are split 80/10/10 % by the SHA-256 of their id. Published datasets contain empty texts and qrels of missing texts,
-    which a user cannot correct. These are skipped.
+    test split is the corresponding "/test" if it has qrels, and otherwise half of dev. With `settings.dev_share`, a
+    "/train" and a "/test" without "/dev" are the splits, and the dev split is that part of the training queries. The
+    queries of any other dataset are split 80/10/10 % by the SHA-256 of their id. Published datasets contain empty texts
+    and qrels of missing texts, which a user cannot correct. These are skipped.
 
     Raises:
-        UserError: If the package is not installed, if it does not know the dataset or cannot read it, or if the dataset
-            has no documents, queries or qrels.
+        UserError: If the package is not installed, if it does not know the dataset or cannot read it, if the dataset
+            has no documents, queries or qrels, or if it does not fit `settings.dev_share`.
     """
     name = settings.name.partition(":")[2]
-    datasets = _load_datasets(name)
+    datasets = _load_datasets(name, settings)
     judged = _read_qrels(name, datasets)
     judged_ids = {row.document for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
+    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
     for kind, add in (("queries", builder.add_query), ("docs", builder.add_document)):
         handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
         for handler in {id(handler): handler for handler in handlers}.values():  # the splits share their documents
@@ -70,8 +71,8 @@ def get_source_version(settings: RankerTaskSettings) -> str:
         raise _make_missing_package_error() from error
 
 
-def _load_datasets(name: str) -> dict[str, Any]:
-    """Return the datasets by split, or one dataset under "all"."""
+def _load_datasets(name: str, settings: RankerTaskSettings) -> dict[str, Any]:
+    """Return the datasets by split, without dev if `settings.dev_share` replaces it, or one dataset under "all"."""
     dataset = _load_dataset(name)
     if dataset is None:
         raise UserError("task.name", f"ir_datasets has no {name!r}", "irds:ID with an id of https://ir-datasets.com")
@@ -85,6 +86,12 @@ def _load_datasets(name: str) -> dict[str, Any]:
             part = _load_dataset(f"{name.removesuffix('train')}{split}")
             if part is not None and part.has("queries") and part.has("qrels"):
                 parts[split] = part
+    if settings.dev_share is not None:
+        if "dev" in parts or "test" not in parts:
+            found = f"{name.removesuffix('train')}dev" if "dev" in parts else f"{name} without a test dataset"
+            expected = f"none, since task.name has {found}; or the ID of a train dataset with test and without dev"
+            raise UserError("task.dev_share", settings.dev_share, expected)
+        return parts
     return parts if "dev" in parts else {"all": dataset}
 
 
@@ -134,4 +141,4 @@ def _make_missing_package_error() -> UserError:
     return UserError("task.name", "the package ir_datasets is not installed", "`pip install ir-datasets`")
 
 
-TASK = Task(read_dataset, get_source_version, "all")
+TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))

@@ -1,40 +1,73 @@
 """Task msmarco: passages that answer queries to Bing (MS MARCO, TREC Deep Learning).
 
-As in Penha and Hauff (2021), section 4, the qrels of the development set are halved into dev and test.
+As in Penha and Hauff (2021), section 4, the qrels of the development set are halved into dev and test. With
+`RankerTaskSettings.test_set`, the test split is a year of TREC Deep Learning (Craswell et al. 2020), and the whole
+development set is dev. Files have the names under which they are published.
 """
 
+from math import nan
 from pathlib import Path
+from typing import NamedTuple
 
-from trainables.data.tasks import IRDataset, Task, readers
+from trainables.data.tasks import SPLITS, IRDataset, Task, readers
 from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
 from trainables.data.tasks.splits import split_in_half
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranker import RankerTaskSettings, TestSet
+from trainables.utils.errors import UserError
 
-TEXTS = ("collection.tsv", "queries.train.tsv", "queries.dev.tsv")
-"""Files of passages and queries: id and text, tab-separated."""
-QRELS = ("qrels.train.tsv", "qrels.dev.tsv")
-"""Files of qrels in TREC's format: topic, 0, passage, grade."""
+DEV_QRELS = "qrels.dev.tsv"
+_QREL = ("query", "0", "passage", "grade")
+_TOP1000 = ("qid", "pid", "query", "passage")
+
+
+class _TestFiles(NamedTuple):
+    """Names of the files of a test set: as published, and as in Anserini."""
+
+    queries: tuple[str, ...]
+    qrels: tuple[str, ...]
+    candidates: str
+
+
+TEST_FILES: dict[TestSet, _TestFiles] = {
+    "trec-dl-2019": _TestFiles(
+        ("msmarco-test2019-queries.tsv", "topics.dl19-passage.txt"),
+        ("2019qrels-pass.txt", "qrels.dl19-passage.txt"),
+        "msmarco-passagetest2019-top1000.tsv",
+    ),
+    "trec-dl-2020": _TestFiles(
+        ("msmarco-test2020-queries.tsv", "topics.dl20.txt"),
+        ("2020qrels-pass.txt", "qrels.dl20-passage.txt"),
+        "msmarco-passagetest2020-top1000.tsv",
+    ),
+}
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """Read the files in the folder `settings.path`.
 
     Each file may be plain or gzipped, with `.gz` appended to its name. The collection has 8.8 million passages. If the
-    pool is "judged", only the judged passages are kept.
+    pool is "judged", only the judged passages are kept. If the negative sampler of the evaluation is "given", the
+    official top 1000 passages of each query are its candidates, in the order of the file, and are kept as well.
 
     Raises:
-        UserError: If a file is missing or not in this format, or if an id is unknown or has two texts.
+        UserError: If a file is missing or not in this format, if an id is unknown or has two texts, or if
+            `settings.dev_share` does not fit the files.
     """
-    passages, *queries, train, dev = _find_files(settings)
-    judged = {"train": list(readers.read_rows(train, ("query", "0", "passage", "grade"), None))}
-    rows = list(readers.read_rows(dev, ("query", "0", "passage", "grade"), None))
-    judged["dev"], judged["test"] = split_in_half(rows, lambda row: row[1][0])
-    judged_ids = {row[1][2] for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None)
-    for path in queries:
-        for location, (name, text) in readers.read_rows(path, ("id", "text")):
+    files = _find_files(settings)
+    judged = {
+        split: list(readers.read_rows(files[f"{split} qrels"], _QREL, None))
+        for split in SPLITS
+        if f"{split} qrels" in files
+    }
+    if settings.test_set is None:
+        judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row[1][0])
+    needed = {row[1][2] for rows in judged.values() for row in rows}
+    builder = DatasetBuilder(needed if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
+    _add_candidates(builder, files, {row[1][0]: split for split, rows in judged.items() for row in rows}, needed)
+    for role in ("train queries", "dev queries", "test queries"):
+        for location, (name, text) in readers.read_rows(files[role], ("id", "text")) if role in files else ():
             builder.add_query(location, name, text)
-    for location, (name, text) in readers.read_rows(passages, ("id", "text")):
+    for location, (name, text) in readers.read_rows(files["passages"], ("id", "text")):
         builder.add_document(location, name, text)
     for split, rows in judged.items():
         for location, (query, _, document, grade) in rows:
@@ -44,11 +77,45 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 def get_source_version(settings: RankerTaskSettings) -> str:
     """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings))
+    return readers.hash_file_stats(_find_files(settings).values())
 
 
-def _find_files(settings: RankerTaskSettings) -> list[Path]:
-    return readers.find_files(settings, *TEXTS, *QRELS)
+def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str], needed: set[str]) -> None:
+    """Add the candidates of judged queries, whose ids are those of `splits`, and their passages to those `needed`.
+
+    The texts of these files are not read: they are those of the collection.
+    """
+    for role in ("dev candidates", "test candidates"):
+        for location, (query, passage, _, _) in readers.read_rows(files[role], _TOP1000) if role in files else ():
+            if query in splits:
+                needed.add(passage)
+                builder.add_candidate(location, splits[query], query, passage, nan)
+            else:
+                builder.skipped["candidate of a query that nothing is judged for"] += 1
 
 
-TASK = Task(read_dataset, get_source_version)
+def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
+    """Return the files by their role, without those of the development set if `settings.dev_share` replaces it."""
+    test = None if settings.test_set is None else TEST_FILES[settings.test_set]
+    has_dev, has_candidates = settings.dev_share is None, settings.evaluation_sampler.name == "given"
+    if test is None and not has_dev:
+        expected = "none, since dev and test are the halves of the development set; or task.test_set as well"
+        raise UserError("task.dev_share", settings.dev_share, expected)
+    names: dict[str, str | tuple[str, ...]] = {"passages": "collection.tsv", "train queries": "queries.train.tsv"}
+    names["dev qrels"] = DEV_QRELS, "qrels.dev.small.tsv"
+    if has_dev:
+        names["dev queries"] = "queries.dev.tsv", "queries.dev.small.tsv"
+    names["train qrels"] = "qrels.train.tsv"
+    if test is not None:
+        names |= {"test queries": test.queries, "test qrels": test.qrels}
+    if has_candidates and has_dev:
+        names["dev candidates"] = "top1000.dev", "top1000.dev.tsv"
+    if has_candidates and test is not None:
+        names["test candidates"] = test.candidates
+    paths = readers.find_files(settings, *names.values(), dev=None if test is None else DEV_QRELS)
+    if not has_dev:
+        del names["dev qrels"]
+    return dict(zip(names, paths, strict=True))
+
+
+TASK = Task(read_dataset, get_source_version, split_settings=("dev_share", "test_set"))

@@ -81,7 +81,7 @@ def require_path(value: str | None, key: str, expected: str) -> Path:
     return path
 
 
-def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...]) -> list[Path]:
+def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...], dev: str | None = None) -> list[Path]:
     """Return the files of these names in the folder `settings.path`.
 
     If a file does not exist, the gzipped one with `.gz` appended to its name is returned.
@@ -90,9 +90,12 @@ def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...]) -> l
         settings: Settings of the task.
         *names: Name of each file. From a tuple of names, the first that exists is returned. A name may contain `*`, and
             then exactly one file must match it.
+        dev: The one of the names that is the development set. It is left out if `settings.dev_share` replaces it. If
+            None, no file is optional.
 
     Raises:
-        UserError: If the folder or a file in it is missing, or if several files match a name.
+        UserError: If the folder or a file in it is missing, if several files match a name, or if the folder has a
+            development set although `settings.dev_share` replaces it.
     """
     alternatives = [(name,) if isinstance(name, str) else name for name in names]
     files = ", ".join(" or ".join(options) for options in alternatives)
@@ -101,12 +104,40 @@ def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...]) -> l
     paths = []
     for options in alternatives:
         matches = [path for name in options for end in ("", ".gz") for path in sorted(folder.glob(name + end))]
+        if dev in options:
+            check_dev_share(settings, matches[0] if matches else None, f"{folder} has no {' or '.join(options)}")
+            if not matches:
+                continue
         if not matches:
             raise UserError("task.path", f"{folder} has no {' or '.join(options)}", expected)
         if "*" in options[0] and len(matches) > 1:
             raise UserError("task.path", f"{folder} has {len(matches)} files {options[0]}", expected)
         paths.append(matches[0])
     return paths
+
+
+def find_optional_file(folder: Path, name: str) -> Path | None:
+    """Return the file of this name in a folder, or the gzipped one with `.gz` appended, or None."""
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.exists()), None)
+
+
+def check_dev_share(settings: RankerTaskSettings, dev: Path | str | None, missing: str) -> None:
+    """Check that a task has either a development set or `settings.dev_share`.
+
+    Args:
+        settings: Settings of the task.
+        dev: The development set, or None if there is none.
+        missing: What is wrong without a development set, for the error message.
+
+    Raises:
+        UserError: If there are both or neither.
+    """
+    if settings.dev_share is not None and dev is not None:
+        expected = f"none, since {dev} is the development set; remove one of the two"
+        raise UserError("task.dev_share", settings.dev_share, expected)
+    if settings.dev_share is None and dev is None:
+        expected = "a folder with one, or task.dev_share (such as 0.1), the part of the training queries for dev"
+        raise UserError("task.path", missing, expected)
 
 
 def hash_file_stats(paths: Iterable[Path]) -> str:

@@ -20,6 +20,28 @@ def split_by_hash(query_id: str) -> str:
     return "train" if tenth < 8 else "dev" if tenth == 8 else "test"
 
 
+def choose_split(split: str, query_id: str, dev_share: float | None) -> str:
+    """Return the split of a query that a collection has in `split`.
+
+    The given share of the training queries is put into the dev split, by the SHA-256 of "dev ID". It depends neither on
+    the other queries nor on the hash of the id alone, which `split_by_hash` and the limits of queries go by. A larger
+    share contains a smaller one.
+
+    Args:
+        split: Split of the query in the collection.
+        query_id: Id of the query.
+        dev_share: Share of the training queries, between 0 and 1. If None, `split` is returned.
+
+    Example:
+        >>> [choose_split("train", query_id, dev_share=0.2) for query_id in ("q3", "q4", "q5")]
+        ['train', 'dev', 'train']
+    """
+    if split != "train" or dev_share is None:
+        return split
+    value = int.from_bytes(hashlib.sha256(f"dev {query_id}".encode()).digest()[:8])
+    return "dev" if value < dev_share * 2**64 else "train"
+
+
 def split_in_order(count: int) -> list[str]:
     """Return the splits of `count` rows: the first 80 % train, the next 10 % dev, the last 10 % test.
 

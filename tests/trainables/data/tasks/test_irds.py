@@ -1,5 +1,6 @@
 """Datasets of ir_datasets: which parts become which split, and what a published dataset may lack."""
 
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
@@ -150,3 +151,11 @@ def test_state_follows_from_id_and_version_alone(tmp_path: Path, monkeypatch: py
     assert irds.get_source_version(settings("irds:b")) != first
     monkeypatch.setattr(irds, "version", lambda name: "1.1")
     assert irds.get_source_version(settings("irds:a")) != first
+
+
+@pytest.mark.parametrize("parts", [("train", "dev", "test"), ("train",), ()])
+def test_a_dev_share_needs_train_and_test_and_no_dev(parts: tuple[str, ...], tmp_path: Path) -> None:
+    given = write_irds(tmp_path, parts).model_copy(update={"dev_share": 0.1})
+    found = r".*/dev" if "dev" in parts else r".* without a test dataset"
+    expected = f"none, since task.name has {found}; or the ID of a train dataset with test and without dev"
+    assert re.fullmatch(rf"task\.dev_share: 0\.1; expected {expected}", refusal(given))

@@ -1,10 +1,12 @@
 """The laws of splitting: nothing is lost, nothing moves, and no topic is in two halves."""
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.data.tasks.splits import split_by_hash, split_in_half, split_in_order
+from trainables.data.tasks.splits import choose_split, split_by_hash, split_in_half, split_in_order
 
 topics = st.lists(st.sampled_from(["1", "2", "3", "10", "20", "007"]), max_size=20)
 names = st.lists(st.sampled_from(["b", "a10", "a9", "3"]), max_size=12)
@@ -52,3 +54,35 @@ def test_the_split_by_hash_is_the_same_everywhere() -> None:
 def test_the_split_by_hash_has_the_stated_shares(split: str, share: float) -> None:
     found = [split_by_hash(f"q{i}") for i in range(5000)]
     assert found.count(split) / 5000 == pytest.approx(share, abs=0.02)
+
+
+IDS = [f"q{i}" for i in range(5000)]
+
+
+def take_dev(share: float) -> set[str]:
+    return {name for name in IDS if choose_split("train", name, share) == "dev"}
+
+
+@given(st.floats(0.001, 0.999), st.sampled_from(IDS))
+def test_only_training_queries_are_put_into_dev_and_the_same_everywhere(share: float, name: str) -> None:
+    assert choose_split("train", name, share) in ("train", "dev")
+    assert choose_split("train", name, None) == "train"
+    assert [choose_split(split, name, share) for split in ("dev", "test")] == ["dev", "test"]
+    assert [choose_split("train", found, 0.5) for found in ("q3", "q4", "q5", "q6")] == ["dev", "dev", "train", "train"]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9])
+def test_the_dev_share_is_the_stated_one_and_a_larger_one_contains_it(share: float) -> None:
+    assert len(take_dev(share)) / len(IDS) == pytest.approx(share, abs=0.02)
+    assert take_dev(share) < take_dev(share + 0.05)
+
+
+def test_the_dev_share_has_nothing_to_do_with_the_other_hashes_of_ids() -> None:
+    dev = take_dev(0.3)
+    for split in ("train", "dev", "test"):
+        part = {name for name in IDS if split_by_hash(name) == split}
+        assert len(dev & part) / len(part) == pytest.approx(0.3, abs=0.05)
+    first = set(
+        sorted(IDS, key=lambda name: hashlib.sha256(name.encode()).digest())[:1000]
+    )  # as task.sample takes them
+    assert len(dev & first) / len(first) == pytest.approx(0.3, abs=0.05)

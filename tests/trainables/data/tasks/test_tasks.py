@@ -14,6 +14,10 @@ from tests.trainables.data.fixtures import (
     read,
     rewrite,
     settings,
+    write_bimpm,
+    write_glue,
+    write_irds,
+    write_trec_dl,
 )
 from trainables.data.ranking_dataset import find_prepared_data, prepare_data
 from trainables.data.tasks import TASKS, get_task
@@ -166,3 +170,75 @@ def test_the_pool_decides_which_documents_are_kept(name: str, tmp_path: Path) ->
     assert repr(judged[2:4]) == repr(everything[2:4])
     usual = {"judged": judged, "all": everything}[get_task(given.name).pool]
     assert read(given).documents == usual.documents
+
+
+def write_without_dev(name: str, folder: Path) -> RankerTaskSettings:
+    """A collection without a development set, in the layouts that allow it."""
+    if name == "irds:ID":
+        return write_irds(folder, ("train", "test"))
+    if name == "qqp":
+        return write_glue(folder)
+    if name == "msmarco":
+        given = write_trec_dl(folder, 2019)
+        (folder / "queries.dev.tsv").unlink()
+        (folder / "qrels.dev.tsv").unlink()
+        return given
+    given = WRITERS[name](folder)
+    (folder / FILES[name][-2]).unlink()  # dev
+    return given
+
+
+SHARED = sorted(name for name in FILES.keys() | {"irds:ID"} if "dev_share" in get_task(name).split_settings)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_share_of_the_training_queries_is_the_missing_dev_set(name: str, tmp_path: Path) -> None:
+    given = write_without_dev(name, tmp_path)
+    large, small = (read(given.model_copy(update={"dev_share": share})) for share in (0.5, 0.35))
+    ids = [
+        {split: {row.query_id for row in made.qrels if row.split == split} for split in SPLITS}
+        for made in (large, small)
+    ]
+    for made, split_ids in zip((large, small), ids, strict=True):
+        assert not split_ids["train"] & split_ids["dev"]
+        assert all(row.query_id in split_ids[row.split] for row in made.candidates)
+    assert ids[0]["train"] | ids[0]["dev"] == ids[1]["train"] | ids[1]["dev"]
+    assert ids[0]["test"] == ids[1]["test"]
+    assert ids[1]["dev"] < ids[0]["dev"]
+    assert sorted(row[1:] for row in large.qrels) == sorted(row[1:] for row in small.qrels)
+    assert (large.queries, large.documents) == (small.queries, small.documents)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_share_is_a_part_of_the_fingerprint(name: str, tmp_path: Path) -> None:
+    given = write_without_dev(name, tmp_path).model_copy(update={"candidates": 2})
+    made = {
+        prepare_data(given.model_copy(update={"dev_share": share}), tmp_path / "cache").fingerprint
+        for share in (0.35, 0.36, 0.5)
+    }
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("name", sorted({*SHARED} - {"irds:ID"}))
+def test_without_a_dev_set_the_remedy_is_named_and_with_one_there_is_no_share(name: str, tmp_path: Path) -> None:
+    given = write_without_dev(name, tmp_path / "without")
+    with pytest.raises(UserError, match=r"^task\.path: .* has no .*; expected .* task\.dev_share \(such as 0\.1\)"):
+        read(given)
+    given = write_bimpm(tmp_path) if name == "qqp" else WRITERS[name](tmp_path)
+    if name == "msmarco":
+        given = write_trec_dl(tmp_path, 2020)
+    pattern = rf"^task\.dev_share: 0\.1; expected none, since {tmp_path}/.*dev.* is the development set; remove one of "
+    with pytest.raises(UserError, match=pattern):
+        read(given.model_copy(update={"dev_share": 0.1}))
+
+
+@pytest.mark.parametrize(("key", "value"), [("dev_share", 0.1), ("test_set", "trec-dl-2019")])
+def test_a_task_that_has_no_such_splits_refuses_the_setting(
+    written: RankerTaskSettings, tmp_path: Path, key: str, value: object
+) -> None:
+    if key in get_task(written.name).split_settings:
+        return
+    given = written.model_copy(update={key: value})
+    for function in (prepare_data, find_prepared_data):
+        with pytest.raises(UserError, match=rf"^task\.{key}: {value!r}; expected none, since the task .* has no such"):
+            function(given, tmp_path / "cache")

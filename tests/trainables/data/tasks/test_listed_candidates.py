@@ -1,0 +1,100 @@
+"""The key that takes the candidates that a file lists, and their number."""
+
+from pathlib import Path
+
+import pytest
+
+from study.config.loader import load_study
+from tests.trainables.data.fixtures import WRITERS, write_lines
+from trainables.data.ranking_dataset import prepare_data
+from trainables.data.tasks import get_task
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.utils.errors import UserError
+
+STUDY = """
+name = "listed"
+analysis.metric = "R3@1"
+task.name = "dialogues"
+training = {{ instances = 16, batch_size = 16, negatives = 1 }}
+task.path = "{path}"
+"""
+
+
+def write_study(folder: Path, name: str = "dialogues") -> str:
+    WRITERS[name](folder)
+    (folder / "study.toml").write_text(STUDY.format(path=folder).replace('"dialogues"', f'"{name}"'))
+    return str(folder / "study.toml")
+
+
+def test_the_key_is_short_for_the_three_that_it_sets(tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    short = load_study(path, ["task.listed_candidates=true"])
+    long = load_study(path, ["task.candidates=3", "task.sampler.name=given", "task.evaluation_sampler.name=given"])
+    assert short.task.model_dump() == long.task.model_dump()
+    assert isinstance(short.task, RankerTaskSettings)
+    assert short.task.candidates == 3
+    assert short.task.train_candidates is None
+    prepared = prepare_data(short.task, tmp_path / "cache")
+    assert all(counts["back_filled"] == 0 for counts in prepared.read_metadata()["splits"].values())
+
+
+def test_training_may_have_another_number(tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    lines = (tmp_path / "train.tsv").read_text().splitlines()
+    write_lines(tmp_path / "train.tsv", (line for i, line in enumerate(lines) if i % 3 < 2))
+    task = load_study(path, ["task.listed_candidates=true"]).task
+    assert isinstance(task, RankerTaskSettings)
+    assert (task.candidates, task.train_candidates) == (3, 2)
+    table = prepare_data(task, tmp_path / "cache").read_candidates("train")
+    assert (table.groupby("query_id").size() == 2).all()
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_different_numbers_are_named_and_a_number_of_the_users_goes(split: str, tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    with (tmp_path / f"{split}.tsv").open("a") as file:
+        file.write("1\tOne more?\tYes.\n0\tOne more?\tNo.\n")
+    with pytest.raises(UserError) as error:
+        load_study(path, ["task.listed_candidates=true"])
+    where, keys = (
+        ("dev and test", "candidates") if split == "test" else ("train", "candidates and task.train_candidates")
+    )
+    numbers = "3 (8 x), 2 (1 x)" if split == "test" else "3 (16 x), 2 (1 x)"
+    found = f"task.listed_candidates: true, but the contexts of {where} list {numbers}"
+    assert str(error.value) == f"{found}; expected one number for all, or task.{keys} as well"
+    task = load_study(path, ["task.listed_candidates=true", "task.candidates=3"]).task
+    assert isinstance(task, RankerTaskSettings)
+    assert (task.candidates, task.sampler.name, task.evaluation_sampler.name) == (3, "given", "given")
+
+
+def test_the_numbers_are_those_of_the_collection_itself(tmp_path: Path) -> None:
+    given = WRITERS["dialogues"](tmp_path)
+    lines = ["1\ta\tb\tx", "0\ta\tb\ty", "0\ta\tb\ty", "0\ta\tb\tx", "1\ta\t\tb\tz", "0\tnobody\ty", "1\tc\tx"]
+    write_lines(tmp_path / "dev.tsv", lines)
+    counts, collection = get_task("dialogues").count_candidates, get_task("dialogues").read_dataset(given)
+    assert counts is not None
+    pairs = {
+        split: [row[1:3] for row in (*collection.qrels, *collection.candidates) if row.split == split]
+        for split in ("dev", "train")
+    }
+    assert sorted(counts(given)["dev"].elements()) == [1, 3]
+    for split, rows in pairs.items():
+        assert counts(given)[split].total() == len({query for query, _ in rows})
+        assert sum(number * times for number, times in counts(given)[split].items()) == len(rows)
+
+
+def test_other_tasks_and_other_samplers_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = write_study(tmp_path, "hard-negatives")
+    with pytest.raises(UserError, match=r"^task\.listed_candidates: true; expected task\.candidates as well, since"):
+        load_study(path, ["task.listed_candidates=true"])
+    with pytest.raises(UserError) as error:
+        load_study(path, ["task.listed_candidates=true", "task.candidates=3", "task.evaluation_sampler.name=bm25"])
+    expected = "expected none, since task.listed_candidates takes the candidates that the source lists"
+    assert str(error.value) == f"command line: task.evaluation_sampler.name: 'bm25'; {expected}"
+
+
+def test_a_sampler_keeps_its_other_settings(tmp_path: Path) -> None:
+    values = {"listed_candidates": True, "sampler": {"weak_label": "bm25"}}
+    task = RankerTaskSettings.model_validate(values)
+    assert task.sampler == SamplerSettings(name="given", weak_label="bm25")
+    assert task.evaluation_sampler == SamplerSettings(name="given")

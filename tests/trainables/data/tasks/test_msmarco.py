@@ -1,0 +1,147 @@
+"""MS MARCO and TREC Deep Learning under the names of their publication."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.data.fixtures import TOPICS, WRITERS, read, write_lines, write_trec_dl
+from trainables.data.ranking_dataset import prepare_data
+from trainables.data.tasks import Qrel, get_task
+from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.utils.errors import UserError
+
+YEARS = (2019, 2020)
+DATA = Path(__file__).parents[5] / "shared" / "data" / "trec-dl"
+
+
+def with_listed(given: RankerTaskSettings) -> RankerTaskSettings:
+    return given.model_copy(update={"evaluation_sampler": SamplerSettings(name="given")})
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_the_test_split_is_that_of_trec_and_dev_is_not_halved(year: int, tmp_path: Path) -> None:
+    given = write_trec_dl(tmp_path, year)
+    collection = read(given)
+    ids = {
+        split: {row.query_id for row in collection.qrels if row.split == split} for split in ("train", "dev", "test")
+    }
+    assert ids == {
+        "train": {str(i) for i in range(16)},
+        "dev": {str(i) for i in range(16, 24)},
+        "test": {str(i) for i in TOPICS},
+    }
+    assert Qrel("test", "41", "41", 3) in collection.qrels
+    assert Qrel("test", "40", "50", 1) in collection.qrels
+    assert collection.skipped["query that nothing is judged for"] == 1
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_a_passage_of_grade_1_is_relevant_in_training_and_not_in_trecs_test(year: int, tmp_path: Path) -> None:
+    made = prepare_data(write_trec_dl(tmp_path, year), tmp_path / "cache").read_candidates()
+    relevant = made[made["relevant"] == 1]
+    assert relevant.groupby("split").size().to_dict() == {"dev": 8, "test": 8, "train": 16}
+    assert relevant[relevant["split"] == "test"]["grade"].isin([2, 3]).all()
+    assert set(relevant[relevant["split"] != "test"]["grade"]) == {1}
+
+
+def test_another_grade_may_be_the_first_of_the_test_split(tmp_path: Path) -> None:
+    given = write_trec_dl(tmp_path, 2019)
+    for grade, rows in ((1, 16), (3, 4)):
+        made = prepare_data(
+            RankerTaskSettings.model_validate(given.model_dump() | {"test_relevant_from": grade}), tmp_path / "cache"
+        )
+        assert (made.read_candidates("test")["relevant"] == 1).sum() == rows
+        assert (made.read_candidates("train")["relevant"] == 1).sum() == 16
+    with pytest.raises(
+        UserError, match=r"one of grade task\.test_relevant_from = 4 or more in each of train, dev, test"
+    ):
+        read(given.model_copy(update={"test_relevant_from": 4}))
+
+
+def test_the_grade_that_applies_anyway_is_no_other_specification() -> None:
+    dl = {"name": "msmarco", "test_set": "trec-dl-2020"}
+    for values in ({}, dl, {"relevant_from": 3}):
+        plain = RankerTaskSettings.model_validate(values)
+        named = RankerTaskSettings.model_validate(values | {"test_relevant_from": plain.get_relevant_from("test")})
+        assert named == plain
+        assert "test_relevant_from" not in named.model_dump()
+    assert {"dev_share", "test_set", "test_relevant_from", "listed_candidates"}.isdisjoint(
+        RankerTaskSettings().model_dump()
+    )
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_official_candidates_are_read_where_the_sampler_is_given_and_nowhere_else(year: int, tmp_path: Path) -> None:
+    given = write_trec_dl(tmp_path, year)
+    assert not read(given).candidates
+    collection = read(with_listed(given))
+    numbers = Counter((row.split, row.query_id) for row in collection.candidates)
+    assert set(numbers.values()) <= {3, 4}  # without the relevant one
+    assert {name for split, name in numbers if split == "test"} == {str(i) for i in TOPICS}
+    assert {name for split, name in numbers if split == "dev"} == {str(i) for i in range(16, 24)}
+    assert collection.skipped["candidate of a query that nothing is judged for"] == 4
+    assert all(collection.documents[row.document_id] != "Other spelling." for row in collection.candidates)
+    listed = [row.document_id for row in collection.candidates if row.query_id == "47"]
+    assert listed == [str(59 - (47 + k) % 9) for k in range(4) if 59 - (47 + k) % 9 != 47]
+    prepare_data(with_listed(given), tmp_path / "cache")
+
+
+def test_dev_and_test_of_a_halved_development_set_share_its_official_candidates(tmp_path: Path) -> None:
+    write_trec_dl(tmp_path, 2019)
+    given = with_listed(WRITERS["msmarco"](tmp_path))
+    write_lines(tmp_path / "top1000.dev", (f"{i}\t{k}\tq\tp" for i in range(16, 24) for k in (38, 39)))
+    found = Counter(row.split for row in read(given).candidates)
+    assert found == {"dev": 8, "test": 8}
+
+
+def test_the_small_development_set_is_read_where_there_is_no_other(tmp_path: Path) -> None:
+    given = WRITERS["msmarco"](tmp_path)
+    expected = read(given)
+    for name in ("queries", "qrels"):
+        (tmp_path / f"{name}.dev.tsv").rename(tmp_path / f"{name}.dev.small.tsv")
+    assert repr(read(given)) == repr(expected)
+
+
+@pytest.mark.parametrize("file", ["msmarco-test2019-queries.tsv", "2019qrels-pass.txt"])
+def test_the_file_of_a_test_set_that_is_missing_is_named(file: str, tmp_path: Path) -> None:
+    given = write_trec_dl(tmp_path, 2019)
+    (tmp_path / file).unlink()
+    with pytest.raises(UserError, match=rf"^task\.path: {tmp_path} has no {file} or .*; expected a folder with"):
+        read(given)
+
+
+def test_a_missing_file_of_candidates_is_named(tmp_path: Path) -> None:
+    given = with_listed(write_trec_dl(tmp_path, 2020))
+    (tmp_path / "msmarco-passagetest2020-top1000.tsv").unlink()
+    with pytest.raises(UserError, match=r"has no msmarco-passagetest2020-top1000\.tsv; expected a folder with"):
+        read(given)
+
+
+def test_halves_of_the_development_set_leave_no_share(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        read(WRITERS["msmarco"](tmp_path).model_copy(update={"dev_share": 0.1}))
+    expected = "none, since dev and test are the halves of the development set; or task.test_set as well"
+    assert str(error.value) == f"task.dev_share: 0.1; expected {expected}"
+
+
+@pytest.mark.parametrize(
+    ("year", "counts", "relevant", "queries"), [("2019", 9260, 2501, 43), ("2020", 11386, 1666, 54)]
+)
+def test_trecs_own_qrels_and_topics(year: str, counts: int, relevant: int, queries: int, tmp_path: Path) -> None:
+    if not DATA.exists():
+        pytest.skip(f"{DATA} is absent")
+    given = WRITERS["msmarco"](tmp_path)
+    short = year[2:]
+    names = [f"qrels.dl{short}-passage.txt", "topics.dl19-passage.txt" if short == "19" else "topics.dl20.txt"]
+    for name in names:
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    passages = {line.split()[2] for line in (tmp_path / names[0]).read_text().splitlines()}
+    with (tmp_path / "collection.tsv").open("a") as file:  # the passages themselves are not at hand
+        file.writelines(f"{name}\tpassage {name}\n" for name in passages)
+    collection = get_task("msmarco").read_dataset(given.model_copy(update={"test_set": f"trec-dl-{year}"}))
+    test = [row for row in collection.qrels if row.split == "test"]
+    assert len(test) == counts
+    assert sum(row.grade >= 2 for row in test) == relevant
+    assert len({row.query_id for row in test}) == queries
+    assert not set(collection.skipped) - {"document that is not needed", "query that nothing is judged for"}

@@ -1,0 +1,51 @@
+"""Fills in the numbers of candidates that the files of a task list, for `task.listed_candidates`."""
+
+from collections import Counter
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainables.data.tasks import get_task
+from trainables.specs.ranker import RankerTaskSettings
+from trainables.utils.errors import UserError
+
+_SHOWN_NUMBERS = 4
+
+
+def fill_in_candidates(task: dict[str, Any]) -> None:
+    """Set `candidates` and `train_candidates` to the numbers of responses that the contexts of the files have.
+
+    `train_candidates` is set only if it is not given and differs from `candidates`.
+
+    Args:
+        task: The section [task] by the names of its fields. Modified in place. If it is not valid, nothing is set,
+            since its validation reports the errors.
+
+    Raises:
+        UserError: If the files cannot be read, if the queries have different numbers, or if the task cannot count.
+    """
+    task.pop("candidates", None)
+    try:
+        settings = RankerTaskSettings.model_validate({name: value for name, value in task.items() if value is not None})
+    except ValidationError:
+        return
+    reader = get_task(settings.name)
+    reader.check_split_settings(settings)
+    if reader.count_candidates is None:
+        expected = f"task.candidates as well, since queries of the task {settings.name} may list different numbers"
+        raise UserError("task.listed_candidates", "true", expected)
+    counts = reader.count_candidates(settings)
+    task["candidates"] = _get_only_number(counts["dev"] + counts["test"], "dev and test", "candidates")
+    if task.get("train_candidates") is None:
+        number = _get_only_number(counts["train"], "train", "candidates and task.train_candidates")
+        if number != task["candidates"]:
+            task["train_candidates"] = number
+
+
+def _get_only_number(counts: Counter[int], where: str, keys: str) -> int:
+    if len(counts) == 1:
+        return next(iter(counts))
+    shown = [f"{number} ({count} x)" for number, count in counts.most_common(_SHOWN_NUMBERS)]
+    rest = ["..."] if len(counts) > _SHOWN_NUMBERS else []
+    found = f"true, but the contexts of {where} list {', '.join([*shown, *rest]) or 'none'}"
+    raise UserError("task.listed_candidates", found, f"one number for all, or task.{keys} as well")
