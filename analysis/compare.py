@@ -1,9 +1,12 @@
-"""Compares systems by a table of scores, which need not come from a study.
+"""Compares systems by scores or by runs, which need not come from a study.
 
-    python -m analysis.compare SCORES.csv [--baseline NAME ...] [--alpha .05] [--correction bonferroni] [--margin M]
-                               [--test sign-flip] [--seeds own|pooled] [--require PHRASE ...] [--json FILE]
+    python -m analysis.compare SCORES.csv [--metric M] [--baseline NAME ...] [--alpha .05] [--correction bonferroni]
+                               [--margin M] [--test sign-flip] [--seeds own|pooled] [--require PHRASE ...] [--json FILE]
+    python -m analysis.compare --qrels QRELS --metric nDCG@10 --runs NAME=FILE[,FILE...] NAME=FILE[,FILE...] ...
+                               [--missing zero|drop] [--part SUBSET/SPLIT] [...]
 
-SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Without
+SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Runs are
+TREC runs or predictions of MTEB or sentence-transformers, a file for each seed; ir_measures evaluates them. Without
 --baseline every system is compared with every other one.
 """
 
@@ -15,53 +18,30 @@ if __name__ == "__main__":
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import get_args
 
 import pandas as pd
 
-from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds, name_outlying_seeds
-from analysis.checks.ranks import HEADER, RankedSystem, describe_ranks, rank_systems
+from analysis.checks.collapsed import find_outlying_seeds, name_outlying_seeds
+from analysis.checks.ranks import rank_systems
 from analysis.checks.requirements import RequirementResult, check_requirement
-from analysis.checks.worst_seeds import compare_without_worst_seeds, describe_sensitivity
-from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
-from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
-from analysis.rendering.pooling import describe_pooling
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
+from analysis.checks.worst_seeds import compare_without_worst_seeds
+from analysis.comparisons.result import ComparisonResult
+from analysis.data.score_table import ScoreTable, build_score_table
+from analysis.readers.evaluated_runs import Missing, parse_runs, read_runs
+from analysis.readers.score_files import read_score_file
+from analysis.rendering.compared import format_result
+from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.stats.permutation_tests import TESTS
-from analysis.stats.power import POWER
-from analysis.stats.variance_components import VarianceComponents, describe_deviations, estimate_variance_components
-from analysis.tables.main import format_p_value
+from analysis.stats.variance_components import estimate_variance_components
 from trainables.utils.cli import Parser, print_error, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError
 
-
-@dataclass(frozen=True)
-class ComparisonResult:
-    """The comparisons of a table of scores.
-
-    Attributes:
-        scores: the scores.
-        settings: level, correction, margin and further tests.
-        comparisons: comparisons in order of baselines, then of systems, as in the table.
-        ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
-        outlying: runs that look collapsed, or whose system's other seeds do.
-        missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
-        variance: variance components of the complete systems that have all seeds, beyond what they share. None if
-            there are too few.
-    """
-
-    scores: ScoreTable
-    settings: ComparisonSettings
-    comparisons: list[Comparison]
-    ranks: list[RankedSystem]
-    outlying: list[OutlyingSeed]
-    missing: list[str]
-    variance: VarianceComponents | None
+__all__ = ["ComparisonResult", "compare", "format_result", "main", "read_runs", "read_score_file", "require"]
 
 
 def compare(
@@ -152,89 +132,27 @@ def require(result: ComparisonResult, phrase: str) -> RequirementResult:
     return check_requirement(phrase, list(result.scores.values), result.comparisons, result.settings, result.missing)
 
 
-_QUESTIONS = {
-    "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
-    "queries": "p asks whether these runs differ on new queries; it says nothing about new seeds",
-    "seeds": "p asks whether other seeds would differ on these queries; it says nothing about new queries",
-}
-_USUAL_TEST = (
-    f"{QUERIES_BONFERRONI} is the usual test: it asks whether these runs differ on new queries; it says nothing about "
-    "new seeds"
-)
-
-
-def format_result(result: ComparisonResult) -> str:
-    """Format the comparisons for a terminal, with the notes that are needed to read them."""
-    settings, comparisons = result.settings, result.comparisons
-    simultaneous = "max-T" if settings.correction == "maxt" else "Bonferroni"
-    number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
-    title = (
-        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({simultaneous}); "
-        f"MDE at {POWER:.0%} power"
-    )
-    scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
-    test_lines = [
-        f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
-        for c in comparisons
-        for name, value in c.free.items()
-    ]
-    missing_lines = [f"not compared: {fault}" for fault in result.missing]
-    copy_lines = [
-        f"{c.system} over {c.baseline}: the scores of all seeds are copies, which count as one seed"
-        for c in comparisons
-        if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
-    ]
-    pooling = describe_pooling(comparisons, settings.seeds)
-    sensitivity = describe_sensitivity(comparisons)
-    components = [describe_deviations(result.variance)] if result.variance else []
-    table = format_comparisons(comparisons, settings.correction)
-    return "\n".join(
-        [
-            format_terminal_table(title, *table, width=200),
-            *_format_ranks(result),
-            *_describe_questions(comparisons),
-            *([pooling] if pooling else []),
-            *copy_lines,
-            *(seed.describe() for seed in result.outlying),
-            *([sensitivity] if sensitivity else []),
-            *components,
-            *test_lines,
-            *missing_lines,
-        ]
-    )
-
-
-def _format_ranks(result: ComparisonResult) -> list[str]:
-    if not result.ranks:
-        return []
-    rows = [own.to_cells() for own in result.ranks]
-    return [
-        format_terminal_table("groups", HEADER, rows),
-        f"{describe_ranks(len(rows), result.settings.alpha)}\n",
-    ]
-
-
-def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
-    """Say what the p-values ask; if they ask about different populations, for which comparisons."""
-    by_target: dict[str, list[str]] = {}
-    for c in comparisons:
-        if c.target:
-            by_target.setdefault(c.target, []).append(f"{c.system} over {c.baseline}")
-    usual = [_USUAL_TEST] if "both" in by_target else []
-    if len(by_target) == 1:
-        return [_QUESTIONS[target] for target in by_target] + usual
-    return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()] + usual
-
-
-def _has_several_seeds(scores: ScoreTable, name: str) -> bool:
-    values = scores.get_complete_scores(name)
-    return values is not None and len(values) > 1
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure or a requirement not met."""
-    parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores.")
-    parser.add_argument("scores", type=Path, help="CSV or Parquet file: system, value, optionally seed and query")
+    parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores or runs.")
+    parser.add_argument(
+        "scores", type=Path, nargs="?", help="CSV or Parquet file: system, value, optionally seed and query"
+    )
+    parser.add_argument("--qrels", type=Path, help="instead of scores, with --runs: TREC qrels")
+    parser.add_argument(
+        "--runs",
+        nargs="+",
+        default=[],
+        metavar="NAME=FILE,...",
+        help="TREC runs or predictions in JSON of each system, a file for each seed",
+    )
+    parser.add_argument("--metric", help="metric of the runs, such as nDCG@10, or measure of the scores to compare")
+    parser.add_argument(
+        "--missing",
+        choices=get_args(Missing),
+        help="a judged query that a run lacks counts as 0 (zero, the default) or is left out for all runs (drop)",
+    )
+    parser.add_argument("--part", metavar="SUBSET/SPLIT", help="rankings to read from predictions with several")
     parser.add_argument(
         "--baseline", action="append", default=[], help="compare the other systems with this one; may be repeated"
     )
@@ -258,10 +176,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
-    return report_errors("analysis.compare", lambda: _compare_file(arguments))
+    return report_errors("analysis.compare", lambda: _compare(arguments))
 
 
-def _compare_file(arguments: argparse.Namespace) -> int:
+def _compare(arguments: argparse.Namespace) -> int:
     _check_options(arguments.alpha, arguments.margin)
     settings = ComparisonSettings(
         arguments.alpha,
@@ -271,17 +189,36 @@ def _compare_file(arguments: argparse.Namespace) -> int:
         arguments.less_is_better,
         seeds=arguments.seeds,
     )
-    result = compare(read_score_file(arguments.scores), arguments.baseline, settings, str(arguments.scores))
+    notes: list[str] = []
+    scores, where = _read_input(arguments, notes)
+    result = compare(scores, arguments.baseline, settings, where)
     requirements = [require(result, phrase) for phrase in arguments.require]
     if arguments.json:
         write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
-    print_escaped(format_result(result))
+    print_escaped("\n".join([*notes, format_result(result)]))
     for requirement in requirements:
         if requirement.is_met:
             print_escaped(requirement)
         else:
             print_error("analysis.compare", requirement)
     return 0 if all(requirement.is_met for requirement in requirements) else 1
+
+
+def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.DataFrame, str]:
+    """Return the scores and their name in errors, and add lines about runs to the notes."""
+    scores, qrels, runs, metric = arguments.scores, arguments.qrels, arguments.runs, arguments.metric
+    options = {"--qrels": qrels, "--runs": runs, "--missing": arguments.missing, "--part": arguments.part}
+    given = [name for name, value in options.items() if value]
+    if scores:
+        if given:
+            raise UserError("command line", f"{scores} and {', '.join(given)}", "scores, or --qrels with --runs")
+        return read_score_file(scores, metric), str(scores)
+    if not qrels or not runs:
+        raise UserError("command line", f"{' and '.join(given) or 'nothing'}", "SCORES.csv, or --qrels with --runs")
+    if not metric:
+        raise UserError("command line", "no --metric", "the metric of the runs, such as --metric nDCG@10")
+    missing: Missing = arguments.missing or "zero"
+    return read_runs(qrels, parse_runs(runs), metric, missing, arguments.part, notes.append), "--runs"
 
 
 def _check_options(alpha: float, margin: float | None) -> None:

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.data.score_table import ScoreTable, build_score_table, read_score_file
+from analysis.data.score_table import ScoreTable, build_score_table
+from analysis.readers.score_files import read_score_file
 from analysis.rendering.cells import format_terminal_table
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import (
@@ -129,6 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m analysis.sample_size", description="Computes the seeds and queries that a study needs."
     )
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
+    parser.add_argument("--metric", help="measure of the pilot to read, if it has several")
     parser.add_argument(
         "--unpaired", action="store_true", help="seeds of different systems are unrelated, although named alike"
     )
@@ -151,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_sizes(arguments: argparse.Namespace) -> None:
     _check_arguments(arguments)
     if arguments.pilot:
-        components = _read_pilot(arguments.pilot, arguments.unpaired)
+        components = _read_pilot(arguments.pilot, arguments.metric, arguments.unpaired)
     else:
         components = VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2)
     print_escaped(describe_deviations(components))
@@ -160,9 +162,9 @@ def _print_sizes(arguments: argparse.Namespace) -> None:
     )
 
 
-def _read_pilot(path: Path, unpaired: bool) -> VarianceComponents:
+def _read_pilot(path: Path, metric: str | None, unpaired: bool) -> VarianceComponents:
     """Estimate the variances of a pilot, and print what the reader must know about it."""
-    pilot = select_pilot(build_score_table(read_score_file(path), str(path)), str(path), unpaired)
+    pilot = select_pilot(build_score_table(read_score_file(path, metric), str(path)), str(path), unpaired)
     components = estimate_pilot_variance(pilot, str(path))
     if pilot.left_out:
         print_escaped(f"not used, for lack of scores or seeds: {', '.join(pilot.left_out)}")

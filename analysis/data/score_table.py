@@ -1,7 +1,7 @@
 """Checks a table of scores and arranges it as an array of systems, seeds and queries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,11 @@ class ScoreTable:
             missing = np.isnan(values)
             whole = [str(self.seeds[row]) for row in np.flatnonzero(missing.all(axis=1))]
             if whole:
-                lines.append(f"{system} lacks seed {_join_names(whole)}")
+                lines.append(f"{system} lacks seed {join_names(whole)}")
             for row in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
                 missing_queries = [str(self.queries[query]) for query in np.flatnonzero(missing[row])]
                 seed = f"seed {self.seeds[row]} " if len(values) > 1 else ""
-                lines.append(f"{system} {seed}lacks {len(missing_queries)} queries: {_join_names(missing_queries)}")
+                lines.append(f"{system} {seed}lacks {len(missing_queries)} queries: {join_names(missing_queries)}")
         return lines
 
 
@@ -105,32 +105,15 @@ def build_score_table(frame: pd.DataFrame, where: str = "scores") -> ScoreTable:
     return ScoreTable(list(seed_names) or [None], list(query_names) or [None], by_system)
 
 
-def read_score_file(path: Path) -> pd.DataFrame:
-    """Read a table of scores from a CSV or Parquet file.
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names and the number of the others.
 
-    Raises:
-        UserError: if the file does not exist or is not such a file.
+    Example:
+        >>> join_names(["q1", "q2", "q3", "q4"])
+        'q1, q2, q3 and 1 more'
     """
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            known = [name for name in _COLUMNS if name in pq.read_schema(path).names]
-            text = [name for name in known if name != "value"]
-            frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
-        else:
-            frame = pd.read_csv(
-                path, dtype={"system": str, "query": str}, skipinitialspace=True, keep_default_na=False, na_values=[""]
-            )
-            frame = frame.rename(columns=str.strip)
-            for name in {"system", "seed", "query"} & {*frame}:
-                if not pd.api.types.is_numeric_dtype(frame[name]):
-                    frame[name] = frame[name].str.strip()
-    except FileNotFoundError as error:
-        raise UserError(str(path), "no such file", "a CSV or Parquet file of scores") from error
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise UserError(str(path), error, "a CSV or Parquet file of scores") from error
-    return frame
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _parse_values(frame: pd.DataFrame, where: str) -> Floats:
@@ -176,8 +159,3 @@ def _describe_row(frame: pd.DataFrame, row: int) -> str:
 def _to_int_seed(seed: Any) -> Any:
     """Return a whole seed as int: seeds are floats in a column with missing values."""
     return int(seed) if isinstance(seed, float) and seed.is_integer() else seed
-
-
-def _join_names(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more

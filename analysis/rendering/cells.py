@@ -87,10 +87,6 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
     ]
 
 
-_SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
-"""What a verdict is limited to, by the target of its test."""
-
-
 def format_verdict(c: Comparison) -> str:
     """Return the verdict with what it is limited to, and the verdict without the worst seeds if that differs.
 
@@ -103,8 +99,7 @@ def format_verdict(c: Comparison) -> str:
         >>> format_verdict(compare_family(family, ComparisonSettings())[0])
         'better (these runs)'
     """
-    decided = c.verdict not in ("undecided", "not compared")
-    return c.verdict + (_SCOPES.get(c.target or "", "") if decided else "") + _format_other_verdict(c)
+    return c.scoped_verdict + _format_other_verdict(c)
 
 
 def _format_other_verdict(c: Comparison) -> str:

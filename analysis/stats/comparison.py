@@ -21,6 +21,8 @@ from trainables.utils.arrays import Floats
 Target = Literal["both", "queries", "seeds"]
 SeedVariance = Literal["own", "pooled"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
+_SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
+"""What a verdict is limited to, by the target of its test."""
 _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
 
@@ -183,6 +185,12 @@ class Comparison:
         """p-value that the corrections start from: that of the headline test, in a sequential study over the looks."""
         test = self.targets[self.target] if self.target else None
         return min((look.p_over_looks for look in self.looks), default=test.p if test else None)
+
+    @property
+    def scoped_verdict(self) -> str:
+        """Verdict with what it is limited to, if its test does not generalise to new queries and new seeds."""
+        decided = self.verdict not in ("undecided", "not compared")
+        return self.verdict + (_SCOPES.get(self.target or "", "") if decided else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.

@@ -12,7 +12,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.compare import compare, format_result, main
-from analysis.data.score_table import build_score_table, read_score_file
+from analysis.data.score_table import build_score_table
+from analysis.readers.score_files import read_score_file
 from analysis.rendering.cells import format_comparisons
 from analysis.stats.comparison import ComparisonSettings
 from analysis.tables.main import format_p_value

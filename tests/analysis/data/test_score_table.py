@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.data.score_table import build_score_table, read_score_file
+from analysis.data.score_table import build_score_table
+from analysis.readers.score_files import read_score_file
 from trainables.utils.errors import UserError
 
 SYSTEMS, SEEDS, QUERIES = ("T-WSLS", "BERT", "LS"), (1, 2, 10), ("q10", "q2", "q1", "q3")

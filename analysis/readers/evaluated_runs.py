@@ -1,0 +1,272 @@
+"""Evaluates runs by a metric of ir_measures, query by query, as a table of scores.
+
+The queries are those of the qrels, as in trec_eval -c: a query of a run without judgements is left out, a judged query
+that a run lacks counts as if nothing had been retrieved.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os.path import realpath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import pandas as pd
+
+from analysis.data.score_table import join_names
+from analysis.readers.predictions import read_predictions
+from analysis.readers.trec_files import Ranking, open_binary, read_trec_qrels, read_trec_run
+from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    import ir_measures
+
+Missing = Literal["zero", "drop"]
+_METRICS = "a metric of ir_measures, such as nDCG@10, AP, RR@10, R@100 or P@5"
+_QUERIES_AT_ONCE = 500
+"""Queries that are evaluated together, which bounds the memory."""
+_Path = Path | str
+
+
+def read_runs(
+    qrels: _Path,
+    runs: Mapping[str, _Path | Sequence[_Path]],
+    metric: str,
+    missing: Missing = "zero",
+    part: str | None = None,
+    log: Callable[[str], object] | None = None,
+) -> pd.DataFrame:
+    r"""Evaluate runs per query, as a table of scores for `analysis.compare.compare`.
+
+    Ties are broken as the provider of ir_measures does it. pytrec_eval, which computes most metrics, does it as
+    trec_eval: scores are compared in single precision, and documents with equal scores are in descending order of their
+    ids.
+
+    Args:
+        qrels: TREC qrels, plain or compressed with gzip.
+        runs: files of each system: TREC runs, plain or compressed, or predictions as `predictions.read_predictions`
+            reads them. Several files of a system are its seeds 1, 2, ... in their order. A system with one file has no
+            seed.
+        metric: name of a metric that ir_measures computes per query, such as nDCG@10, or of trec_eval, such as map.
+        missing: "zero" to count a judged query that a run lacks as 0, "drop" to leave it out for all runs.
+        part: SUBSET/SPLIT, for predictions of MTEB with several.
+        log: is called with each line about what was evaluated, counted as 0 or left out, for example `print`.
+
+    Returns:
+        Columns system, query and value, and seed if a system has several files.
+
+    Raises:
+        UserError: if a file cannot be read or is not valid, the metric cannot be computed, or a run has no judged
+            query.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     qrels, one, two = (pathlib.Path(folder, name) for name in ("qrels", "one.run", "two.run"))
+        ...     _ = qrels.write_text("q1 0 d1 1\nq2 0 d2 1\n")
+        ...     _ = one.write_text("q1 Q0 d1 1 2.5 one\nq1 Q0 d2 2 1.5 one\nq2 Q0 d2 1 0.5 one\n")
+        ...     _ = two.write_text("q1 Q0 d2 1 2.5 two\nq1 Q0 d1 2 1.5 two\n")
+        ...     read_runs(qrels, {"one": one, "two": two}, "RR", log=print)["value"].tolist()
+        RR of 2 judged queries
+        two lacks 1 of 2 judged queries: counted as 0: q2
+        [1.0, 1.0, 0.5, 0.0]
+    """
+    if missing not in get_args(Missing):
+        raise UserError("missing", missing, f"one of {', '.join(get_args(Missing))}")
+    measure = parse_metric(metric)
+    files = _list_files(runs)
+    judged = read_trec_qrels(Path(qrels))
+    values: dict[tuple[str, int], dict[str, float | None]] = {}
+    unjudged: dict[str, None] = {}
+    for (system, number), path in files.items():
+        ranking = read_run(path, part)
+        _check_common_query(ranking, judged, path, qrels)
+        unjudged |= dict.fromkeys(query for query in ranking.bounds if query not in judged)
+        values[system, number] = _evaluate(ranking, judged, measure, metric)
+    several = {system for system, number in files if number > 1}
+    names = {key: f"{key[0]} run {key[1]}" if key[0] in several else key[0] for key in files}
+    kept, notes = _select_queries(judged, values, names, measure, missing)
+    if log:
+        for note in [*notes, *_describe_unjudged(unjudged, qrels)]:
+            log(note)
+    columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
+    for (system, number), own in values.items():
+        columns["system"] += [system] * len(kept)
+        columns["seed"] += [number if system in several else None] * len(kept)
+        columns["query"] += kept
+        columns["value"] += [own.get(query, measure.DEFAULT) for query in kept]
+    if not several:
+        del columns["seed"]
+    return pd.DataFrame(columns)
+
+
+def parse_runs(arguments: Iterable[str]) -> dict[str, list[Path]]:
+    """Parse arguments of the form NAME=FILE or NAME=FILE,FILE,...
+
+    Raises:
+        UserError: if there is no name, no file, no sign =, or a system is named twice.
+
+    Example:
+        >>> parse_runs(["bm25=bm25.run", "bert=1.run,2.run"])["bert"]
+        [PosixPath('1.run'), PosixPath('2.run')]
+    """
+    runs: dict[str, list[Path]] = {}
+    for argument in arguments:
+        name, sign, files = argument.partition("=")
+        name, paths = name.strip(), [part.strip() for part in files.split(",")]
+        if not sign or not name or not all(paths):
+            raise UserError("--runs", repr(argument), "NAME=FILE, or NAME=FILE,FILE,... with a file for each seed")
+        if name in runs:
+            raise UserError("--runs", f"{name} twice", "each system once, its files with commas between them")
+        runs[name] = [Path(path) for path in paths]
+    return runs
+
+
+def parse_metric(metric: str) -> "ir_measures.Measure":
+    """Parse the name of a metric as ir_measures or trec_eval writes it.
+
+    Raises:
+        UserError: if there is no such metric, or no provider that is installed computes it.
+    """
+    import ir_measures
+
+    try:
+        measure = ir_measures.parse_measure(metric)
+    except Exception as error:  # ir_measures raises NameError, ValueError, TypeError and KeyError
+        found = _parse_trec_eval_name(metric)
+        if found is None:
+            raise UserError("--metric", metric, _METRICS) from error
+        measure = found
+    cutoff = measure.params.get("cutoff")
+    if cutoff is not None and (type(cutoff) is not int or cutoff < 1):  # pytrec_eval crashes at 0
+        raise UserError("--metric", f"{metric} with cutoff {cutoff!r}", "a whole number above 0 after @")
+    try:
+        ir_measures.evaluator([measure], {"q": {"d": 1}})
+    except Exception as error:
+        raise UserError("--metric", f"{metric} ({_describe_error(error)})", _METRICS) from error
+    return measure
+
+
+def read_run(path: Path, part: str | None = None) -> Ranking:
+    """Read a TREC run, or predictions if the file begins as JSON.
+
+    Raises:
+        UserError: if the file cannot be read or is not valid.
+    """
+    with open_binary(path, "a run") as file:
+        start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"{"):
+        return read_predictions(path, part)
+    if start.startswith(b"epoch,steps"):
+        raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
+    return read_trec_run(path)
+
+
+MEANS_OF_SENTENCE_TRANSFORMERS = (
+    "means over queries, as evaluators of sentence-transformers write them",
+    "values per query: InformationRetrievalEvaluator(..., write_predictions=True) writes runs, for --qrels and --runs",
+)
+"""Error about a file of means, and what to do."""
+
+
+def _parse_trec_eval_name(metric: str) -> "ir_measures.Measure | None":
+    import ir_measures
+
+    try:
+        measures = ir_measures.parse_trec_measure(metric)
+    except Exception:  # the same
+        return None
+    return measures[0] if len(measures) == 1 else None
+
+
+def _list_files(runs: Mapping[str, _Path | Sequence[_Path]]) -> dict[tuple[str, int], Path]:
+    """Return the files by system and number of the run."""
+    files: dict[tuple[str, int], Path] = {}
+    for system, own in runs.items():
+        paths = [Path(own)] if isinstance(own, Path | str) else [Path(path) for path in own]
+        real = [realpath(path) for path in paths]
+        for number, path in enumerate(paths, 1):
+            if real.index(real[number - 1]) < number - 1:
+                raise UserError(f"runs of {system}", f"{path} twice", "another file for each seed")
+            files[system, number] = path
+        if not paths:
+            raise UserError(f"runs of {system}", "no file", "a file for each seed")
+    if len(runs) < 2:
+        raise UserError("runs", ", ".join(runs) or "none", "two systems or more to compare")
+    return files
+
+
+def _check_common_query(ranking: Ranking, judged: Mapping[str, object], path: Path, qrels: _Path) -> None:
+    if ranking.bounds.keys().isdisjoint(judged):
+        first = next(iter(ranking.bounds)), next(iter(judged))
+        raise UserError(str(path), f"no query of {qrels}: {first[0]!r} is not like {first[1]!r}", "runs of these qrels")
+
+
+def _evaluate(
+    ranking: Ranking, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
+) -> dict[str, float | None]:
+    """Return the value of each judged query of a run, None where the metric is not defined."""
+    import ir_measures
+
+    queries = [query for query in judged if query in ranking.bounds]
+    values: dict[str, float | None] = dict.fromkeys(queries)
+    for first in range(0, len(queries), _QUERIES_AT_ONCE):
+        batch = queries[first : first + _QUERIES_AT_ONCE]
+        own = {query: ranking.get_documents(query) for query in batch}
+        try:
+            computed = list(ir_measures.iter_calc([measure], {query: judged[query] for query in batch}, own))
+        except Exception as error:  # of a provider
+            raise UserError("--metric", f"{metric} cannot be computed ({_describe_error(error)})", _METRICS) from error
+        for value in computed:
+            values[value.query_id] = float(value.value)
+    for query, found in values.items():
+        if found is not None and not abs(found) < float("inf"):
+            raise UserError("--metric", f"{metric} of query {query} is {found}", "a metric with finite values")
+    return values
+
+
+def _select_queries(
+    judged: Mapping[str, Mapping[str, int]],
+    values: Mapping[tuple[str, int], Mapping[str, float | None]],
+    names: Mapping[tuple[str, int], str],
+    measure: "ir_measures.Measure",
+    missing: Missing,
+) -> tuple[list[str], list[str]]:
+    """Return the queries that are compared, and the lines that describe them."""
+    undefined = {query: None for own in values.values() for query, value in own.items() if value is None}
+    lacking = {key: [query for query in judged if query not in own] for key, own in values.items()}
+    dropped = {query for own in lacking.values() for query in own} if missing == "drop" else set()
+    kept = [query for query in judged if query not in undefined and query not in dropped]
+    level = measure.params.get("rel", 1)
+    irrelevant = [query for query in kept if not any(grade >= level for grade in judged[query].values())]
+    if not kept:
+        raise UserError("--missing", f"{missing}, which leaves no query", "a judged query that all runs have")
+    notes = [f"{measure} of {_count(len(kept), 'judged query')}"]
+    if irrelevant:
+        notes[0] += f"; {len(irrelevant)} of them without a relevant document: {join_names(irrelevant)}"
+    consequence = f"counted as {measure.DEFAULT:g}" if missing == "zero" else "left out for all runs"
+    notes += [
+        f"{names[key]} lacks {len(own)} of {_count(len(judged), 'judged query')}: {consequence}: {join_names(own)}"
+        for key, own in lacking.items()
+        if own
+    ]
+    if dropped:
+        notes.append(f"left out, since a run lacks them: {len(dropped)} of {_count(len(judged), 'judged query')}")
+    if undefined:
+        notes.append(f"left out, since {measure} is not defined: {_name(list(undefined))}")
+    return kept, notes
+
+
+def _describe_unjudged(unjudged: Iterable[str], qrels: _Path) -> list[str]:
+    names = list(unjudged)
+    return [f"left out, since {qrels} does not judge them: {_name(names)}"] if names else []
+
+
+def _name(queries: Sequence[str]) -> str:
+    return f"{_count(len(queries), 'query')}: {join_names(queries)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies'}"
+
+
+def _describe_error(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

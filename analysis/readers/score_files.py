@@ -1,0 +1,122 @@
+"""Reads tables of scores: one row a score, of any origin or from an experiment of PyTerrier."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
+from analysis.readers.predictions import check_means
+from trainables.utils.errors import UserError
+from trainables.utils.files import read_json
+
+_TEXT = ("system", "query", "name", "qid", "measure")
+_COLUMNS = (*_TEXT, "seed", "value")
+_PYTERRIER = {"name": "system", "qid": "query"}
+"""Columns of `pt.Experiment(..., perquery=True)` and ours."""
+_EXPECTED = "a CSV or Parquet file of scores"
+
+
+def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
+    """Read a table of scores from a CSV or Parquet file.
+
+    The columns are those of `analysis.data.score_table.build_score_table`, or those of `pt.Experiment(...,
+    perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
+
+    Args:
+        path: path of the file.
+        metric: the measure to read. If None, the only one of the file.
+
+    Raises:
+        UserError: if the file does not exist, is not such a file, holds means over queries, or does not have the
+            measure.
+    """
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            names = pq.read_schema(path).names
+            known = [name for name in _COLUMNS if name in names]
+            text = [name for name in known if name != "value"]
+            frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
+        else:
+            frame = pd.read_csv(
+                path,
+                dtype=dict.fromkeys(_TEXT, str),
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=[""],
+            )
+            frame = frame.rename(columns=str.strip)
+            names = list(frame.columns)
+            for name in {*_TEXT, "seed"} & {*frame}:
+                if not pd.api.types.is_numeric_dtype(frame[name]):
+                    frame[name] = frame[name].str.strip()
+    except FileNotFoundError as error:
+        raise UserError(str(path), "no such file", _EXPECTED) from error
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        _check_json(path)
+        raise UserError(str(path), error, _EXPECTED) from error
+    if "value" not in frame:
+        _check_json(path)
+        _check_means(names, path)
+    if not {"system", "query"} & {*frame} and {*_PYTERRIER, "measure"} <= {*frame}:
+        frame = frame.rename(columns=_PYTERRIER)
+    return _select_measure(frame, metric, path)
+
+
+def _select_measure(frame: pd.DataFrame, metric: str | None, path: Path) -> pd.DataFrame:
+    if "measure" not in frame:
+        if metric is not None:
+            raise UserError("--metric", metric, f"a column measure in {path}, or no --metric")
+        return frame
+    measures = [str(name) for name in frame["measure"].dropna().unique()]
+    if metric is None and len(measures) > 1:
+        raise UserError(str(path), f"{len(measures)} measures, {', '.join(measures)}", "one of them, named by --metric")
+    if metric is not None and metric not in measures:
+        raise UserError("--metric", metric, f"a measure of {path}: {', '.join(measures)}")
+    selected = frame if metric is None else frame[frame["measure"] == metric].reset_index(drop=True)
+    return selected.drop(columns="measure")
+
+
+def _check_json(path: Path) -> None:
+    """Say what to do with a JSON file, whatever its name.
+
+    Raises:
+        UserError: if the file begins as JSON.
+    """
+    try:
+        with path.open("rb") as file:
+            if not file.read(64).lstrip().startswith((b"{", b"[")):
+                return
+        check_means(read_json(path), path)
+    except (OSError, ValueError):
+        pass
+    raise UserError(
+        str(path),
+        "JSON",
+        f"{_EXPECTED}; predictions of MTEB or sentence-transformers are runs: --qrels QRELS --runs NAME={path}",
+    )
+
+
+def _check_means(names: list[str], path: Path) -> None:
+    """Refuse a table of means.
+
+    Raises:
+        UserError: if the columns are those that PyTerrier or sentence-transformers write means in.
+    """
+    if {"epoch", "steps"} <= {*names}:
+        raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
+    if "name" in names and not {"system", "qid"} & {*names} and any(_is_metric(name) for name in names):
+        raise UserError(
+            str(path),
+            "means over queries, as pt.Experiment returns them",
+            "values per query: pt.Experiment(..., perquery=True)",
+        )
+
+
+def _is_metric(name: str) -> bool:
+    try:
+        parse_metric(name)
+    except UserError:
+        return False
+    return True

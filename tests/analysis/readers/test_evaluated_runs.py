@@ -1,0 +1,128 @@
+"""Values of runs are those of ir_measures, called directly on what it reads itself; what is left out is said."""
+
+from pathlib import Path
+
+import ir_measures
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.readers import evaluated_runs
+from analysis.readers.evaluated_runs import parse_metric, parse_runs, read_runs
+from tests.analysis.trec import write_qrels, write_runs
+from trainables.utils.errors import UserError
+
+METRICS = ("nDCG@10", "AP", "RR@10", "RR", "R@100", "P@5", "Judged@10", "AP(rel=2)", "Bpref", "Compat", "infAP")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_values_are_those_of_ir_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metric: str) -> None:
+    monkeypatch.setattr(evaluated_runs, "_QUERIES_AT_ONCE", 3)
+    qrels, runs = write_qrels(tmp_path, queries=10), write_runs(tmp_path, queries=12, lacking={"bert.2.run": 2})
+    frame = read_runs(qrels, runs, metric)
+    grades = list(ir_measures.read_trec_qrels(str(qrels)))
+    for system, paths in runs.items():
+        for number, path in enumerate(paths, 1):
+            ranking = list(ir_measures.read_trec_run(str(path)))
+            oracle = ir_measures.iter_calc([ir_measures.parse_measure(metric)], grades, ranking)
+            seeds = frame["seed"].isna() if len(paths) == 1 else frame["seed"] == number
+            own = frame[(frame["system"] == system) & seeds].set_index("query")["value"]
+            assert own.to_dict() == {row.query_id: row.value for row in oracle}
+
+
+def test_names_of_trec_eval_are_the_same_metrics() -> None:
+    for name, metric in (("ndcg_cut_10", "nDCG@10"), ("map", "AP"), ("recip_rank", "RR"), ("P_5", "P@5")):
+        assert parse_metric(name) == parse_metric(metric) == ir_measures.parse_measure(metric)
+
+
+def test_ties_are_broken_as_in_trec_eval_and_scores_are_single_precision(tmp_path: Path) -> None:
+    """The metrics of other providers differ, as the documentation says."""
+    (tmp_path / "qrels").write_text("q1 0 d1 1\nq2 0 d1 1\n")
+    tied = "q1 Q0 d1 1 0.5 t\nq1 Q0 d2 2 0.5 t\nq2 Q0 d1 1 0.123456789 t\nq2 Q0 d2 2 0.123456788 t\n"
+    (tmp_path / "a.run").write_text(tied)
+    (tmp_path / "b.run").write_text(tied)
+    runs = {"a": tmp_path / "a.run", "b": tmp_path / "b.run"}
+    assert read_runs(tmp_path / "qrels", runs, "RR")["value"].tolist() == [0.5] * 4
+    assert read_runs(tmp_path / "qrels", runs, "RR@10")["value"].tolist() == [1.0] * 4
+
+
+def test_seeds_are_the_numbers_of_the_files(tmp_path: Path) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    frame = read_runs(qrels, runs, "AP")
+    assert list(frame.columns) == ["system", "seed", "query", "value"]
+    seeds = {name: own["seed"].unique().tolist() for name, own in frame.groupby("system")}
+    assert seeds["bert"] == [1.0, 2.0, 3.0]
+    assert len(seeds["bm25"]) == 1
+    assert pd.isna(seeds["bm25"][0])
+    single = read_runs(qrels, {name: own[0] for name, own in runs.items()}, "AP")
+    assert list(single.columns) == ["system", "query", "value"]
+
+
+def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
+    qrels = write_qrels(tmp_path, queries=10, irrelevant=1)
+    runs = write_runs(tmp_path, queries=12, lacking={"bert.2.run": 4})
+    notes: list[str] = []
+    frame = read_runs(qrels, runs, "nDCG@10", log=notes.append)
+    assert notes == [
+        "nDCG@10 of 10 judged queries; 1 of them without a relevant document: q10",
+        "bert run 2 lacks 4 of 10 judged queries: counted as 0: q01, q02, q03 and 1 more",
+        f"left out, since {qrels} does not judge them: 2 queries: q11, q12",
+    ]
+    lacking = frame[
+        (frame["system"] == "bert") & (frame["seed"] == 2) & frame["query"].isin(["q01", "q02", "q03", "q04"])
+    ]
+    assert lacking["value"].tolist() == [0.0] * 4
+    assert frame["query"].nunique() == 10
+    notes.clear()
+    dropped = read_runs(qrels, runs, "nDCG@10", "drop", log=notes.append)
+    assert notes[:3] == [
+        "nDCG@10 of 6 judged queries; 1 of them without a relevant document: q10",
+        "bert run 2 lacks 4 of 10 judged queries: left out for all runs: q01, q02, q03 and 1 more",
+        "left out, since a run lacks them: 4 of 10 judged queries",
+    ]
+    kept = frame[frame["query"].isin(dropped["query"].unique())].reset_index(drop=True)
+    pd.testing.assert_frame_equal(dropped, kept)
+
+
+def test_a_query_for_which_a_metric_is_not_defined_is_left_out(tmp_path: Path) -> None:
+    """Accuracy compares relevant with other documents, so a query without a relevant one has none."""
+    notes: list[str] = []
+    qrels, runs = write_qrels(tmp_path, queries=6, irrelevant=2), write_runs(tmp_path, queries=6)
+    frame = read_runs(qrels, runs, "Accuracy", log=notes.append)
+    assert sorted(frame["query"].unique()) == ["q01", "q02", "q03", "q04"]
+    assert "left out, since Accuracy is not defined: 2 queries: q05, q06" in notes
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["nDGC@10", "", "nDCG@0", "P@-1", "R@1.5", "P", "nDCG@True", "AP(rel=0)", "nDCG(x=1)", "alpha_nDCG@10", "RBP", "1+",
+     "nDCG@10 AP", "nDCG(gains={1:0.5})@10", "all_trec", "P_0"],
+)  # fmt: skip
+def test_a_metric_that_cannot_be_computed_is_refused(tmp_path: Path, metric: str) -> None:
+    """pytrec_eval would crash the process at a cutoff of 0."""
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    with pytest.raises(UserError, match="--metric: ") as caught:
+        read_runs(qrels, runs, metric)
+    assert "\n" not in str(caught.value)
+
+
+NAMES = st.text("abc ", min_size=1).map(str.strip).filter(bool)
+FILES = st.text("xyz=/. ", min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.dictionaries(NAMES, st.lists(FILES, min_size=1), min_size=1))
+def test_arguments_are_names_and_files(runs: dict[str, list[str]]) -> None:
+    parsed = parse_runs(f"{name}={','.join(files)}" for name, files in runs.items())
+    assert parsed == {name: [Path(file) for file in files] for name, files in runs.items()}
+
+
+def test_python_takes_one_file_or_several_and_refuses_none(tmp_path: Path) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    one = read_runs(str(qrels), {"bert": str(runs["bert"][0]), "bm25": runs["bm25"][0]}, "AP")
+    assert set(one["system"]) == {"bert", "bm25"}
+    for wrong, message in (({"bert": []}, "no file"), ({"bert": runs["bert"]}, "two systems or more")):
+        with pytest.raises(UserError, match=message):
+            read_runs(qrels, wrong, "AP")
+    with pytest.raises(UserError, match="missing: none; expected one of zero, drop"):
+        read_runs(qrels, runs, "AP", "none")  # type: ignore[arg-type]

@@ -1,0 +1,102 @@
+"""Predictions of MTEB and sentence-transformers are runs; the second are written here by the real evaluators."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.readers.evaluated_runs import read_run, read_runs
+from analysis.readers.predictions import read_predictions
+from tests.trainables.small import World
+from trainables.utils.errors import UserError
+
+SCORES = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d2": 1}}
+MTEB = {"mteb_model_meta": {"model_name": "org/model", "revision": "main"}, "default": {"test": SCORES}}
+"""As MTEB 2 writes it: AbsTask._save_task_predictions."""
+
+
+def write(path: Path, content: object) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def read(path: Path, part: str | None = None) -> dict[str, dict[str, float]]:
+    ranking = read_run(path, part)
+    return {query: ranking.get_documents(query) for query in ranking.bounds}
+
+
+@pytest.mark.parametrize("content", [SCORES, MTEB, {"en": {"dev": SCORES}}, {"test": SCORES}])
+def test_predictions_of_mteb_are_a_run_whatever_their_name(tmp_path: Path, content: object) -> None:
+    assert read(write(tmp_path / "NFCorpus_predictions.run", content)) == SCORES
+
+
+def test_a_part_of_several_is_named(tmp_path: Path) -> None:
+    content = MTEB | {"de": {"test": {"q3": {"d": 2}}, "dev": SCORES}}
+    path = write(tmp_path / "p.json", content)
+    with pytest.raises(UserError, match="3 rankings, default/test, de/test, de/dev; expected one of them"):
+        read(path)
+    assert read(path, "de/test") == {"q3": {"d": 2.0}}
+    with pytest.raises(UserError, match=r"--part: de, which .* has not; expected default/test, de/test, de/dev"):
+        read(path, "de")
+
+
+def test_the_real_evaluator_of_sentence_transformers_writes_runs(world: World, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    encoder = Transformer(str(world.bert), max_seq_length=16)
+    model = SentenceTransformer(modules=[encoder, Pooling(encoder.get_embedding_dimension())], device="cpu")
+    queries = {"q1": "the red car", "q2": "a man sleeps"}
+    corpus = {"d1": "a car", "d2": "a man", "d3": "the river", "d4": "a red stage"}
+    relevant = {"q1": {"d1", "d4"}, "q2": {"d2"}}
+    evaluator = InformationRetrievalEvaluator(queries, corpus, relevant, ndcg_at_k=[3], write_predictions=True)
+    means = evaluator(model, output_path=str(tmp_path))
+    (path,) = tmp_path.glob("*_predictions_cosine.jsonl")
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} 1\n" for q, own in relevant.items() for d in sorted(own)))
+    assert {query: {*own} for query, own in read(path).items()} == {query: {*corpus} for query in queries}
+    frame = read_runs(tmp_path / "qrels", {"a": path, "b": [path]}, "nDCG@3")
+    for _, values in frame.groupby("system")["value"]:
+        assert values.mean() == pytest.approx(means["cosine_ndcg@3"], abs=1e-9)
+    (results,) = tmp_path.glob("*_results.csv")
+    with pytest.raises(UserError, match="means over queries, as evaluators of sentence-transformers write them"):
+        read_run(results)
+
+
+LINE = {"query_id": 1, "query": "text", "results": [{"corpus_id": 7, "score": 0.5}]}
+
+
+def test_one_line_and_numbers_as_ids_are_read(tmp_path: Path) -> None:
+    assert read(write(tmp_path / "p.jsonl", LINE)) == {"1": {"7": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"task_name": "NFCorpus", "scores": {"test": []}},
+            "means over queries, a result of MTEB; expected .*prediction",
+        ),
+        ({"mteb_dataset_name": "NFCorpus", "test": {"ndcg_at_10": 0.3}}, "means over queries, a result of MTEB"),
+        ({"default": {"test": [[0.1], [0.2]]}}, "no query with a document|score .* of document test"),
+        ([1, 2], "no scores of documents by query"),
+        ({}, "no scores of documents by query"),
+        ({"q1": {}}, "no query with a document"),
+        ({"q1": {"d1": "high"}}, "score 'high' of document d1 for query q1"),
+        ({"q1": {"d1": True}}, "score True of document d1"),
+        ('{"q1": {"d1": NaN}}', "score nan of document d1"),
+        ('{"q1": {"d1": 1e39}}', "score 1e[+]39 of document d1"),
+        ('{"q1": {"d1": 1, "d1": 2}}', "d1 twice in an object"),
+        ('{"q1": {"d1": 1},\n "q2"', "line 2: no JSON"),
+        (json.dumps(LINE) + "\nx", "line 2: no JSON object with query_id"),
+        (json.dumps(LINE) + "\n" + json.dumps(LINE), "line 2: query 1 occurs twice"),
+        (LINE | {"results": LINE["results"] * 2}, "document 7 twice in query 1"),  # type: ignore[operator]
+        (LINE | {"results": [{"corpus_id": 7}]}, "a result without corpus_id and score"),
+        ({"query_id": 1, "query": "a", "positive": ["b"], "documents": ["b"]}, "texts of documents without ids"),
+    ],
+)
+def test_what_is_no_prediction_is_refused(tmp_path: Path, content: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        read_predictions(write(tmp_path / "p.json", content))
+    assert "\n" not in str(caught.value)

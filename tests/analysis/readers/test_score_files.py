@@ -1,0 +1,95 @@
+"""Frames of PyTerrier's experiments are tables of scores; files of means say how that tool writes values per query."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.data.score_table import build_score_table
+from analysis.readers.score_files import read_score_file
+from trainables.utils.errors import UserError
+
+ROWS = [
+    (name, query, measure, value + 0.1 * (measure == "AP") + 0.01 * int(query))
+    for name, value in (("BM25", 0.25), ("BERT", 0.5))
+    for query in ("10", "9")
+    for measure in ("nDCG@10", "AP")
+]
+PERQUERY = pd.DataFrame(ROWS, columns=["name", "qid", "measure", "value"])
+"""As `pt.Experiment(..., perquery=True)` returns it."""
+
+
+def write(frame: pd.DataFrame, path: Path, index: bool = False) -> Path:
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=index)
+    return path
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+@pytest.mark.parametrize("metric", ["nDCG@10", "AP"])
+def test_an_experiment_of_pyterrier_is_a_table(tmp_path: Path, name: str, metric: str) -> None:
+    table = build_score_table(read_score_file(write(PERQUERY, tmp_path / name, index=True), metric))
+    one = PERQUERY[PERQUERY["measure"] == metric].drop(columns="measure")
+    expected = build_score_table(one.rename(columns={"name": "system", "qid": "query"}))
+    assert (table.seeds, table.queries, [*table.values]) == ([None], ["10", "9"], ["BM25", "BERT"])
+    assert {key: own.tolist() for key, own in table.values.items()} == {
+        key: own.tolist() for key, own in expected.values.items()
+    }
+
+
+def test_one_measure_needs_no_metric(tmp_path: Path) -> None:
+    one = PERQUERY[PERQUERY["measure"] == "AP"]
+    frames = [read_score_file(write(one, tmp_path / "p.csv"), metric) for metric in (None, "AP")]
+    pd.testing.assert_frame_equal(*frames)
+    assert len(frames[0]) == len(one)
+
+
+def test_a_table_of_ours_may_have_measures_too(tmp_path: Path) -> None:
+    frame = PERQUERY.rename(columns={"name": "system", "qid": "query"})
+    assert len(read_score_file(write(frame, tmp_path / "p.csv"), "AP")) == len(frame) / 2
+
+
+@pytest.mark.parametrize(
+    ("frame", "metric", "message"),
+    [
+        (PERQUERY, None, r"2 measures, nDCG@10, AP; expected one of them, named by --metric"),
+        (PERQUERY, "map", r"--metric: map; expected a measure of .*p.csv: nDCG@10, AP"),
+        (PERQUERY.drop(columns="measure"), "AP", r"--metric: AP; expected a column measure"),
+        (
+            pd.DataFrame({"name": ["BM25"], "nDCG@10": [0.5], "nDCG@10 p-value": [0.1]}),
+            None,
+            r"means over queries, as pt.Experiment returns them; expected .*perquery=True",
+        ),
+        (pd.DataFrame({"name": ["BM25"], "ndcg_cut_10": [0.5]}), None, r"perquery=True"),
+        (
+            pd.DataFrame({"epoch": [1], "steps": [-1], "cosine-NDCG@10": [0.5]}),
+            None,
+            r"means over queries, as evaluators of sentence-transformers write them; expected .*write_predictions=True",
+        ),
+    ],
+)
+def test_what_is_no_such_table_is_refused(
+    tmp_path: Path, frame: pd.DataFrame, metric: str | None, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read_score_file(write(frame, tmp_path / "p.csv"), metric)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '{"task_name": "NFCorpus", "scores": {"test": [{"ndcg_at_10": 0.3}]}}',
+            "means over queries, a result of MTEB",
+        ),
+        ('{"q1": {"d1": 0.5}}', "JSON; expected .* are runs: --qrels QRELS --runs NAME="),
+        ('{"q1": {"d1": 0.5}, \n "q2"', "JSON; expected"),
+    ],
+)
+def test_json_is_no_table(tmp_path: Path, content: str, message: str) -> None:
+    for name in ("r.json", "r.csv"):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(UserError, match=message):
+            read_score_file(tmp_path / name)

@@ -1,0 +1,250 @@
+"""`python -m analysis.compare --qrels QRELS --runs ...`: the same as from a table, and one line for each mistake."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import pytest
+
+from analysis.compare import compare, main, read_runs
+from tests.analysis.trec import write_qrels, write_runs
+from tests.study.command import called
+
+METRIC = ["--metric", "nDCG@10"]
+
+
+def arguments(qrels: Path, runs: dict[str, list[Path]]) -> list[str]:
+    return ["--qrels", str(qrels), "--runs", *(f"{name}={','.join(map(str, own))}" for name, own in runs.items())]
+
+
+def oracle(qrels: Path, runs: dict[str, list[Path]], metric: str) -> pd.DataFrame:
+    """The table of scores as ir_measures computes it from the files."""
+    rows = []
+    grades = list(ir_measures.read_trec_qrels(str(qrels)))
+    for system, own in runs.items():
+        for number, path in enumerate(own, 1):
+            values = ir_measures.iter_calc(
+                [ir_measures.parse_measure(metric)], grades, list(ir_measures.read_trec_run(str(path)))
+            )
+            seed = number if len(own) > 1 else None
+            rows += [(system, seed, value.query_id, value.value) for value in values]
+    return pd.DataFrame(rows, columns=["system", "seed", "query", "value"])
+
+
+@pytest.mark.parametrize("options", [[], ["--baseline", "bm25"], ["--correction", "maxt", "--seeds", "pooled"]])
+def test_runs_are_compared_as_the_table_of_their_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    qrels = write_qrels(tmp_path, queries=20, irrelevant=2)
+    runs = write_runs(tmp_path, queries=20, lacking={"bert.2.run": 3})
+    oracle(qrels, runs, "nDCG@10").to_csv(tmp_path / "s.csv", index=False)
+    of_runs, of_table = tmp_path / "runs.json", tmp_path / "table.json"
+    assert main([*arguments(qrels, runs), *METRIC, "--json", str(of_runs), *options]) == 0
+    notes, _, table = capsys.readouterr().out.partition("q01, q02, q03\n")
+    assert notes.splitlines()[0] == "nDCG@10 of 20 judged queries; 2 of them without a relevant document: q19, q20"
+    assert main([str(tmp_path / "s.csv"), "--json", str(of_table), *options]) == 0
+    assert table == capsys.readouterr().out
+    assert of_runs.read_bytes() == of_table.read_bytes()
+    assert {row["target"] for row in json.loads(of_runs.read_text())} == {"both"}
+
+
+def test_the_frame_of_runs_is_compared_in_python(tmp_path: Path) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    found = compare(read_runs(qrels, runs, "AP"), ["bm25"]).comparisons
+    assert found == compare(oracle(qrels, runs, "AP"), ["bm25"]).comparisons
+
+
+def test_compressed_runs_and_predictions_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    other = {name: [path.with_suffix(".other") for path in own] for name, own in runs.items()}
+    for name, own in runs.items():
+        for path, copy in zip(own, other[name], strict=True):
+            if name == "bert":
+                content: dict[str, dict[str, float]] = {}
+                for row in ir_measures.read_trec_run(str(path)):
+                    content.setdefault(row.query_id, {})[row.doc_id] = row.score
+                copy.write_text(json.dumps({"default": {"test": content}}))
+            else:
+                copy.write_bytes(gzip.compress(path.read_bytes()))
+    outputs = []
+    for files in (runs, other):
+        assert main([*arguments(qrels, files), *METRIC]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_dropping_is_an_option_and_less_can_be_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path, lacking={"t5.1.run": 2})
+    options = [*METRIC, "--missing", "drop", "--less-is-better", "--baseline", "bm25"]
+    assert main([*arguments(qrels, runs), *options]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("nDCG@10 of 6 judged queries\nt5 run 1 lacks 2 of 8 judged queries: left out for all runs: ")
+    assert "left out, since a run lacks them: 2 of 8 judged queries\n" in told
+
+
+def test_a_table_with_measures_is_read_by_the_same_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = oracle(write_qrels(tmp_path), write_runs(tmp_path), "AP").query("seed != seed or seed == 1")
+    frame = frame.drop(columns="seed").rename(columns={"system": "name", "query": "qid"})
+    pd.concat([frame.assign(measure="AP"), frame.assign(measure="AP@10", value=0.5)]).to_csv(tmp_path / "p.csv")
+    assert main([str(tmp_path / "p.csv"), "--metric", "AP", "--baseline", "bm25"]) == 0
+    assert "t5      bm25" in capsys.readouterr().out
+    assert main([str(tmp_path / "p.csv")]) == 2
+    assert "2 measures, AP, AP@10; expected one of them, named by --metric" in capsys.readouterr().err
+
+
+def test_runs_need_no_torch(tmp_path: Path) -> None:
+    options = [*arguments(write_qrels(tmp_path), write_runs(tmp_path)), *METRIC]
+    code = (
+        "import sys; from analysis.compare import main\n"
+        f"status = main({options!r})\n"
+        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna', 'sentence_transformers'} & set(sys.modules)\n"
+        "assert not heavy, heavy\nsys.exit(status)"
+    )
+    done = called(tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+RUN = "q01 Q0 d0 1 2.0 t\nq02 Q0 d1 1 1.0 t\n"
+QRELS = "q01 0 d0 1\nq02 0 d1 1\n"
+
+
+def content(name: str, text: str | bytes) -> Callable[[Path], None]:
+    """Gives a file this content."""
+    return lambda folder: (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode()) and None
+
+
+BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
+    "repeated document": ("b.run", RUN + "q01 Q0 d0 2 1.0 t\n", "b.run, line 3: document d0 twice in query q01"),
+    "score is a word": ("b.run", RUN.replace("1.0", "high"), "b.run, line 2: score high; expected a finite number"),
+    "score is a truth value": ("b.run", RUN.replace("1.0", "True"), "b.run, line 2: score True"),
+    "score is nan": ("b.run", RUN.replace("1.0", "NaN"), "b.run, line 2: score NaN"),
+    "score is infinite": ("b.run", RUN.replace("2.0", "-inf"), "b.run, line 1: score -inf"),
+    "score is too large": ("b.run", RUN.replace("2.0", "1e39"), "b.run, line 1: score 1e39; expected a finite number"),
+    "score with a comma": ("b.run", RUN.replace("2.0", "2,0"), "b.run, line 1: score 2,0"),
+    "column missing": ("b.run", RUN + "\nq01 Q0 d2 1 2.0\n", "b.run, line 4: 5 columns; expected 6, a TREC run"),
+    "column too many": ("b.run", "q01 Q0 the doc 1 2.0 t\n" + RUN, "b.run, line 1: 7 columns; expected 6"),
+    "no common query": ("b.run", "1 Q0 d0 1 2.0 t\n", "no query of "),
+    "empty run": ("b.run", "", "b.run: no lines; expected a TREC run"),
+    "blank lines": ("b.run", "\n  \n\n", "b.run: no lines"),
+    "empty gzip": ("b.run", gzip.compress(b""), "b.run: no lines"),
+    "binary": ("b.run", bytes(range(256)) * 4, "b.run, line 1: a control character, b'\\x00'; expected a TREC run"),
+    "lone carriage return": ("b.run", RUN.replace("\n", "\r"), "b.run, line 1: a control character, b'\\r'"),
+    "not UTF-8": ("b.run", RUN.encode() + b"q\xe4 Q0 d 1 1 t\n", "b.run, line 3: no UTF-8"),
+    "UTF-16": ("b.run", RUN.encode("utf-16"), "b.run, line 1: a control character"),
+    "damaged gzip": ("b.run", gzip.compress(RUN.encode() * 99)[:40], "b.run: a damaged gzip file"),
+    "changed gzip": ("b.run", gzip.compress(RUN.encode())[:-5] + b"12345", "b.run: a damaged gzip file"),
+    "broken JSON": ("b.run", '{"q01": {"d0": 1}', "b.run, line 1: no JSON"),
+    "means of MTEB": ("b.run", '{"task_name": "x", "scores": {}}', "b.run: means over queries, a result of MTEB"),
+    "means of an evaluator": ("b.run", "epoch,steps,MAP\n1,-1,0.5\n", "b.run: means over queries, as evaluators of"),
+    "qrels as a run": ("b.run", QRELS, "b.run, line 1: 4 columns; expected 6, a TREC run"),
+    "run as qrels": ("qrels", RUN, "qrels, line 1: 6 columns; expected 4, TREC qrels"),
+    "grade is no integer": ("qrels", QRELS.replace("d1 1", "d1 0.5"), "qrels, line 2: grade 0.5; expected a whole"),
+    "grade is hexadecimal": ("qrels", QRELS.replace("d1 1", "d1 0x1"), "qrels, line 2: grade 0x1"),
+    "grade is a word": ("qrels", QRELS.replace("d0 1", "d0 yes"), "qrels, line 1: grade yes"),
+    "grade is too large": (
+        "qrels",
+        QRELS.replace("d0 1", "d0 2000000000"),
+        "a whole number as grade, 1,000,000 at most",
+    ),
+    "two grades": ("qrels", QRELS + "q01 0 d0 2\n", "line 3: grade 2 of document d0 for query q01, but 1 before"),
+    "qrels with a header": ("qrels", "query-id corpus-id score\n", "qrels, line 1: 3 columns; expected 4"),
+    "empty qrels": ("qrels", "", "qrels: no lines; expected TREC qrels"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    name, text, message = BAD_FILES[kind]
+    for file, good in (("qrels", QRELS), ("a.run", RUN), ("b.run", RUN)):
+        content(file, text if file == name else good)(tmp_path)
+    runs = {"a": [tmp_path / "a.run"], "b": [tmp_path / "b.run"]}
+    assert main([*arguments(tmp_path / "qrels", runs), *METRIC]) == 2
+    check_line(capsys, message)
+
+
+def check_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("analysis.compare: ")
+    assert told.err.count("\n") == 1
+    assert message in told.err
+    assert "Traceback" not in told.err
+
+
+BAD_ARGUMENTS: dict[str, tuple[str, str]] = {
+    "nothing": ("", "command line: nothing; expected SCORES.csv, or --qrels with --runs"),
+    "both": (
+        "s.csv --qrels qrels --runs a=a.run b=b.run",
+        "s.csv and --qrels, --runs; expected scores, or --qrels with",
+    ),
+    "no qrels": ("--runs a=a.run b=b.run", "command line: --runs; expected SCORES.csv, or --qrels with --runs"),
+    "no runs": ("--qrels qrels", "command line: --qrels; expected SCORES.csv, or --qrels with --runs"),
+    "missing with scores": ("s.csv --missing drop", "s.csv and --missing"),
+    "no sign": ("--qrels qrels --runs a.run b=b.run", "--runs: 'a.run'; expected NAME=FILE"),
+    "no name": ("--qrels qrels --runs =a.run b=b.run", "--runs: '=a.run'; expected NAME=FILE"),
+    "no file name": ("--qrels qrels --runs a= b=b.run", "--runs: 'a='; expected NAME=FILE"),
+    "comma at the end": ("--qrels qrels --runs a=a.run, b=b.run", "--runs: 'a=a.run,'; expected NAME=FILE"),
+    "a system twice": ("--qrels qrels --runs a=a.run a=b.run", "--runs: a twice; expected each system once"),
+    "a file twice": ("--qrels qrels --runs a=a.run,./a.run b=b.run", "runs of a: a.run twice; expected another file"),
+    "one system": ("--qrels qrels --runs a=a.run,b.run", "runs: a; expected two systems or more"),
+    "no such run": ("--qrels qrels --runs a=a.run b=none.run", "none.run: no such file; expected a run"),
+    "no such qrels": ("--qrels none --runs a=a.run b=b.run", "none: no such file; expected TREC qrels"),
+    "a folder as run": ("--qrels qrels --runs a=a.run b=.", ".: Is a directory; expected a run"),
+    "a folder as qrels": ("--qrels . --runs a=a.run b=b.run", ".: Is a directory; expected TREC qrels"),
+    "unknown baseline": ("--qrels qrels --runs a=a.run b=b.run --baseline c", "baseline: c; expected one of a, b"),
+    "a part of a run": ("--qrels qrels --runs a=a.json b=b.run --part en/dev", "--part: en/dev, which a.json has not"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ARGUMENTS)
+def test_bad_arguments_get_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {"qrels": QRELS, "a.run": RUN, "b.run": RUN, "a.json": '{"q01": {"d0": 1}}', "s.csv": "system,value\na,1\n"}
+    for name, text in files.items():
+        content(name, text)(tmp_path)
+    given, message = BAD_ARGUMENTS[kind]
+    assert main([*given.split(), *METRIC]) == 2
+    check_line(capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "command line: no --metric; expected the metric of the runs"),
+        (["--metric", "nDGC@10"], "--metric: nDGC@10; expected a metric of ir_measures, such as nDCG@10"),
+        (["--metric", "nDCG@0"], "--metric: nDCG@0 with cutoff 0; expected a whole number above 0"),
+        (["--metric", "alpha_nDCG@10"], "pyndeval (pip install ir-measures[pyndeval])"),
+        (["--metric", "Accuracy@1"], "--metric: Accuracy@1 cannot be computed (ZeroDivisionError"),
+    ],
+)
+def test_a_bad_metric_gets_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    assert main([*arguments(write_qrels(tmp_path), write_runs(tmp_path)), *options]) == 2
+    check_line(capsys, message)
+
+
+def test_runs_without_a_common_query_cannot_be_dropped_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in {"qrels": QRELS, "a.run": RUN.splitlines()[0], "b.run": RUN.splitlines()[1]}.items():
+        content(name, text)(tmp_path)
+    runs = {"a": [tmp_path / "a.run"], "b": [tmp_path / "b.run"]}
+    assert main([*arguments(tmp_path / "qrels", runs), *METRIC, "--missing", "drop"]) == 2
+    check_line(capsys, "--missing: drop, which leaves no query; expected a judged query that all runs have")
+
+
+def test_names_of_files_hand_a_terminal_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[Any]) -> None:
+    content("q\x1b[1m", QRELS)(tmp_path)
+    content("a.run", RUN + "\u202e\u2066 Q0 d 1 1 t\n")(tmp_path)
+    content("b.run", RUN)(tmp_path)
+    runs = {"a": [tmp_path / "a.run"], "b": [tmp_path / "b.run"]}
+    assert main([*arguments(tmp_path / "q\x1b[1m", runs), *METRIC]) == 0
+    told = capsys.readouterr().out
+    assert "\x1b[1m" not in told
+    assert "\\u202e" in told
