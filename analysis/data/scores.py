@@ -86,21 +86,24 @@ class Evaluator:
         Raises:
             UserError: if the file cannot be read, or its candidates cannot be ranked.
         """
-        measure, (layout, scores) = get_measure(metric), self._read_split(path, split, where)
-        if measure.sts_correlation:
-            return _evaluate_pairs(measure, layout, scores, where)
-        size, lengths = measure.required_candidates, layout.lengths
-        if size is not None and (lengths != size).any():
-            raise UserError(
-                where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs"
-            )
-        has_nan = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
-        values, kept = np.full(len(lengths), np.nan), np.repeat(~has_nan, lengths)
-        try:
-            values[~has_nan] = measure.compute_values(scores[kept], layout.relevant[kept], lengths[~has_nan])
-        except ValueError as error:
-            raise UserError(where, error, "candidates that can be ranked") from error
-        return pd.Series(values, index=layout.queries)
+        return _evaluate_metric(metric, *self._read_split(path, split, where), where)
+
+    def evaluate_ensemble(self, paths: Sequence[Path], split: str, metric: str, where: str) -> "pd.Series[float]":
+        """Compute a metric as `evaluate_queries` does, for the mean of the scores of several files.
+
+        Args:
+            paths: parquet files of scores of the same candidates, at least one.
+            split: train, dev or test.
+            metric: name of the metric.
+            where: name of the scores in errors.
+
+        Raises:
+            UserError: if a file cannot be read, or the files have different candidates.
+        """
+        layouts, scores = zip(*(self._read_split(path, split, where) for path in paths), strict=True)
+        if any(layout is not layouts[0] for layout in layouts):  # equal columns have the same layout
+            raise UserError(where, "different candidates", "runs of the same candidates, whose scores can be averaged")
+        return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 
     def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
         """Compute one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN.
@@ -214,6 +217,23 @@ def _build_layout(columns: Any, where: str) -> _Layout:
     queries, lengths = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
     relevant, names = ordered["relevant"].to_numpy(dtype=float), pd.Index(queries, name="query_id")
     return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)
+
+
+def _evaluate_metric(metric: str, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
+    """Compute a metric for each query, or for each distinct pair that it covers."""
+    measure = get_measure(metric)
+    if measure.sts_correlation:
+        return _evaluate_pairs(measure, layout, scores, where)
+    size, lengths = measure.required_candidates, layout.lengths
+    if size is not None and (lengths != size).any():
+        raise UserError(where, f"a query with {lengths[lengths != size][0]} candidates", f"{size}, as {metric} needs")
+    has_nan = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
+    values, kept = np.full(len(lengths), np.nan), np.repeat(~has_nan, lengths)
+    try:
+        values[~has_nan] = measure.compute_values(scores[kept], layout.relevant[kept], lengths[~has_nan])
+    except ValueError as error:
+        raise UserError(where, error, "candidates that can be ranked") from error
+    return pd.Series(values, index=layout.queries)
 
 
 def _mask_covered_pairs(measure: Measure, layout: _Layout) -> Bools:

@@ -160,6 +160,24 @@ def build_seed_sections(analysis: ReportData) -> list[Section]:
     ]
 
 
+def build_ensemble_sections(analysis: ReportData) -> list[Section]:
+    """Build the ensembles of the seeds, if systems were tested with several."""
+    table = analysis.ensembles
+    if table is None:
+        return []
+    header = ["ensemble", "mean of the seeds", "ensemble's", "gain", "from the baseline's", "interval", "p", "verdict"]
+    rows = []
+    for row in table.rows:
+        c, cells = row.comparison, [f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}"]
+        compared = ["-"] * 4
+        if c is not None and c.difference is not None and c.interval is not None:
+            low, high = c.interval
+            p_value = format_p_value(c.adjusted[table.correction])
+            compared = [f"{c.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]", p_value, c.verdict]
+        rows.append([row.system, *cells, *compared])
+    return [Section("Ensembles of the seeds", header, rows, table.legend)]
+
+
 def build_strata_sections(analysis: ReportData) -> list[Section]:
     """Build the error analysis, one table for each attribute of the queries."""
     plan, strata = analysis.results.plan, analysis.strata

@@ -23,6 +23,7 @@ from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.defaults import DefaultsTable, build_defaults_table
 from analysis.tables.dev_only import is_untested
+from analysis.tables.ensembles import EnsembleTable, build_ensemble_table
 from analysis.tables.importance import Importance, compute_importances
 from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table
@@ -119,6 +120,7 @@ class ReportData:
     sample_size: SampleSizeTable | None
     strata: StrataTable | None
     seed_table: SeedTable | None
+    ensembles: EnsembleTable | None
     ranks: list[RankedSystem]
     conclusion: str
 
@@ -158,6 +160,7 @@ def build_report_data(results: Results) -> ReportData:
         ),
         strata=build_strata_table(results, configurations, chosen),
         seed_table=seed_table,
+        ensembles=build_ensemble_table(results, chosen),
         ranks=rank_headline_systems(results.plan, chosen),
         conclusion=_format_untested_conclusion(results)
         if is_untested(results.plan, configurations)

@@ -1,0 +1,80 @@
+"""An ensemble is its seeds' mean score: evaluated by ir_measures, compared by scipy's paired t-test over queries."""
+
+from pathlib import Path
+
+import ir_measures
+import pytest
+from scipy import stats
+
+from analysis.readers.results import read_records
+from analysis.rendering.pages import render_markdown
+from analysis.tables.ensembles import EnsembleTable
+from analysis.tables.main import ReportData, build_report_data
+from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from trainables.utils.errors import UserError
+
+
+def analyse(folder: Path, runs: list[Made]) -> ReportData:
+    write_records(folder, plan_of(runs), runs)
+    return build_report_data(read_records(folder))
+
+
+def get_table(analysis: ReportData) -> EnsembleTable:
+    assert analysis.ensembles is not None
+    return analysis.ensembles
+
+
+def test_values_and_differences_are_those_of_other_libraries(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    table = get_table(analyse(tmp_path, runs))
+    metric, by_system = ir_measures.parse_measure("R@1"), {}
+    for name in ("BERT", "LS"):
+        frames = [run.scores["test"] for run in runs if run.variant == name]
+        key = ["query_id", "document_id"]
+        mean = sum(frame.set_index(key)["score"] for frame in frames) / len(frames)
+        first = frames[0].rename(columns={"document_id": "doc_id", "relevant": "relevance"})
+        run = mean.reset_index().rename(columns={"document_id": "doc_id"})
+        found = ir_measures.iter_calc([metric], first[["query_id", "doc_id", "relevance"]], run)
+        by_system[name] = dict(sorted((value.query_id, value.value) for value in found))
+    rows = {row.system: row for row in table.rows}
+    for name, values in by_system.items():
+        assert rows[name].value == pytest.approx(sum(values.values()) / len(values))
+    compared = rows["LS"].comparison
+    assert compared is not None
+    expected = stats.ttest_rel([*by_system["LS"].values()], [*by_system["BERT"].values()])
+    assert compared.targets["queries"] is not None
+    assert compared.targets["queries"].p == pytest.approx(expected.pvalue)
+    assert compared.target == "queries"
+    assert rows["BERT"].comparison is None
+
+
+def test_the_ensemble_of_copies_is_the_single_run(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    first = {run.variant: run.scores["test"] for run in reversed(runs)}
+    for run in runs:
+        run.scores["test"] = first[run.variant]
+    for row in get_table(analyse(tmp_path, runs)).rows:
+        assert row.value == pytest.approx(row.mean, abs=1e-12)
+
+
+def test_the_report_has_the_table_only_for_several_seeds(tmp_path: Path) -> None:
+    several, one = (analyse(tmp_path / str(len(seeds)), study_runs(seeds, grid=False)) for seeds in ((1, 2, 3), (1,)))
+    assert "## Ensembles of the seeds" in render_markdown(several)
+    assert one.ensembles is None
+    assert "Ensembles" not in render_markdown(one)
+
+
+def test_a_system_that_lacks_a_seed_has_no_ensemble(tmp_path: Path) -> None:
+    runs = [run for run in study_runs(grid=False) if (run.variant, run.seed) != ("LS", 2)]
+    names = [row.system for row in get_table(analyse(tmp_path, runs)).rows]
+    assert "BERT" in names
+    assert "LS" not in names
+
+
+def test_seeds_with_other_candidates_cannot_be_averaged(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    run = next(run for run in runs if (run.variant, run.seed) == ("LS", 2))
+    changed = scores("test", 60, 1.5, 7)
+    run.scores["test"] = changed.assign(document_id=changed["document_id"] + "x")
+    with pytest.raises(UserError, match="different candidates; expected runs of the same candidates"):
+        analyse(tmp_path, runs)
