@@ -251,16 +251,16 @@ def _select_queries(
     if dropped:
         notes.append(f"left out, since a run lacks them: {len(dropped)} of {_count(len(judged), 'judged query')}")
     if undefined:
-        notes.append(f"left out, since {measure} is not defined: {_name(list(undefined))}")
+        notes.append(f"left out, since {measure} is not defined: {_list_queries(list(undefined))}")
     return kept, notes
 
 
 def _describe_unjudged(unjudged: Iterable[str], qrels: _Path) -> list[str]:
     names = list(unjudged)
-    return [f"left out, since {qrels} does not judge them: {_name(names)}"] if names else []
+    return [f"left out, since {qrels} does not judge them: {_list_queries(names)}"] if names else []
 
 
-def _name(queries: Sequence[str]) -> str:
+def _list_queries(queries: Sequence[str]) -> str:
     return f"{_count(len(queries), 'query')}: {join_names(queries)}"
 
 
