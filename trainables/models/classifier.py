@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
@@ -16,7 +17,9 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.dropout import NO_DROPOUT
+from trainables.models.layers import TokenSelection, get_part
 from trainables.models.packing import PackedBatch
+from trainables.models.prepacked import prepack_linear_layers
 from trainables.models.pretrained import check_model_settings
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings
@@ -45,11 +48,26 @@ class Classifier(nn.Module):
     def __init__(self, encoder: Transformer, pooling: Pooling, head: nn.Module) -> None:
         super().__init__()
         self.encoder, self.pooling, self.head = encoder, pooling, head
+        before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
+        self._selection = None if before_output is None or pooling == "mean" else TokenSelection(before_output)
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """Prepare the layers of the encoder for products in a precision, float32 or bfloat16.
+
+        Layers that run padded stay as they are: those of transformers read some weights directly.
+        """
+        if self.encoder.architecture.padding_mask is None:
+            prepack_linear_layers(self.encoder, dtype)
 
     def compute_logits(self, batch: PackedBatch) -> Tensor:
         """Return the logits of the pairs, shape (pairs, 1 or 2)."""
+        if self._selection is not None:
+            self._selection.tokens = torch.from_numpy(np.cumsum(batch.lengths) - batch.lengths)
         hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
-        pooled = layout.mean_pool(hidden) if self.pooling == "mean" else hidden[layout.first_tokens]
+        if self.pooling == "mean":
+            pooled = layout.mean_pool(hidden)
+        else:
+            pooled = hidden if self._selection is not None else hidden[layout.first_tokens]
         logits: Tensor = self.head(pooled)
         return logits
 

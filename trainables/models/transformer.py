@@ -34,6 +34,7 @@ class Transformer(nn.Module):
         settings: layers, frozen layers.
 
     Attributes:
+        architecture: places of the parts of the model.
         hidden_size: size of a hidden state.
         token_types: number of token types that the model distinguishes, at least 1.
     """
@@ -41,7 +42,7 @@ class Transformer(nn.Module):
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
-        self._word_embeddings = architecture.word_embeddings
+        self.architecture = architecture
         layers = list_layers(base, architecture)[: settings.layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size = int(base.config.hidden_size)
@@ -74,7 +75,7 @@ class Transformer(nn.Module):
     @property
     def trained_word_embedding(self) -> nn.Embedding | None:
         """The embedding of token ids, or None if it is frozen."""
-        words: nn.Embedding | None = get_part(self, self._word_embeddings)
+        words: nn.Embedding | None = get_part(self, self.architecture.word_embeddings)
         return words
 
     def trainable_parameters(self) -> dict[str, Tensor]:

@@ -41,6 +41,8 @@ class ChunkScorer:
         enable_determinism(threads)
         self._models: list[Classifier] = [load_classifier(path) for path in paths]
         self._precision = precision
+        for model in self._models:
+            model.prepare(torch.bfloat16 if precision == "bf16" else torch.float32)
 
     def score(self, chunk: Chunk) -> Scores:
         """Return the score of each pair, the mean over the models, shape (pairs,)."""

@@ -56,7 +56,12 @@ def check_logits(path: Path) -> None:
     assert found.std() > 1e-3  # the pairs differ
     with torch.inference_mode():
         scores = model(batch)
-    torch.testing.assert_close(scores, expected[:, -1] - expected[:, 0] if expected.shape[1] == 2 else expected[:, 0])
+    torch.testing.assert_close(
+        scores, expected[:, -1] - expected[:, 0] if expected.shape[1] == 2 else expected[:, 0], rtol=0, atol=2e-5
+    )
+    model.prepare(torch.float32)
+    with torch.inference_mode():
+        torch.testing.assert_close(model.compute_logits(batch), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("labels", [1, 2])
@@ -151,11 +156,13 @@ def test_other_modules_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "puts a prompt before every text" in refusal(saved)
 
 
-def test_scores_are_finite_in_bf16(tmp_path: Path) -> None:
-    model, batch = load_classifier(write_classifier(tmp_path / "model", "bert")), make_batch(LENGTHS)
-    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-        found = model(batch)
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_runs_in_bf16(tmp_path: Path, kind: str) -> None:
+    model, batch = load_classifier(write_classifier(tmp_path / "model", kind)), make_batch(LENGTHS)
     with torch.inference_mode():
         expected = model(batch)
+    model.prepare(torch.bfloat16)
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        found = model(batch)
     assert found.dtype == torch.float32
     assert np.corrcoef(found, expected)[0, 1] > 0.99
