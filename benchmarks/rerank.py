@@ -1,8 +1,8 @@
 """Re-ranking beside sentence-transformers: the pairs of a run a second, tokenising included.
 
 The model is MiniLM-L6 with a fresh head of one label. Queries have about 8 tokens and passages about 75,
-as in MS MARCO. `CrossEncoder.predict` sorts by length itself and gets its best batch size, in fp32 and with weights in bf16.
-Both have the same texts, scores of fp32 that are compared, and the same number of threads in one process.
+as in MS MARCO. `CrossEncoder.predict` sorts by length itself and gets its best batch size, in fp32 and with weights in
+bf16. Both have the same texts, scores of fp32 that are compared, and the same number of threads in one process.
 
 python -m benchmarks.rerank [ROUNDS] [PAIRS]
 """

@@ -30,6 +30,8 @@ _CLASSIFIER = "ForSequenceClassification"
 _MODULES = "sentence_transformers"
 """Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
 _TWO_LABELS = 2
+_MAX_EXPLICIT_BF16 = 128
+"""Tokens up to which attention by single operations is faster than fused attention in bf16."""
 _EXPECTED = (
     "a model for sequence classification with 1 or 2 labels, or a CrossEncoder of sentence-transformers with the "
     "modules Transformer, Pooling and Dense"
@@ -56,6 +58,8 @@ class Classifier(nn.Module):
 
         Layers that run padded stay as they are: those of transformers read some weights directly.
         """
+        if dtype == torch.bfloat16:
+            self.encoder.max_explicit = _MAX_EXPLICIT_BF16
         if self.encoder.architecture.padding_mask is None:
             prepack_linear_layers(self.encoder, dtype)
 

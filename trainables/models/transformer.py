@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from trainables.models.architectures import get_architecture
-from trainables.models.attention import PackedPass, use_packed_attention
+from trainables.models.attention import MAX_EXPLICIT, PackedPass, use_packed_attention
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
 from trainables.models.layers import (
     Embedder,
@@ -36,13 +36,14 @@ class Transformer(nn.Module):
     Attributes:
         architecture: places of the parts of the model.
         hidden_size: size of a hidden state.
+        max_explicit: see `PackedPass`; of the trained layers.
         token_types: number of token types that the model distinguishes, at least 1.
     """
 
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
-        self.architecture = architecture
+        self.architecture, self.max_explicit = architecture, MAX_EXPLICIT
         layers = list_layers(base, architecture)[: settings.layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size = int(base.config.hidden_size)
@@ -104,7 +105,7 @@ class Transformer(nn.Module):
         with self._dropout.use(dropout, hidden.device):
             if self.embeddings is not None:
                 hidden = self._embed(hidden, layout)
-            hidden = self._run_upper(hidden, PackedPass(layout, dropout))
+            hidden = self._run_upper(hidden, PackedPass(layout, dropout, self.max_explicit))
         return hidden if self.final_norm is None else self.final_norm(hidden), layout
 
     def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:
