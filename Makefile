@@ -40,6 +40,7 @@ bench: $(INSTALLED)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contrastive
+	$(BIN)/python -m benchmarks.rerank
 	$(BIN)/python -m benchmarks.concurrency
 	$(BIN)/python -m benchmarks.sharing
 	$(BIN)/python -m benchmarks.bm25

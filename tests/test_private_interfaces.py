@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from trainables.models.architectures import ARCHITECTURES
 
 ROOT = Path(__file__).parents[1]
-BOUNDED = ("optuna", "ray", "transformers", "wandb", "wandb-workspaces")
+BOUNDED = ("optuna", "ray", "torch", "transformers", "wandb", "wandb-workspaces")
 
 
 class Library:
@@ -194,6 +194,15 @@ def test_wandb_workspaces() -> None:
     private = "_internal_name _internal_id _to_model"
     made = ws.Workspace(entity="", project="p")
     library.attributes(made, private, "study/wandb_workspace/workspace.py")
+    library.check()
+
+
+def test_torch() -> None:
+    import torch
+
+    library = Library("torch")
+    names = "ops.mkldnn._reorder_linear_weight ops.mkldnn._linear_pointwise"
+    library.attributes(torch, names, "trainables/models/prepacked.py")
     library.check()
 
 

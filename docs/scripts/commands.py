@@ -17,6 +17,7 @@ COMMANDS = {
     "study.run": "[Getting started](../getting-started.md)",
     "study.export": "[Take a model away](../guide/export.md)",
     "study.probe": "[Sentence encoders](../guide/sentence-encoders.md)",
+    "study.rerank": "[Re-ranking](../guide/rerank.md)",
     "study.dashboard": "[Weights & Biases](../guide/wandb.md)",
     "study.sync": "[Weights & Biases](../guide/wandb.md)",
     "analysis.report": "[Read the report](../tutorial/read-the-report.md)",

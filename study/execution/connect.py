@@ -50,8 +50,24 @@ def get_cluster_address(study: Study) -> str | None:
         source, value = "environment variable RAY_ADDRESS", variable
     if value is None or value == "local":
         return None
+    return check_address(source, value, "auto (the cluster of this machine), HOST:PORT (port 6379) or local")
+
+
+def check_address(
+    source: str, value: str, expected: str = "auto (the cluster of this machine) or HOST:PORT (port 6379)"
+) -> str:
+    """Return the address of a Ray cluster, `auto` or HOST:PORT.
+
+    Args:
+        source: option or key that gives it.
+        value: the address.
+        expected: forms that it may have, for the error message.
+
+    Raises:
+        UserError: the address has another form.
+    """
     if value != "auto" and not _ENDPOINT.fullmatch(value):
-        raise UserError(source, repr(value), "auto (the cluster of this machine), HOST:PORT (port 6379) or local")
+        raise UserError(source, repr(value), expected)
     return value
 
 
@@ -87,9 +103,24 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
         UserError: nothing answers there, the cluster refuses this command, or the study's folders are inside the job's
             temporary working directory.
     """
-    job = _read_job_environment()
-    if "working_dir" in job:
+    if "working_dir" in _read_job_environment():
         _reject_job_relative_paths(study)
+    connect(cluster, _build_job_metadata(study), study.folder)
+
+
+def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "finished runs") -> None:
+    """Connect this process to the cluster at an address, unless it is connected already.
+
+    Args:
+        cluster: `auto` or HOST:PORT.
+        metadata: what Ray's dashboard shows for the job.
+        folder: folder with the finished work, for the message if the head node is lost.
+        kept: what the finished work is, likewise.
+
+    Raises:
+        UserError: nothing answers there, or the cluster refuses this command.
+    """
+    job = _read_job_environment()
     import ray
 
     if ray.is_initialized():
@@ -104,7 +135,7 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
                 runtime_env=runtime_env | {"excludes": ["__pycache__"]} if runtime_env else None,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
-                job_config=ray.job_config.JobConfig(metadata=_build_job_metadata(study)),
+                job_config=ray.job_config.JobConfig(metadata=metadata),
             )
         except ray.exceptions.AuthenticationError:
             found = "the cluster requires a token, but none is set"
@@ -118,16 +149,19 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
                 _format_cluster(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN_HINT}"
             ) from None
     head = ray.get_runtime_context().gcs_address
-    threading.Thread(target=_exit_on_lost_head, args=(head, ray.is_initialized, study.folder), daemon=True).start()
+    threading.Thread(target=_exit_on_lost_head, args=(head, ray.is_initialized, folder, kept), daemon=True).start()
 
 
-def _exit_on_lost_head(head_address: str, is_connected: Callable[[], bool], folder: Path) -> None:
+def _exit_on_lost_head(
+    head_address: str, is_connected: Callable[[], bool], folder: Path, kept: str = "finished runs"
+) -> None:
     """End the command when the head node is lost, because calls to Ray never return then.
 
     Args:
         head_address: HOST:PORT of the head node.
         is_connected: returns False once this process has left the cluster.
         folder: the study's folder, for the message.
+        kept: what is kept there, for the message.
     """
     last_answer_time = time.monotonic()
     while is_connected():
@@ -136,7 +170,7 @@ def _exit_on_lost_head(head_address: str, is_connected: Callable[[], bool], fold
             last_answer_time = time.monotonic()
         elif is_connected() and time.monotonic() - last_answer_time > _HEAD_TIMEOUT_S:
             interruption.abort_command(
-                f"lost the head node of cluster {head_address}; finished runs kept in {folder}; "
+                f"lost the head node of cluster {head_address}; {kept} kept in {folder}; "
                 "rerun the same command to resume, once there is a cluster"
             )
 

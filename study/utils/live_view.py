@@ -61,8 +61,13 @@ class LiveView:
         """Let Tune copy its search algorithm with everything that it refers to; a copy shows nothing."""
         return LiveView, ()
 
+    @property
+    def is_visible(self) -> bool:
+        """True if the stream is a terminal that can show the view."""
+        return self._console.is_terminal and not self._console.is_dumb_terminal
+
     def __enter__(self) -> Self:
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        if self.is_visible:
             self._live.start()
             self._console.show_cursor(True)  # a killed process could not show it again
         return self

@@ -37,6 +37,8 @@ class Architecture:
         dropouts: settings of the model that must not be 0, since it has no dropout at these places otherwise.
         padding_mask: mask that the encoder takes if it runs padded: "boolean" is 1 at tokens and 0 at padding,
             "additive" is added to the attention scores. If None, the layers run packed.
+        before_output: path, in a packed layer, of the module from which on a token depends on no other token. If only
+            some tokens are needed, the last layer computes the rest for them alone. If None, for all.
         first_layer_part: attribute of a padded encoder that belongs to its first layer. If None, there is none.
         supports_autocast: False if the layers of transformers fail in bf16; they then run in fp32.
     """
@@ -55,12 +57,16 @@ class Architecture:
     layer_count: str = "num_hidden_layers"
     dropouts: tuple[str, ...] = ()
     padding_mask: Literal["boolean", "additive"] | None = None
+    before_output: str | None = None
     first_layer_part: str | None = None
     supports_autocast: bool = True
 
 
 _ROBERTA = Architecture(
-    pooler="pooler.dense", classifier=("classifier.dense", "classifier.out_proj"), positions_follow_padding=True
+    pooler="pooler.dense",
+    classifier=("classifier.dense", "classifier.out_proj"),
+    positions_follow_padding=True,
+    before_output="attention.output",
 )
 _DEBERTA = Architecture(
     classifier=("pooler.dense", "classifier"), classifier_activation="pooler_hidden_act", padding_mask="boolean"
@@ -69,7 +75,9 @@ _DEBERTA = Architecture(
 ARCHITECTURES: Registry[Architecture] = Registry(
     Entry(
         "bert",
-        Architecture(pooler="pooler.dense", classifier=("bert.pooler.dense", "classifier")),
+        Architecture(
+            pooler="pooler.dense", classifier=("bert.pooler.dense", "classifier"), before_output="attention.output"
+        ),
         "BERT, MiniLM and the like, packed",
         "Devlin et al. (2019)",
     ),
@@ -78,13 +86,18 @@ ARCHITECTURES: Registry[Architecture] = Registry(
     Entry("camembert", _ROBERTA, "CamemBERT for French, packed", "Martin et al. (2020)"),
     Entry(
         "electra",
-        Architecture(projection="embeddings_project"),
+        Architecture(projection="embeddings_project", before_output="attention.output"),
         "ELECTRA, packed; a [CLS] pooler is drawn with the seed",
         "Clark et al. (2020)",
     ),
     Entry(
         "distilbert",
-        Architecture(layers="transformer.layer", projections=("q_lin", "k_lin", "v_lin"), layer_count="n_layers"),
+        Architecture(
+            layers="transformer.layer",
+            projections=("q_lin", "k_lin", "v_lin"),
+            layer_count="n_layers",
+            before_output="sa_layer_norm",
+        ),
         "DistilBERT, packed; no token types, a [CLS] pooler is drawn with the seed",
         "Sanh et al. (2019)",
     ),
@@ -127,7 +140,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
     ),
     Entry(
         "mpnet",
-        replace(_ROBERTA, padding_mask="additive"),
+        replace(_ROBERTA, padding_mask="additive", before_output=None),
         "MPNet, padded; no token types",
         "Song et al. (2020)",
     ),

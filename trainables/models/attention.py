@@ -23,7 +23,7 @@ from trainables.models.packing import PackedLayout
 PACKED = "packed"
 """Name of the attention function in transformers."""
 Kernel = Literal["explicit", "fused", "varlen"]
-_MAX_EXPLICIT = 64
+MAX_EXPLICIT = 64
 """Longest text, in tokens, for which a processor computes attention faster by single operations than by fused ones."""
 _MAX_HEAD_SIZE = 256
 """Largest size of a head in torch's flash attention; the size is also a multiple of 8."""
@@ -37,10 +37,12 @@ class PackedPass(NamedTuple):
     Attributes:
         layout: layout of the batch.
         dropout: dropout of this pass.
+        max_explicit: tokens of the longest text for which a processor computes attention by single operations.
     """
 
     layout: PackedLayout
     dropout: Dropout
+    max_explicit: int = MAX_EXPLICIT
 
 
 def use_packed_attention(model: Any) -> None:
@@ -77,7 +79,7 @@ def attend_packed(
     Returns:
         Array of shape (1, tokens, heads, size of a head), and None in place of the attention weights.
     """
-    layout, dropout = packed
+    layout, dropout, max_explicit = packed
     # Not [0], whose gradient fills an array of zeros first.
     queries, keys, values = (tensor.squeeze(0).transpose(0, 1) for tensor in (query, key, value))
     if choose_kernel(query, dropout, int(layout.lengths.max())) == "varlen":
@@ -87,23 +89,24 @@ def attend_packed(
     for group, *arrays in zip(layout.groups, *padded, strict=True):
         shape = (group.n_pairs, group.max_length, *queries.shape[1:])
         first, second, third = (array.view(shape).transpose(1, 2) for array in arrays)
-        is_fused = choose_kernel(query, dropout, group.max_length) == "fused"
+        is_fused = choose_kernel(query, dropout, group.max_length, max_explicit) == "fused"
         mask = group.make_mask(sliding_window, query.dtype if is_fused else torch.float32)
         attend = _attend_fused if is_fused else _attend_explicitly
         outputs.append(attend(first, second, third, mask, scaling, dropout).transpose(1, 2).flatten(2))
     return layout.groups.unpad(outputs).view(1, *queries.shape), None
 
 
-def choose_kernel(query: Tensor, dropout: Dropout, length: int) -> Kernel:
+def choose_kernel(query: Tensor, dropout: Dropout, length: int, max_explicit: int = MAX_EXPLICIT) -> Kernel:
     """Return the fastest kernel; "varlen" is the one for texts of all lengths.
 
     Args:
         query: queries of shape (1, heads, tokens, size of a head), for their device, type and size of a head.
         dropout: dropout of the pass.
         length: tokens of the longest text.
+        max_explicit: see `PackedPass`.
     """
     if not query.is_cuda:
-        return "explicit" if dropout.is_active or length <= _MAX_EXPLICIT else "fused"
+        return "explicit" if dropout.is_active or length <= max_explicit else "fused"
     if dropout.is_active or query.dtype not in (torch.bfloat16, torch.float16):
         return "fused"
     size = query.shape[-1]

@@ -87,6 +87,27 @@ class PackedLayers:
         return hidden.squeeze(0)
 
 
+class TokenSelection:
+    """Lets the last of some packed layers compute its output for few tokens only.
+
+    Attention reads all tokens. From the hooked module on, a token depends on itself alone.
+
+    Args:
+        module: module of the last layer after whose input the other tokens are not needed.
+
+    Attributes:
+        tokens: indices of the tokens that are needed in the next pass, shape (needed,).
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.tokens: Tensor | None = None
+        module.register_forward_pre_hook(self._select)
+
+    def _select(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        assert self.tokens is not None
+        return tuple(values.index_select(1, self.tokens) for values in inputs)
+
+
 class PaddedEncoder:
     """Encoder of transformers that takes padded texts; texts of similar length run together.
 

@@ -247,10 +247,15 @@ def hash_model_files(path: Path) -> str:
 
 def hash_encoder_files(path: Path) -> str:
     """Return the same digest over everything that a sentence encoder reads from its folder."""
+    return _hash_files(path, list_encoder_files(path))
+
+
+def list_encoder_files(path: Path) -> list[str]:
+    """Return the paths, relative to the folder, of everything that a sentence encoder reads from it, sorted."""
     files = {file for pattern in ENCODER_FILES for file in path.rglob(pattern) if file.is_file()}
     pickled = (file for file in path.rglob("*.bin") if file.is_file())  # read if there are no safetensors
     files |= {file for file in pickled if not any(file.parent.glob("*.safetensors"))}
-    return _hash_files(path, sorted(str(file.relative_to(path)) for file in files))
+    return sorted(str(file.relative_to(path)) for file in files)
 
 
 def _list_matching_files(path: Path, pattern: str) -> list[str]:
@@ -290,7 +295,6 @@ def read_licence(path: Path) -> str | None:
     card = path / "README.md"
     if not card.is_file():
         return None
-    found = re.match(
-        r"---\n.*?^license: *([\w.-]+) *$.*?^---$", card.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+    head = card.read_text(encoding="utf-8").partition("\n---")[0]
+    found = re.search(r"^license: *([\w.-]+) *$", head, re.MULTILINE)
     return found and found[1]

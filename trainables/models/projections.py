@@ -1,6 +1,6 @@
 """Queries, keys and values of an attention module as one matrix product, in place of three."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,16 @@ class JointProjection:
         self.layers: Sequence[ProjectionPart] = ()
         self._input: Tensor | None = None
         self._outputs = dict[int, Tensor]()
+        self._product: Callable[[Tensor], Tensor] | None = None
+
+    def prepare(self, make_product: Callable[[Tensor, Tensor], Callable[[Tensor], Tensor]]) -> None:
+        """Join the weights once, for a model that is not trained any more; further calls change nothing.
+
+        Args:
+            make_product: returns the dense layer with a weight and a bias.
+        """
+        if self._product is None:
+            self._product = make_product(*self._join_weights())
 
     def take_output(self, number: int, values: Tensor) -> Tensor:
         """Return the output of a layer, shape (..., outputs).
@@ -28,8 +38,7 @@ class JointProjection:
             values: input of shape (..., inputs).
         """
         if values is not self._input or number not in self._outputs:
-            weight, bias = (torch.cat([getattr(layer, name) for layer in self.layers]) for name in ("weight", "bias"))
-            product = nn.functional.linear(values, weight, bias)
+            product = self._product(values) if self._product else nn.functional.linear(values, *self._join_weights())
             parts = torch.split(product, [len(layer.bias) for layer in self.layers], dim=-1)
             self._input, self._outputs = values, dict(enumerate(parts))
         output = self._outputs.pop(number)
@@ -37,11 +46,18 @@ class JointProjection:
             self._input = None
         return output
 
+    def _join_weights(self) -> tuple[Tensor, Tensor]:
+        weight, bias = (torch.cat([getattr(layer, name) for layer in self.layers]) for name in ("weight", "bias"))
+        return weight, bias
+
 
 class ProjectionPart(nn.Module):
     """A dense layer that is computed together with others.
 
     Its parameters and their names are those of the layer in whose place it is.
+
+    Attributes:
+        joint: product of all layers that belong together.
 
     Args:
         layer: the dense layer.
@@ -52,11 +68,11 @@ class ProjectionPart(nn.Module):
     def __init__(self, layer: nn.Linear, joint: JointProjection, number: int) -> None:
         super().__init__()
         self.weight, self.bias = layer.weight, layer.bias
-        self._joint, self._number = joint, number
+        self.joint, self._number = joint, number
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the output of the dense layer, shape (..., outputs)."""
-        return self._joint.take_output(self._number, values)
+        return self.joint.take_output(self._number, values)
 
 
 def join_projections(model: nn.Module, names: Sequence[str]) -> None:

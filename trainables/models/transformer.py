@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from trainables.models.architectures import get_architecture
-from trainables.models.attention import PackedPass, use_packed_attention
+from trainables.models.attention import MAX_EXPLICIT, PackedPass, use_packed_attention
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
 from trainables.models.layers import (
     Embedder,
@@ -34,7 +34,9 @@ class Transformer(nn.Module):
         settings: layers, frozen layers.
 
     Attributes:
+        architecture: places of the parts of the model.
         hidden_size: size of a hidden state.
+        max_explicit: see `PackedPass`; of the trained layers.
         n_layers: number of layers, frozen ones included.
         token_types: number of token types that the model distinguishes, at least 1.
     """
@@ -42,7 +44,7 @@ class Transformer(nn.Module):
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
-        self._word_embeddings = architecture.word_embeddings
+        self.architecture, self.max_explicit = architecture, MAX_EXPLICIT
         names = {parameter: name for name, parameter in base.named_parameters()}  # before its layers are split
         all_layers = list_layers(base, architecture)
         layers = all_layers[: settings.layers]
@@ -80,7 +82,7 @@ class Transformer(nn.Module):
     @property
     def trained_word_embedding(self) -> nn.Embedding | None:
         """The embedding of token ids, or None if it is frozen."""
-        words: nn.Embedding | None = get_part(self, self._word_embeddings)
+        words: nn.Embedding | None = get_part(self, self.architecture.word_embeddings)
         return words
 
     def trainable_parameters(self) -> dict[str, Tensor]:
@@ -113,7 +115,7 @@ class Transformer(nn.Module):
         with self._dropout.use(dropout, hidden.device):
             if self.embeddings is not None:
                 hidden = self._embed(hidden, layout)
-            hidden = self._run_upper(hidden, PackedPass(layout, dropout))
+            hidden = self._run_upper(hidden, PackedPass(layout, dropout, self.max_explicit))
         return hidden if self.final_norm is None else self.final_norm(hidden), layout
 
     def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:

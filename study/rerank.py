@@ -1,0 +1,187 @@
+"""Command line that re-ranks a run with a saved cross-encoder.
+
+    python -m study.rerank MODEL --run RUN --queries FILE --documents FILE --out RUN
+
+The scores are those of `CrossEncoder.predict` of sentence-transformers, without its activation function. Rerun the same
+command to resume.
+"""
+
+from trainables.utils import interruption
+
+if __name__ == "__main__":
+    interruption.start_command("study.rerank")
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from study.utils.console import print_line
+from study.utils.live_view import LiveView
+from trainables.utils.cli import Parser, report_errors
+from trainables.utils.errors import UserError
+from trainables.utils.system import count_cores
+
+_SECONDS_PER_LINE = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
+    options = _build_parser().parse_args(argv)
+    advice = "scored pairs are kept; rerun the same command to resume"
+    return report_errors("study.rerank", lambda: _rerank(options), describe_interruption=lambda: advice)
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m study.rerank",
+        description="Score the pairs of a run with a saved cross-encoder and write the new run in the format of TREC. "
+        "Rerun the same command to resume.",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder of a cross-encoder or of an ensemble, hub id, or package:MODULE/FOLDER"
+    )
+    parser.add_argument(
+        "--run", required=True, metavar="RUN", help="run to re-rank: TREC format, or lines of query, document and rank"
+    )
+    texts = "TSV or JSON lines file, BEIR folder, or irds:ID"
+    parser.add_argument("--queries", required=True, metavar="FILE", help=f"texts of the queries: {texts}")
+    parser.add_argument("--documents", required=True, metavar="FILE", help=f"texts of the documents: {texts}")
+    parser.add_argument("--out", required=True, metavar="RUN", help="file of the new run")
+    parser.add_argument(
+        "--depth", type=int, metavar="K", help="re-rank the first K documents of each query and leave out the others"
+    )
+    parser.add_argument(
+        "--max-length", type=int, metavar="N", help="most tokens of a pair (default: as many as the model takes)"
+    )
+    parser.add_argument(
+        "--precision",
+        choices=["auto", "fp32", "bf16"],
+        default="auto",
+        help="precision of the products of matrices; auto is bf16 on processors with units for it",
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="threads of a process (default: the cores over the processes)"
+    )
+    parser.add_argument("--processes", type=int, metavar="N", default=1, help="processes on this machine")
+    parser.add_argument("--address", metavar="ADDRESS", help="score on a running Ray cluster, e.g. auto")
+    parser.add_argument("--tag", help="last field of each line (default: the name of the model's folder)")
+    return parser
+
+
+def _rerank(options: argparse.Namespace) -> None:
+    """Re-rank the run.
+
+    Raises:
+        UserError: an option or an input is wrong.
+    """
+    for name in ("depth", "max_length", "threads", "processes"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise UserError(f"--{name.replace('_', '-')}", value, "at least 1")
+    if options.tag is not None and (not options.tag or re.search(r"\s", options.tag)):
+        raise UserError("--tag", repr(options.tag), "a text without blanks")
+    if options.address is not None and options.processes > 1:
+        raise UserError("--processes", options.processes, "1 with --address, since the cluster says how many it has")
+    _silence_libraries()
+    from trainables.exchange.classifier import load_classifier
+    from trainables.reranking.job import Job, Pool, rerank
+    from trainables.reranking.local import LocalPool
+    from trainables.reranking.models import resolve_models
+    from trainables.reranking.scoring import Precision
+    from trainables.specs.environment import detect_environment, has_bf16_units
+
+    models, out = resolve_models(options.model), Path(options.out).expanduser().absolute()
+    for path in models:
+        load_classifier(path)  # what cannot be loaded is refused before anything is read
+    threads = options.threads or max(1, count_cores() // options.processes)
+    environment, has_units = detect_environment(), has_bf16_units()
+    if options.address is not None:
+        from study.execution.connect import check_address, connect
+
+        connect(check_address("--address", options.address), {"job_name": "re-ranking"}, out.parent, "scored pairs")
+        from trainables.reranking.cluster import ClusterPool, probe_nodes
+
+        threads = options.threads or 1
+        environment, has_units = probe_nodes(threads)
+    precision: Precision = (
+        "bf16" if options.precision == "bf16" or (options.precision == "auto" and has_units) else "fp32"
+    )
+    name = Path(options.model).expanduser().absolute().name
+    job = Job(
+        models=models,
+        run=Path(options.run).expanduser(),
+        queries=options.queries,
+        documents=options.documents,
+        out=out,
+        tag=options.tag or re.sub(r"\s", "_", name),
+        depth=options.depth,
+        max_length=options.max_length,
+        precision=precision,
+        threads=threads,
+        environment=environment,
+    )
+
+    def make_pool(key: str) -> Pool:
+        if options.address is not None:
+            return ClusterPool(models, precision, threads, key)
+        return LocalPool(models, precision, threads, options.processes)
+
+    start_time = time.monotonic()
+    with _Progress() as progress:
+        n_pairs = rerank(job, make_pool, progress)
+    print_line(f"{n_pairs} pairs in {time.monotonic() - start_time:.1f} s, {precision}: {options.out}")
+
+
+class _Progress:
+    """Shows progress with rate and time left: a bar on a terminal, elsewhere a line every half minute."""
+
+    def __init__(self) -> None:
+        self._view = LiveView()
+        self._starts = dict[str, float]()
+        self._last_line_time = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._view.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._view.__exit__(*error)
+
+    def log(self, line: str) -> None:
+        """Print a line."""
+        print_line(line)
+
+    def update(self, activity: str, done: int, total: int, start: int) -> None:
+        """Show the progress of an activity; see `trainables.reranking.job.Reporter`."""
+        now = time.monotonic()
+        seconds = now - self._starts.setdefault(activity, now)
+        note = ""
+        if done > start and seconds > 0:
+            rate = (done - start) / seconds
+            note = f"{rate:.1f}/s, {_format_duration((total - done) / rate)} left"
+        self._view.set_progress(activity, done, total, note)
+        if not self._view.is_visible and note and now - self._last_line_time > _SECONDS_PER_LINE:
+            self._last_line_time = now
+            print_line(f"{activity}: {done} of {total}, {note}")
+
+
+def _format_duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _silence_libraries() -> None:
+    """Let the libraries show no bars and no advice; errors are reported in one line."""
+    os.environ |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    import transformers
+
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    interruption.run_command(main)

@@ -1,0 +1,268 @@
+"""Cross-encoders as other libraries save them: their encoder runs packed, their head is the library's own.
+
+Two kinds of folders are read. In the first, transformers saves a model for sequence classification with one or two
+labels. In the second, sentence-transformers saves a `CrossEncoder` as modules: Transformer, Pooling and Dense layers.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from trainables.models.architectures import get_architecture
+from trainables.models.attention import use_packed_attention
+from trainables.models.dropout import NO_DROPOUT
+from trainables.models.layers import TokenSelection, get_part
+from trainables.models.packing import PackedBatch
+from trainables.models.prepacked import prepack_linear_layers
+from trainables.models.pretrained import check_model_settings
+from trainables.models.transformer import Transformer
+from trainables.specs.base import BaseModelSettings
+from trainables.utils.errors import UserError
+
+Pooling = Literal["first", "mean"]
+_CLASSIFIER = "ForSequenceClassification"
+_MODULES = "sentence_transformers"
+"""Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
+_TWO_LABELS = 2
+_MAX_EXPLICIT_BF16 = 128
+"""Tokens up to which attention by single operations is faster than fused attention in bf16."""
+_EXPECTED = (
+    "a model for sequence classification with 1 or 2 labels, or a CrossEncoder of sentence-transformers with the "
+    "modules Transformer, Pooling and Dense"
+)
+
+
+class Classifier(nn.Module):
+    """Computes the score of query-document pairs with a loaded cross-encoder.
+
+    Args:
+        encoder: encoder, packed.
+        pooling: "first" for the output of the first token of each pair, "mean" for the mean over its tokens.
+        head: returns the logits, shape (pairs, 1 or 2), of pooled outputs of shape (pairs, hidden).
+    """
+
+    def __init__(self, encoder: Transformer, pooling: Pooling, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.pooling, self.head = encoder, pooling, head
+        before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
+        self._selection = None if before_output is None or pooling == "mean" else TokenSelection(before_output)
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """Prepare the layers of the encoder for products in a precision, float32 or bfloat16.
+
+        Layers that run padded stay as they are: those of transformers read some weights directly.
+        """
+        if dtype == torch.bfloat16:
+            self.encoder.max_explicit = _MAX_EXPLICIT_BF16
+        if self.encoder.architecture.padding_mask is None:
+            prepack_linear_layers(self.encoder, dtype)
+
+    def compute_logits(self, batch: PackedBatch) -> Tensor:
+        """Return the logits of the pairs, shape (pairs, 1 or 2)."""
+        if self._selection is not None:
+            self._selection.tokens = torch.from_numpy(np.cumsum(batch.lengths) - batch.lengths)
+        hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
+        if self.pooling == "mean":
+            pooled = layout.mean_pool(hidden)
+        else:
+            pooled = hidden if self._selection is not None else hidden[layout.first_tokens]
+        logits: Tensor = self.head(pooled)
+        return logits
+
+    def forward(self, batch: PackedBatch) -> Tensor:
+        """Return the scores of the pairs, float32 of shape (pairs,).
+
+        The score is the only logit, or with two labels the logit of label 1 minus that of label 0.
+        """
+        logits = self.compute_logits(batch).float()
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == _TWO_LABELS else logits[:, 0]
+
+
+def load_classifier(path: Path) -> Classifier:
+    """Return the cross-encoder of a folder, in fp32 and in evaluation mode.
+
+    Args:
+        path: folder with the model's files (safetensors; nothing is unpickled).
+
+    Raises:
+        UserError: if the folder has another kind of model, a module or an activation function that is not known,
+            another number of labels, an unknown architecture, or weights that do not fit.
+    """
+    check_model_settings(path, BaseModelSettings(max_length=8))
+    names = json.loads((path / "config.json").read_text(encoding="utf-8")).get("architectures") or [""]
+    modules = _read_modules(path)
+    if len(modules) <= 1 and names[0].endswith(_CLASSIFIER):
+        return _load_sequence_classifier(path).eval()
+    if not modules:
+        raise UserError("MODEL", f"{path.name!r} has a {names[0] or 'model without architecture'}", _EXPECTED)
+    return _load_cross_encoder(path, modules).eval()
+
+
+def _load_sequence_classifier(path: Path) -> Classifier:
+    config = AutoConfig.from_pretrained(path, local_files_only=True)
+    get_architecture(config.model_type)
+    _check_labels(path, int(config.num_labels))
+    model = _load_weights(AutoModelForSequenceClassification, path, config)
+    encoder = getattr(model, model.base_model_prefix)
+    # The model's own forward pass computes the logits of what is pooled already, so that every head is right.
+    setattr(model, model.base_model_prefix, _PooledEncoder(encoder))
+    pooling: Pooling = "mean" if getattr(config, "classifier_pooling", "cls") == "mean" else "first"
+    return Classifier(_pack(encoder), pooling, _ClassificationHead(model))
+
+
+def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
+    from sentence_transformers.base.modules import Dense
+
+    kinds = [module.kind for module in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or not kinds[2:] or set(kinds[2:]) != {"Dense"}:
+        raise UserError("MODEL", f"{path.name!r} has the modules {', '.join(kinds)}", _EXPECTED)
+    pooling = _read_pooling(path / modules[1].folder)
+    layers = list[Any]()
+    for module in modules[2:]:
+        _check_dense(path, module.folder)
+        layers.append(Dense.load(str(path), subfolder=module.folder, local_files_only=True))
+    if layers[-1].module_output_name != "scores":
+        raise UserError(
+            "MODEL",
+            f"the last Dense layer of {path.name!r} has the output {layers[-1].module_output_name!r}",
+            'the output "scores"',
+        )
+    _check_labels(path, int(layers[-1].out_features))
+    config = AutoConfig.from_pretrained(path, local_files_only=True)
+    encoder = _load_weights(AutoModel, path, config)
+    return Classifier(_pack(encoder), pooling, _DenseHead(layers))
+
+
+def _load_weights(loader: Any, path: Path, config: Any) -> Any:
+    """Return the model of transformers, with all of its weights from the file but those of an unused pooler."""
+    model, info = loader.from_pretrained(
+        path, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True, output_loading_info=True
+    )
+    unused = "pooler." if loader is AutoModel else None
+    if missing := sorted(name for name in info["missing_keys"] if unused is None or not name.startswith(unused)):
+        raise UserError("MODEL", f"{path.name!r} has no weights for {missing[0]}", "the weights of all layers")
+    return model
+
+
+def _pack(encoder: Any) -> Transformer:
+    if get_architecture(encoder.config.model_type).padding_mask is None:
+        use_packed_attention(encoder)
+    return Transformer(encoder.eval(), BaseModelSettings())
+
+
+class _PooledEncoder(nn.Module):
+    """Takes the place of the encoder in a model for sequence classification.
+
+    Its input are pooled outputs of shape (pairs, hidden), which it returns as texts of one token.
+    """
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self._pooler, self._activation = getattr(encoder, "pooler", None), getattr(encoder, "pooler_activation", None)
+
+    def forward(self, input_ids: Tensor, **ignored: Any) -> BaseModelOutputWithPooling:
+        hidden = input_ids[:, None]
+        pooled = None if self._pooler is None else self._pooler(hidden if self._activation is None else input_ids)
+        if pooled is not None and self._activation is not None:
+            pooled = self._activation(pooled)
+        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
+
+
+class _ClassificationHead(nn.Module):
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self._model = model
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        logits: Tensor = self._model(input_ids=pooled).logits
+        return logits
+
+
+class _DenseHead(nn.Module):
+    def __init__(self, layers: list[Any]) -> None:
+        super().__init__()
+        self._layers = nn.ModuleList(layers)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        features = {"sentence_embedding": pooled}
+        for layer in self._layers:
+            features = layer(features)
+        return features["scores"]
+
+
+class _Module(NamedTuple):
+    """Entry of modules.json: last part of the class's name, and the subfolder."""
+
+    kind: str
+    folder: str
+
+
+def _read_modules(path: Path) -> list[_Module]:
+    """Return the modules of a model of sentence-transformers; none if the folder has another model.
+
+    Raises:
+        UserError: if the file is damaged, names a class of another package, or if texts get a prompt.
+    """
+    if not (path / "modules.json").is_file():
+        return []
+    try:
+        rows = json.loads((path / "modules.json").read_text(encoding="utf-8"))
+        modules = [_Module(row["type"].rpartition(".")[2], row["path"]) for row in rows]
+        foreign = [row["type"] for row in rows if not row["type"].startswith(f"{_MODULES}.")]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError("MODEL", f"modules.json in {path.name!r} is damaged", "the model's own file") from error
+    if foreign:
+        raise UserError("MODEL", f"{path.name!r} has the module {foreign[0]}", _EXPECTED)
+    settings = _read_settings(path / "config_sentence_transformers.json")
+    if settings.get("default_prompt_name"):
+        raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
+    return modules
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    """Return the content of a JSON file, empty if there is no such file.
+
+    Raises:
+        UserError: if the file is damaged.
+    """
+    if not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise UserError("MODEL", f"{file.parent.name}/{file.name} is not a JSON object", "the model's own file")
+    return content
+
+
+def _read_pooling(folder: Path) -> Pooling:
+    settings = _read_settings(folder / "config.json")
+    legacy = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+    modes = settings.get("pooling_mode") or [
+        legacy.get(key, key) for key, value in settings.items() if key.startswith("pooling_mode_") and value is True
+    ]
+    poolings: dict[str, Pooling] = {"cls": "first", "mean": "mean"}
+    name = modes if isinstance(modes, str) else ", ".join(modes) or "mean"
+    if name not in poolings:
+        raise UserError("MODEL", f"{folder.parent.name!r} has the pooling {name}", "the pooling cls or mean")
+    return poolings[name]
+
+
+def _check_dense(path: Path, folder: str) -> None:
+    activation = _read_settings(path / folder / "config.json").get("activation_function", "torch.")
+    if not str(activation).startswith("torch."):
+        raise UserError("MODEL", f"{path.name}/{folder} has the activation {activation}", "an activation of torch")
+    if not (path / folder / "model.safetensors").is_file():
+        raise UserError("MODEL", f"no model.safetensors in {path.name}/{folder}", "weights as safetensors")
+
+
+def _check_labels(path: Path, n_labels: int) -> None:
+    if n_labels > _TWO_LABELS:
+        raise UserError("MODEL", f"{path.name!r} has {n_labels} labels", "1 label, or 2 of which label 1 is relevant")

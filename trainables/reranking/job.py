@@ -1,0 +1,279 @@
+"""Re-ranks a run: reads it, tokenises its texts, scores its pairs in chunks, and writes the new run.
+
+Everything that is computed is kept in a folder next to the new run, so that the same command resumes where it was
+killed. A chunk has a fixed number of pairs in the order of the run; neither chunks nor their scores depend on how many
+processes work.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from filelock import FileLock, Timeout
+
+from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
+from trainables.reranking.run_file import Run, read_run, write_run
+from trainables.reranking.texts import TextSource, open_texts
+from trainables.reranking.tokens import (
+    Chunk,
+    PairFormat,
+    TextTokens,
+    join_pairs,
+    open_tokens,
+    read_pair_format,
+    write_tokens,
+)
+from trainables.specs.base import Environment
+from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
+from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+FORMAT = 1
+"""Part of the key of every job. Increase it when the same input gives different parts."""
+PAIRS_PER_CHUNK = 2048
+"""Pairs of a chunk; the last one may have fewer."""
+_LOCK, _SCORES = "lock", "scores-{}.npy"
+
+Scores = npt.NDArray[np.float32]
+
+
+class Pool(Protocol):
+    """Processes that score chunks."""
+
+    def score(self, chunks: Iterator[tuple[int, Chunk]]) -> Iterator[tuple[int, Scores]]:
+        """Yield the scores of the chunks, each with its number, in any order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A re-ranking.
+
+    Attributes:
+        models: folders of the models; the scores of several are averaged.
+        run: file of the run.
+        queries: source of the queries, as `open_texts` takes it.
+        documents: source of the documents, likewise.
+        out: file of the new run.
+        tag: last field of its lines.
+        depth: documents of each query that are re-ranked. If None, all.
+        max_length: maximum number of tokens of a pair. If None, as many as the models take.
+        precision: "fp32" or "bf16".
+        threads: threads of each process.
+        environment: environment of the processes that compute the scores.
+    """
+
+    models: Sequence[Path]
+    run: Path
+    queries: str
+    documents: str
+    out: Path
+    tag: str
+    depth: int | None
+    max_length: int | None
+    precision: str
+    threads: int
+    environment: Environment
+
+
+class Reporter(Protocol):
+    """Receives what a job does."""
+
+    def log(self, line: str) -> None:
+        """Report something that happened."""
+
+    def update(self, activity: str, done: int, total: int, start: int) -> None:
+        """Report the progress of an activity.
+
+        Args:
+            activity: what is done, such as "pairs scored".
+            done: units that are done.
+            total: all units.
+            start: units that were done by an earlier command.
+        """
+
+
+def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> int:
+    """Re-rank a run, and return the number of its pairs.
+
+    Args:
+        job: the re-ranking.
+        make_pool: returns the processes that score, for the key of the job.
+        reporter: receives the progress.
+
+    Raises:
+        UserError: if an input is wrong, or if a model gives a score that is not finite.
+        MachineError: if a process that scores ends.
+    """
+    tokenizer = load_shared_tokenizer(list(job.models))
+    form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length))
+    queries, documents = open_texts(job.queries, "queries"), open_texts(job.documents, "documents")
+    run = read_run(job.run, job.depth)
+    key = _compute_key(job, queries, documents, form)
+    with _open_parts(job.out, key) as folder:
+        sources = (("queries", queries, run.queries), ("documents", documents, run.documents))
+        query_tokens, document_tokens = (
+            _load_tokens(folder / name, _TokenWriter(name, source, ids, tokenizer, form.room, reporter))
+            for name, source, ids in sources
+        )
+        parts = _Parts(folder, run, query_tokens, document_tokens, form, reporter)
+        parts.compute_missing(make_pool, key)
+        scores = parts.join()
+        _reject_infinite(job, run, scores)
+        write_run(job.out, run, scores, job.tag)
+    return len(run)
+
+
+class _Parts:
+    """Scores of the chunks, each in a file."""
+
+    def __init__(
+        self,
+        folder: Path,
+        run: Run,
+        queries: TextTokens,
+        documents: TextTokens,
+        form: PairFormat,
+        reporter: Reporter,
+    ) -> None:
+        self._folder, self._run, self._form, self._reporter = folder, run, form, reporter
+        self._queries, self._documents = queries, documents
+        self._n_chunks = -(-len(run) // PAIRS_PER_CHUNK)
+
+    def compute_missing(self, make_pool: Callable[[str], Pool], key: str) -> None:
+        """Compute the chunks without intact scores."""
+        missing = [number for number in range(self._n_chunks) if not self._is_intact(number)]
+        if not missing:
+            return
+        start = done = len(self._run) - sum(len(self._get_pairs(number)) for number in missing)
+        if start:
+            self._reporter.log(f"{start} of {len(self._run)} pairs were scored before")
+        self._reporter.update("pairs scored", done, len(self._run), start)
+        for number, scores in make_pool(key).score((number, self._make_chunk(number)) for number in missing):
+            with write_with_checksum(self._get_path(number)) as temporary, temporary.open("wb") as stream:
+                np.save(stream, scores)
+            done += len(scores)
+            self._reporter.update("pairs scored", done, len(self._run), start)
+
+    def join(self) -> Scores:
+        """Return the scores of all pairs, shape (pairs,)."""
+        return np.concatenate([np.load(verify_file(self._get_path(number))) for number in range(self._n_chunks)])
+
+    def _is_intact(self, number: int) -> bool:
+        path = self._get_path(number)
+        if not path.exists():
+            return False
+        try:
+            verify_file(path, path)
+        except DamagedError as error:
+            self._reporter.log(f"{error}; it is computed again")
+            error.remove()
+            return False
+        return True
+
+    def _make_chunk(self, number: int) -> Chunk:
+        pairs = self._get_pairs(number)
+        codes = (self._run.query_codes[pairs].astype(np.int64), self._run.document_codes[pairs].astype(np.int64))
+        return join_pairs(self._queries, self._documents, *codes, self._form)
+
+    def _get_pairs(self, number: int) -> npt.NDArray[np.int64]:
+        return np.arange(number * PAIRS_PER_CHUNK, min((number + 1) * PAIRS_PER_CHUNK, len(self._run)))
+
+    def _get_path(self, number: int) -> Path:
+        return self._folder / _SCORES.format(f"{number:06}")
+
+
+def _compute_key(job: Job, queries: TextSource, documents: TextSource, form: PairFormat) -> str:
+    return hash_json(
+        [
+            FORMAT,
+            PAIRS_PER_CHUNK,
+            hash_models(list(job.models)),
+            hash_file(job.run),
+            queries.compute_digest(),
+            documents.compute_digest(),
+            job.depth,
+            form.max_length,
+            job.precision,
+            job.threads,
+            job.environment.model_dump(mode="json"),
+        ]
+    )
+
+
+@contextmanager
+def _open_parts(out: Path, key: str) -> Iterator[Path]:
+    """Yield the folder of the parts, which no other process uses.
+
+    If the block succeeds, the parts of all jobs of this file are removed. A mistake leaves no folder without scores.
+
+    Raises:
+        UserError: if the folder of `out` does not exist, `out` is a folder, or another process writes it.
+    """
+    if not out.parent.is_dir():
+        raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")
+    if out.is_dir():
+        raise UserError("--out", f"{out} is a folder", "a file")
+    parts = out.with_name(f"{out.name}.parts")
+    parts.mkdir(exist_ok=True)
+    lock = FileLock(parts / _LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise UserError("--out", f"another process writes {out}", "another file, or the end of that process") from error
+    try:
+        yield parts / key
+        shutil.rmtree(parts)
+    except UserError:
+        if not any((parts / key).glob(_SCORES.format("*"))):
+            shutil.rmtree(parts / key, ignore_errors=True)
+        if [path.name for path in parts.iterdir()] == [_LOCK]:
+            shutil.rmtree(parts)
+        raise
+    finally:
+        lock.release()
+
+
+class _TokenWriter(NamedTuple):
+    """Writes the tokens of the queries or of the documents."""
+
+    name: str
+    source: TextSource
+    ids: pa.StringArray
+    tokenizer: "PreTrainedTokenizerBase"
+    room: int
+    reporter: Reporter
+
+    def write(self, folder: Path) -> None:
+        write_tokens(folder, self.source, self.ids, self.tokenizer, self.room, self._report)
+
+    def _report(self, done: int) -> None:
+        self.reporter.update(f"{self.name} tokenised", done, len(self.ids), 0)
+
+
+def _load_tokens(folder: Path, writer: _TokenWriter) -> TextTokens:
+    """Return the tokens in a folder; they are made if they are missing or damaged."""
+    if folder.exists():
+        try:
+            return open_tokens(folder)
+        except DamagedError as error:
+            writer.reporter.log(f"{error}; it is computed again")
+            shutil.rmtree(folder)
+    writer.write(folder)
+    return open_tokens(folder)
+
+
+def _reject_infinite(job: Job, run: Run, scores: Scores) -> None:
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        query, document = run.queries[run.query_codes[bad[0]]], run.documents[run.document_codes[bad[0]]]
+        found = f"{len(bad)} scores are not finite, first that of query {query} and document {document}"
+        raise UserError("MODEL", found, "a model with finite scores in this precision")

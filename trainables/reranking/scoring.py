@@ -1,0 +1,61 @@
+"""Scores chunks of pairs with one saved cross-encoder, or with the mean of several.
+
+The scores of a chunk depend on its pairs, the models, the precision, the number of threads and the kind of processor.
+They do not depend on the process or on other chunks.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from trainables.exchange.classifier import Classifier, load_classifier
+from trainables.models.packing import PackedBatch
+from trainables.reranking.tokens import Chunk
+from trainables.training.batching import split_into_micro_batches
+from trainables.training.determinism import enable_determinism
+
+Precision = Literal["fp32", "bf16"]
+Scores = npt.NDArray[np.float32]
+
+_TOKENS_PER_BATCH = 2048
+"""Tokens that are computed at once; the activations of a small model then stay in the processor's cache."""
+
+
+class ChunkScorer:
+    """Computes scores; the models stay in memory.
+
+    Args:
+        paths: folders of the models.
+        precision: precision of the products of matrices.
+        threads: number of threads that torch computes with.
+
+    Raises:
+        UserError: as `load_classifier` does.
+    """
+
+    def __init__(self, paths: Sequence[Path], precision: Precision, threads: int) -> None:
+        enable_determinism(threads)
+        self._models: list[Classifier] = [load_classifier(path) for path in paths]
+        self._precision = precision
+        for model in self._models:
+            model.prepare(torch.bfloat16 if precision == "bf16" else torch.float32)
+
+    def score(self, chunk: Chunk) -> Scores:
+        """Return the score of each pair, the mean over the models, shape (pairs,)."""
+        total = np.zeros(len(chunk.starts))
+        is_bf16 = self._precision == "bf16"
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_bf16):
+            for rows in split_into_micro_batches(chunk.lengths, _TOKENS_PER_BATCH):
+                batch = _make_batch(chunk, rows)
+                for model in self._models:
+                    total[rows] += model(batch).double().numpy()
+        return (total / len(self._models)).astype(np.float32)
+
+
+def _make_batch(chunk: Chunk, rows: npt.NDArray[np.int64]) -> PackedBatch:
+    ids = np.concatenate([chunk.flat[chunk.offsets[row] : chunk.offsets[row + 1]] for row in rows.tolist()])
+    return PackedBatch(torch.from_numpy(ids.astype(np.int64)), chunk.lengths[rows], chunk.starts[rows])

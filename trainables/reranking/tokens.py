@@ -1,0 +1,253 @@
+"""Token ids of the queries and documents of a run, in files that are mapped: only what is read is in memory.
+
+Each text is tokenised once. A pair takes the tokens of its texts, cut with the strategy "longest_first", as
+`CrossEncoder.predict` of sentence-transformers does.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainables.data.ranking_tokens import encode_texts, get_pair_special_tokens
+from trainables.reranking.texts import Text, TextSource
+from trainables.utils.arrays import Ints
+from trainables.utils.checksums import verify_folder, write_folder_with_checksums
+from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Ids = npt.NDArray[np.int32]
+
+_NO_LIMIT = 10**9
+"""Tokens that no text has; without a limit the tokenizer warns of long texts."""
+_TEXTS_PER_BLOCK, _CHARACTERS_PER_BLOCK = 1 << 16, 1 << 24
+"""Texts and characters that are in memory at once."""
+_TEXTS_PER_CALL = 512
+"""Texts that are tokenised at once; the tokenizer's results take much more memory than the tokens."""
+
+
+class TextTokens(NamedTuple):
+    """Tokens of texts, mapped from a folder.
+
+    Attributes:
+        flat: token ids of all texts, in any order, shape (tokens,).
+        starts: index in `flat` of the first token of each text, shape (texts,).
+        lengths: tokens of each text, shape (texts,). No more than fit into a pair are in `flat`.
+    """
+
+    flat: Ids
+    starts: Ints
+    lengths: Ints
+
+
+class PairFormat(NamedTuple):
+    """Special tokens of a pair of texts, and its length.
+
+    Attributes:
+        before: tokens before the query.
+        between: tokens between query and document.
+        after: tokens after the document.
+        has_token_types: True if tokens from the document on have type 1. If False, all tokens have type 0.
+        max_length: maximum number of tokens of a pair, including the special tokens.
+    """
+
+    before: Ids
+    between: Ids
+    after: Ids
+    has_token_types: bool
+    max_length: int
+
+    @property
+    def room(self) -> int:
+        """Maximum number of tokens of query and document together."""
+        return self.max_length - len(self.before) - len(self.between) - len(self.after)
+
+
+class Chunk(NamedTuple):
+    """Token ids of some pairs.
+
+    Attributes:
+        flat: token ids of all pairs, one after another, shape (tokens,).
+        offsets: index of the first token of each pair, and the number of all tokens, shape (pairs + 1,).
+        starts: position in each pair from which on tokens have the type 1, shape (pairs,).
+    """
+
+    flat: Ids
+    offsets: Ints
+    starts: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each pair, shape (pairs,)."""
+        return np.diff(self.offsets)
+
+
+def read_pair_format(tokenizer: "PreTrainedTokenizerBase", max_length: int) -> PairFormat:
+    """Return the format of a tokenizer's pairs, taken from an example.
+
+    Args:
+        tokenizer: a fast tokenizer.
+        max_length: maximum number of tokens of a pair.
+
+    Raises:
+        UserError: if the tokenizer is not a fast one, if its token types are of another kind, or if `max_length` leaves
+            no room for a token of each text.
+    """
+    before, between, after = get_pair_special_tokens(tokenizer)
+    types = np.asarray(tokenizer("a", "b").get("token_type_ids", [0]))
+    form = PairFormat(before, between, after, bool(types.any()), max_length)
+    start = len(types) - len(after) - 1
+    if form.has_token_types and types.tolist() != [0] * start + [1] * (len(types) - start):
+        raise UserError(
+            "MODEL", f"{type(tokenizer).__name__} gives token types {types.tolist()}", "type 1 from the document on"
+        )
+    if form.room <= 1:
+        raise UserError("--max-length", max_length, "a length that leaves room for query and document")
+    return form
+
+
+def write_tokens(
+    folder: Path,
+    source: TextSource,
+    ids: pa.StringArray,
+    tokenizer: "PreTrainedTokenizerBase",
+    room: int,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Tokenise the texts with some ids, and write the tokens as a whole or not at all.
+
+    Args:
+        folder: the folder to write.
+        source: the texts; most may be of other ids.
+        ids: different ids.
+        tokenizer: a fast tokenizer.
+        room: maximum number of tokens of a text that are kept.
+        on_progress: called with the number of texts that were found so far.
+
+    Raises:
+        UserError: if an id has no text or two different texts, or as `source.read` does.
+    """
+    starts, lengths = np.full(len(ids), -1, dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
+    digests = np.zeros(len(ids), dtype=np.int64)
+    n_found = n_tokens = 0
+    with write_folder_with_checksums(folder) as draft:
+        with (draft / "flat.bin").open("wb") as stream:
+            for block in _split_into_blocks(source.read()):
+                found = pc.index_in(pa.array([text.id for text in block], pa.string()), value_set=ids)
+                codes = found.fill_null(-1).to_numpy(zero_copy_only=False).tolist()
+                new = dict[int, str]()
+                for code, text in zip(codes, block, strict=True):
+                    if code < 0:
+                        continue
+                    digest = hash(text.text)  # of this process
+                    if code not in new and starts[code] < 0:
+                        new[code], digests[code] = text.text, digest
+                    elif digests[code] != digest:
+                        found_id = f"{text.id} has two different texts"
+                        raise UserError(str(text.location), found_id, "one text for an id")
+                for part in _split(list(new.items()), _TEXTS_PER_CALL):
+                    encoded = encode_texts(tokenizer, [text for _, text in part], _NO_LIMIT)
+                    for (code, _), tokens in zip(part, encoded, strict=True):
+                        starts[code], lengths[code] = n_tokens, len(tokens)
+                        n_tokens += len(tokens[:room])
+                        tokens[:room].tofile(stream)
+                n_found += len(new)
+                on_progress(n_found)
+        if n_found < len(ids):
+            first = ids[int(np.argmin(starts))]
+            found_text = f"no text for {len(ids) - n_found} of the run's {len(ids)}, first {first}"
+            raise UserError(source.name, found_text, "every query and document of the run")
+        np.save(draft / "starts.npy", starts)
+        np.save(draft / "lengths.npy", lengths)
+
+
+def open_tokens(folder: Path) -> TextTokens:
+    """Map the tokens in a folder.
+
+    Raises:
+        DamagedError: if the folder is missing or its files are damaged.
+    """
+    verify_folder(folder)
+    flat = folder / "flat.bin"
+    tokens = np.memmap(flat, np.int32, "r") if flat.stat().st_size else np.empty(0, np.int32)
+    return TextTokens(tokens, np.load(folder / "starts.npy"), np.load(folder / "lengths.npy"))
+
+
+def join_pairs(
+    queries: TextTokens, documents: TextTokens, query_codes: Ints, document_codes: Ints, form: PairFormat
+) -> Chunk:
+    """Return the token ids of pairs.
+
+    Args:
+        queries: tokens of the queries.
+        documents: tokens of the documents.
+        query_codes: number of the query of each pair, shape (pairs,).
+        document_codes: number of the document of each pair, shape (pairs,).
+        form: special tokens and maximum length.
+    """
+    query_lengths, document_lengths = cut_longest_first(
+        queries.lengths[query_codes], documents.lengths[document_codes], form.room
+    )
+    pieces = list[Ids]()
+    for query, n_query, document, n_document in zip(
+        queries.starts[query_codes].tolist(),
+        query_lengths.tolist(),
+        documents.starts[document_codes].tolist(),
+        document_lengths.tolist(),
+        strict=True,
+    ):
+        query_tokens, document_tokens = (
+            queries.flat[query : query + n_query],
+            documents.flat[document : document + n_document],
+        )
+        pieces += [form.before, query_tokens, form.between, document_tokens, form.after]
+    starts = len(form.before) + query_lengths + len(form.between)
+    lengths = starts + document_lengths + len(form.after)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Chunk(np.concatenate(pieces), offsets, starts if form.has_token_types else lengths)
+
+
+def cut_longest_first(queries: Ints, documents: Ints, room: int) -> tuple[Ints, Ints]:
+    """Return the tokens of query and document that are kept if the longer one loses a token until both fit.
+
+    It is the rule of `trainables.data.ranking_tokens.truncate_longest_first`, for many pairs.
+
+    Args:
+        queries: tokens of the query of each pair, shape (pairs,).
+        documents: tokens of the document of each pair, shape (pairs,).
+        room: number of tokens that fit.
+
+    Example:
+        >>> import numpy as np
+        >>> query, document = cut_longest_first(np.array([280, 3]), np.array([90, 4]), room=125)
+        >>> query.tolist(), document.tolist()
+        ([63, 3], [62, 4])
+    """
+    shorter = np.minimum(np.minimum(queries, documents), room // 2)
+    is_query_shorter = queries <= documents
+    fits = queries + documents <= room
+    cut_queries = np.where(is_query_shorter, shorter, room - shorter)
+    cut_documents = np.where(is_query_shorter, room - shorter, shorter)
+    return np.where(fits, queries, cut_queries), np.where(fits, documents, cut_documents)
+
+
+def _split_into_blocks(texts: Iterator[Text]) -> Iterator[list[Text]]:
+    block, n_characters = list[Text](), 0
+    for text in texts:
+        block.append(text)
+        n_characters += len(text.text)
+        if len(block) == _TEXTS_PER_BLOCK or n_characters > _CHARACTERS_PER_BLOCK:
+            yield block
+            block, n_characters = [], 0
+    if block:
+        yield block
+
+
+def _split(values: list[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
