@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
+from analysis.comparisons.ensembles import EnsembleTable, build_ensemble_table
 from analysis.comparisons.looks import Looks, stop_at_look
 from analysis.data.cautions import format_caption
 from analysis.data.configurations import (
@@ -23,7 +24,6 @@ from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.defaults import DefaultsTable, build_defaults_table
 from analysis.tables.dev_only import is_untested
-from analysis.tables.ensembles import EnsembleTable, build_ensemble_table
 from analysis.tables.importance import Importance, compute_importances
 from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table

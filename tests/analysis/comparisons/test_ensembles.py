@@ -6,9 +6,9 @@ import ir_measures
 import pytest
 from scipy import stats
 
+from analysis.comparisons.ensembles import EnsembleTable
 from analysis.readers.results import read_records
 from analysis.rendering.pages import render_markdown
-from analysis.tables.ensembles import EnsembleTable
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from trainables.utils.errors import UserError
