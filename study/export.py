@@ -53,21 +53,17 @@ def _build_parser() -> Parser:
 
 
 def _export(options: argparse.Namespace) -> None:
-    study = _load_study(options)
-    if not (study.folder / "plan.json").is_file():
-        raise UserError(str(study.folder), "no results", "a study that has been run, with the same overrides")
+    study = load_one_study(options.study, options.overrides, options.key)
     if options.push:
         from study.models.upload import check_repository
 
         check_repository(options.push)
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    from analysis.readers.results import read_records
-    from analysis.tables.main import build_report_data
-    from study.models.chosen import list_chosen_runs, select_run
+    from study.models.chosen import list_chosen_runs, read_finished_study, select_run
     from study.models.export import export_models
 
-    analysis = build_report_data(read_records(study.folder))
+    analysis = read_finished_study(study)
     runs = list_chosen_runs(study, analysis, options.system)
     if not options.average:
         runs = [select_run(study, runs, options.seed)]
@@ -99,20 +95,25 @@ def _format_command(options: argparse.Namespace) -> str:
     return shlex.join([*words, "--to", "FOLDER"])
 
 
-def _load_study(options: argparse.Namespace) -> Study:
-    """Return the study of the command line, or the one that `--study` names in a suite.
+def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) -> Study:
+    """Return the study of a command line, or the one of a suite that `--study` names.
+
+    Args:
+        name: file or name of a study or suite.
+        overrides: the overrides that it was run with.
+        key: key of the study in a suite.
 
     Raises:
-        UserError: a suite without such a study, or `--study` without a suite.
+        UserError: a suite without such a study, or a key without a suite.
     """
-    if not is_suite(options.study):
-        if options.key:
-            raise UserError("--study", options.key, f"a suite; {options.study} is one study")
-        return load_study(options.study, options.overrides)
-    suite = load_suite(options.study, options.overrides, [options.key] if options.key else [])
+    if not is_suite(name):
+        if key:
+            raise UserError("--study", key, f"a suite; {name} is one study")
+        return load_study(name, overrides)
+    suite = load_suite(name, overrides, [key] if key else [])
     if len(suite.studies) != 1:
         keys = ", ".join(each.key for each in suite.studies)
-        raise UserError("--study", options.key or "not given", f"one study of the suite: {keys}")
+        raise UserError("--study", key or "not given", f"one study of the suite: {keys}")
     return suite.studies[0].study
 
 

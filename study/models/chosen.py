@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.tables.main import ReportData
+from analysis.readers.results import read_records
+from analysis.tables.main import ReportData, build_report_data
 from study.config.schema import Study
 from study.config.systems import UNTRAINED
+from study.records.plan_file import PLAN_FILE
 from study.records.run_store import RunStore
 from study.scheduling.objectives import get_objectives, select_best_run
 from trainables.models.pretrained import hash_model_files, resolve_model_path
@@ -32,6 +34,17 @@ class ChosenRun(NamedTuple):
     def label(self) -> str:
         """System and seed, for messages."""
         return f"{self.system} (seed {self.specification.seed})"
+
+
+def read_finished_study(study: Study) -> ReportData:
+    """Return the results of a study from its folder.
+
+    Raises:
+        UserError: the study has not been run, or a record is damaged.
+    """
+    if not (study.folder / PLAN_FILE).is_file():
+        raise UserError(str(study.folder), "no results", "a study that has been run, with the same overrides")
+    return build_report_data(read_records(study.folder))
 
 
 def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[ChosenRun]:

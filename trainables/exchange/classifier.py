@@ -2,6 +2,7 @@
 
 Two kinds of folders are read. In the first, transformers saves a model for sequence classification with one or two
 labels. In the second, sentence-transformers saves a `CrossEncoder` as modules: Transformer, Pooling and Dense layers.
+The pooling may be this project's `CosinePooling`, which is computed here: code in a folder is never run.
 """
 
 import json
@@ -18,24 +19,38 @@ from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.dropout import NO_DROPOUT
 from trainables.models.layers import TokenSelection, get_part
-from trainables.models.packing import PackedBatch
+from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.prepacked import prepack_linear_layers
 from trainables.models.pretrained import check_model_settings
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
-Pooling = Literal["first", "mean"]
+Pooling = Literal["first", "mean", "cosine"]
 _CLASSIFIER = "ForSequenceClassification"
 _MODULES = "sentence_transformers"
 """Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
 _TWO_LABELS = 2
 _MAX_EXPLICIT_BF16 = 128
 """Tokens up to which attention by single operations is faster than fused attention in bf16."""
+_COSINE = "cosine_pooling.CosinePooling"
+"""Type of the cosine pooling in modules.json."""
 _EXPECTED = (
     "a model for sequence classification with 1 or 2 labels, or a CrossEncoder of sentence-transformers with the "
     "modules Transformer, Pooling and Dense"
 )
+
+
+class Separator(NamedTuple):
+    """Tokens between query and document.
+
+    Attributes:
+        token: their id.
+        length: their number.
+    """
+
+    token: int
+    length: int
 
 
 class Classifier(nn.Module):
@@ -43,15 +58,20 @@ class Classifier(nn.Module):
 
     Args:
         encoder: encoder, packed.
-        pooling: "first" for the output of the first token of each pair, "mean" for the mean over its tokens.
-        head: returns the logits, shape (pairs, 1 or 2), of pooled outputs of shape (pairs, hidden).
+        pooling: "first" for the output of the first token of each pair, "mean" for the mean over its tokens, "cosine"
+            for the cosine between the means over its query and over its document.
+        head: returns the logits, shape (pairs, 1 or 2), of pooled outputs of shape (pairs, hidden), or (pairs, 1) of a
+            cosine.
+        separator: what is between query and document; needed for the cosine.
     """
 
-    def __init__(self, encoder: Transformer, pooling: Pooling, head: nn.Module) -> None:
+    def __init__(
+        self, encoder: Transformer, pooling: Pooling, head: nn.Module, separator: Separator | None = None
+    ) -> None:
         super().__init__()
-        self.encoder, self.pooling, self.head = encoder, pooling, head
+        self.encoder, self.pooling, self.head, self._separator = encoder, pooling, head, separator
         before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
-        self._selection = None if before_output is None or pooling == "mean" else TokenSelection(before_output)
+        self._selection = None if before_output is None or pooling != "first" else TokenSelection(before_output)
 
     def prepare(self, dtype: torch.dtype) -> None:
         """Prepare the layers of the encoder for products in a precision, float32 or bfloat16.
@@ -70,10 +90,21 @@ class Classifier(nn.Module):
         hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
         if self.pooling == "mean":
             pooled = layout.mean_pool(hidden)
+        elif self.pooling == "cosine":
+            parts = PackedLayout(batch._replace(starts=self._find_documents(batch))).mean_pool_parts(hidden)
+            pooled = nn.functional.cosine_similarity(*parts, dim=1)[:, None]
         else:
             pooled = hidden if self._selection is not None else hidden[layout.first_tokens]
         logits: Tensor = self.head(pooled)
         return logits
+
+    def _find_documents(self, batch: PackedBatch) -> np.ndarray:
+        """Return the position in each pair at which the document begins, shape (pairs,)."""
+        assert self._separator is not None
+        pairs = np.split(batch.inputs.numpy(), np.cumsum(batch.lengths)[:-1])
+        # Some models begin with the token that separates.
+        firsts = [1 + int((ids[1:] == self._separator.token).argmax()) for ids in pairs]
+        return np.array(firsts) + self._separator.length
 
     def forward(self, batch: PackedBatch) -> Tensor:
         """Return the scores of the pairs, float32 of shape (pairs,).
@@ -120,9 +151,15 @@ def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
     from sentence_transformers.base.modules import Dense
 
     kinds = [module.kind for module in modules]
-    if kinds[:2] != ["Transformer", "Pooling"] or not kinds[2:] or set(kinds[2:]) != {"Dense"}:
+    if (
+        kinds[:1] != ["Transformer"]
+        or kinds[1:2] not in (["Pooling"], ["CosinePooling"])
+        or not kinds[2:]
+        or set(kinds[2:]) != {"Dense"}
+    ):
         raise UserError("MODEL", f"{path.name!r} has the modules {', '.join(kinds)}", _EXPECTED)
-    pooling = _read_pooling(path / modules[1].folder)
+    separator = _read_separator(path / modules[1].folder) if kinds[1] == "CosinePooling" else None
+    pooling: Pooling = "cosine" if separator else _read_pooling(path / modules[1].folder)
     layers = list[Any]()
     for module in modules[2:]:
         _check_dense(path, module.folder)
@@ -136,7 +173,7 @@ def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
     _check_labels(path, int(layers[-1].out_features))
     config = AutoConfig.from_pretrained(path, local_files_only=True)
     encoder = _load_weights(AutoModel, path, config)
-    return Classifier(_pack(encoder), pooling, _DenseHead(layers))
+    return Classifier(_pack(encoder), pooling, _DenseHead(layers), separator)
 
 
 def _load_weights(loader: Any, path: Path, config: Any) -> Any:
@@ -214,7 +251,8 @@ def _read_modules(path: Path) -> list[_Module]:
     try:
         rows = json.loads((path / "modules.json").read_text(encoding="utf-8"))
         modules = [_Module(row["type"].rpartition(".")[2], row["path"]) for row in rows]
-        foreign = [row["type"] for row in rows if not row["type"].startswith(f"{_MODULES}.")]
+        types = [row["type"] for row in rows]
+        foreign = [name for name in types if not name.startswith(f"{_MODULES}.") and name != _COSINE]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError("MODEL", f"modules.json in {path.name!r} is damaged", "the model's own file") from error
     if foreign:
@@ -240,6 +278,15 @@ def _read_settings(file: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError("MODEL", f"{file.parent.name}/{file.name} is not a JSON object", "the model's own file")
     return content
+
+
+def _read_separator(folder: Path) -> Separator:
+    settings = _read_settings(folder / "config.json")
+    try:
+        return Separator(int(settings["separator"]), int(settings["n_separators"]))
+    except (KeyError, TypeError, ValueError) as error:
+        expected = "separator and n_separators, as the export wrote them"
+        raise UserError("MODEL", f"{folder.parent.name}/{folder.name}/config.json is damaged", expected) from error
 
 
 def _read_pooling(folder: Path) -> Pooling:

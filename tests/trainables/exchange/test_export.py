@@ -11,6 +11,7 @@ from sentence_transformers import SentenceTransformer
 from tests.trainables.exchange.exports import score_with_transformers
 from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
 from trainables.data.ranking_tokens import get_pair_special_tokens
+from trainables.exchange.classifier import load_classifier
 from trainables.exchange.export import save_cross_encoder, save_sentence_encoder
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
@@ -128,6 +129,9 @@ def test_the_cosine_is_a_module_whose_code_is_in_the_folder(
     with pytest.raises(ValueError, match="trust_remote_code=True"):
         LoadedCrossEncoder(str(folder))
     assert type(loaded[1]).__module__.startswith("transformers_modules.")
+    with torch.inference_mode():
+        own = load_classifier(folder)(encode_pairs(path)).numpy()  # it does not run the code in the folder
+    np.testing.assert_allclose(own, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
