@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import transformers
 from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from benchmarks import contenders
-from benchmarks.engine import docstring_pairs
 from benchmarks.measure import Measure, interleaved, machine, rate, show
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.tokenizer import load_tokenizer
@@ -40,6 +39,8 @@ def msmarco_like_pairs(count: int) -> list[tuple[str, str]]:
     topics = _SHARED / "trec-dl" / "topics.dl19-passage.txt"
     sentences = _SHARED / "wiki-sentences" / "sentences.txt"
     if not (topics.is_file() and sentences.is_file()):
+        from benchmarks.engine import docstring_pairs
+
         print("the shared data is not there: docstrings of 60 words instead")
         return docstring_pairs(count, words=60)
     queries = [line.split("\t")[1] for line in topics.read_text("utf-8").splitlines()]
@@ -95,7 +96,8 @@ def main() -> None:
     """Prints the tables."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
-    contenders.quiet()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     torch.set_num_threads(_THREADS)
     precisions: list[Precision] = ["fp32", "bf16"] if environment.has_bf16_units() else ["fp32"]
     print(f"{machine()}, {environment.detect_environment().instruction_set}, {rounds} rounds, precisions {precisions}")

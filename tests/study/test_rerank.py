@@ -93,13 +93,17 @@ def test_several_processes_write_the_same_bytes(data: Data, reranked: bytes, tmp
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_writes_the_same_bytes(data: Data, reranked: bytes, tmp_path: Path) -> None:
+def test_a_ray_cluster_writes_the_same_bytes(
+    data: Data, reranked: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         options = ["--threads=1", "--precision=fp32", f"--out={tmp_path}/new.run", "--address=auto"]
         assert main([*data.inputs, *options]) == 0
+        assert main([*data.inputs, *options, "--threads=3"]) == 2
     finally:
         ray.shutdown()
+    assert "--threads: 3; expected at most the cores of a node of the cluster" in capsys.readouterr().err
     assert (tmp_path / "new.run").read_bytes() == reranked
 
 
@@ -173,6 +177,7 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
         (["--queries={place}/none.tsv"], "--queries: {place}/none.tsv does not exist; expected"),
         (["--documents={place}/queries.tsv"], "queries.tsv: no text for 200 of the run's 200, first d"),
         (["--out={place}/none/new.run"], "--out: the folder {place}/none does not exist; expected"),
+        (["--out={place}/first.run"], "--out: {place}/first.run is the run itself; expected another file"),
         (["--out={place}"], "--out: {place} is a folder; expected a file"),
         (["--depth=0"], "--depth: 0; expected at least 1"),
         (["--max-length=33"], "--max-length: 33; expected at most the model's 32"),

@@ -244,7 +244,8 @@ def _read_modules(path: Path) -> list[_Module]:
     """Return the modules of a model of sentence-transformers; none if the folder has another model.
 
     Raises:
-        UserError: if the file is damaged, names a class of another package, or if texts get a prompt.
+        UserError: if the file is damaged or names a class of another package, or if texts are changed before they are
+            tokenised.
     """
     if not (path / "modules.json").is_file():
         return []
@@ -260,6 +261,8 @@ def _read_modules(path: Path) -> list[_Module]:
     settings = _read_settings(path / "config_sentence_transformers.json")
     if settings.get("default_prompt_name"):
         raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
+    if _read_settings(path / "sentence_bert_config.json").get("do_lower_case"):
+        raise UserError("MODEL", f"{path.name!r} lower-cases texts before its tokenizer", "a tokenizer that does so")
     return modules
 
 

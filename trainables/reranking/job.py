@@ -115,6 +115,8 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     """
     tokenizer = load_shared_tokenizer(list(job.models))
     form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length))
+    if job.out.exists() and job.run.exists() and job.out.samefile(job.run):
+        raise UserError("--out", f"{job.out} is the run itself", "another file")
     queries, documents = open_texts(job.queries, "queries"), open_texts(job.documents, "documents")
     run = read_run(job.run, job.depth)
     key = _compute_key(job, queries, documents, form)
