@@ -16,11 +16,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.config.loader import Study, load_study
-from study.suites.loader import is_suite, load_suite
+from study.suites.loader import load_one_study
 from study.utils.console import print_line
 from trainables.utils.cli import Parser, report_errors
-from trainables.utils.errors import UserError
 
 _LOCAL_KEYS = ("output.", "cache.", "resources.", "tracking.", "trial.")
 """Beginnings of the keys that say where and how a study runs, not what it is."""
@@ -93,28 +91,6 @@ def _format_command(options: argparse.Namespace) -> str:
     words += ["--study", options.key] if options.key else []
     words += ["--average"] if options.average else [] if options.seed is None else ["--seed", str(options.seed)]
     return shlex.join([*words, "--to", "FOLDER"])
-
-
-def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) -> Study:
-    """Return the study of a command line, or the one of a suite that `--study` names.
-
-    Args:
-        name: file or name of a study or suite.
-        overrides: the overrides that it was run with.
-        key: key of the study in a suite.
-
-    Raises:
-        UserError: a suite without such a study, or a key without a suite.
-    """
-    if not is_suite(name):
-        if key:
-            raise UserError("--study", key, f"a suite; {name} is one study")
-        return load_study(name, overrides)
-    suite = load_suite(name, overrides, [key] if key else [])
-    if len(suite.studies) != 1:
-        keys = ", ".join(each.key for each in suite.studies)
-        raise UserError("--study", key or "not given", f"one study of the suite: {keys}")
-    return suite.studies[0].study
 
 
 if __name__ == "__main__":

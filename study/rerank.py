@@ -1,6 +1,7 @@
 """Command line that re-ranks a run with a saved cross-encoder.
 
     python -m study.rerank MODEL --run RUN --queries FILE --documents FILE --out RUN
+    python -m study.rerank STUDY:SYSTEM [KEY=VALUE ...] --run RUN --queries FILE --documents FILE --out RUN
 
 The scores are those of `CrossEncoder.predict` of sentence-transformers, without its activation function. Rerun the same
 command to resume.
@@ -17,6 +18,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from study.utils.console import print_line
@@ -31,7 +33,7 @@ _SECONDS_PER_LINE = 30.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    options = _build_parser().parse_args(argv)
+    options = _build_parser().parse_intermixed_args(argv)
     advice = "scored pairs are kept; rerun the same command to resume"
     return report_errors("study.rerank", lambda: _rerank(options), describe_interruption=lambda: advice)
 
@@ -43,7 +45,12 @@ def _build_parser() -> argparse.ArgumentParser:
         "Rerun the same command to resume.",
     )
     parser.add_argument(
-        "model", metavar="MODEL", help="folder of a cross-encoder or of an ensemble, hub id, or package:MODULE/FOLDER"
+        "model",
+        metavar="MODEL",
+        help="folder of a cross-encoder or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM",
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY=VALUE", help="of STUDY:SYSTEM, the overrides that the study was run with"
     )
     parser.add_argument(
         "--run", required=True, metavar="RUN", help="run to re-rank: TREC format, or lines of query, document and rank"
@@ -74,11 +81,25 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def _rerank(options: argparse.Namespace) -> None:
-    """Re-rank the run.
+    """Re-rank the run with a saved model, or with that of a study's system, which is exported for the time being.
 
     Raises:
         UserError: an option or an input is wrong.
     """
+    _check_options(options)
+    study, _, system = options.model.partition(":")
+    if study == "package" or not system or Path(options.model).exists():
+        if options.overrides:
+            raise UserError("command line", repr(options.overrides[0]), "overrides with STUDY:SYSTEM alone")
+        _rerank_with(options, options.model)
+        return
+    if options.address is not None:
+        raise UserError("--address", options.address, "a folder on a shared disk as MODEL; study.export writes one")
+    with TemporaryDirectory() as place:
+        _rerank_with(options, str(_export_system(study, system, options.overrides, Path(place))))
+
+
+def _check_options(options: argparse.Namespace) -> None:
     for name in ("depth", "max_length", "threads", "processes"):
         if (value := getattr(options, name)) is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')}", value, "at least 1")
@@ -86,6 +107,24 @@ def _rerank(options: argparse.Namespace) -> None:
         raise UserError("--tag", repr(options.tag), "a text without blanks")
     if options.address is not None and options.processes > 1:
         raise UserError("--processes", options.processes, "1 with --address, since the cluster says how many it has")
+
+
+def _export_system(study_name: str, system: str, overrides: Sequence[str], place: Path) -> Path:
+    """Write the model of a system's best seed to a folder, and return the folder."""
+    _silence_libraries()
+    from study.models.chosen import list_chosen_runs, read_finished_study, select_run
+    from study.models.export import export_models
+    from study.suites.loader import load_one_study
+
+    study = load_one_study(study_name, overrides)
+    analysis = read_finished_study(study)
+    run = select_run(study, list_chosen_runs(study, analysis, system), None)
+    export = export_models(study, analysis, [run], place / system, "", print_line)
+    print_line(f"{run.label}: {export.check}")
+    return export.folder
+
+
+def _rerank_with(options: argparse.Namespace, model: str) -> None:
     _silence_libraries()
     from trainables.exchange.classifier import load_classifier
     from trainables.reranking.job import Job, Pool, rerank
@@ -94,7 +133,7 @@ def _rerank(options: argparse.Namespace) -> None:
     from trainables.reranking.scoring import Precision
     from trainables.specs.environment import detect_environment, has_bf16_units
 
-    models, out = resolve_models(options.model), Path(options.out).expanduser().absolute()
+    models, out = resolve_models(model), Path(options.out).expanduser().absolute()
     for path in models:
         load_classifier(path)  # what cannot be loaded is refused before anything is read
     threads = options.threads or max(1, count_cores() // options.processes)
@@ -110,7 +149,7 @@ def _rerank(options: argparse.Namespace) -> None:
     precision: Precision = (
         "bf16" if options.precision == "bf16" or (options.precision == "auto" and has_units) else "fp32"
     )
-    name = Path(options.model).expanduser().absolute().name
+    name = Path(model).expanduser().absolute().name
     job = Job(
         models=models,
         run=Path(options.run).expanduser(),

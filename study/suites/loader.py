@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from study.config.loader import load_layered_study
+from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
 from study.config.sources import (
     COMMAND_LINE,
@@ -308,3 +308,25 @@ def _separate_projects(studies: Sequence[SuiteStudy]) -> list[SuiteStudy]:
         tracking = each.study.tracking.model_copy(update={"project": f"{each.study.project}-{each.key}"})
         separate.append(each._replace(study=each.study.model_copy(update={"tracking": tracking})))
     return separate
+
+
+def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) -> Study:
+    """Return the study of a command line, or the one of a suite that `--study` names.
+
+    Args:
+        name: file or name of a study or suite.
+        overrides: the overrides that it was run with.
+        key: key of the study in a suite.
+
+    Raises:
+        UserError: a suite without such a study, or a key without a suite.
+    """
+    if not is_suite(name):
+        if key:
+            raise UserError("--study", key, f"a suite; {name} is one study")
+        return load_study(name, overrides)
+    suite = load_suite(name, overrides, [key] if key else [])
+    if len(suite.studies) != 1:
+        keys = ", ".join(each.key for each in suite.studies)
+        raise UserError("--study", key or "not given", f"one study of the suite: {keys}")
+    return suite.studies[0].study
