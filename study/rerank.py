@@ -41,13 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m study.rerank",
-        description="Score the pairs of a run with a saved cross-encoder and write the new run in the format of TREC. "
+        description="Score the pairs of a run with a saved ranker and write the new run in the format of TREC. "
         "Rerun the same command to resume.",
     )
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="folder of a cross-encoder or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM",
+        help="folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM",
     )
     parser.add_argument(
         "overrides", nargs="*", metavar="KEY=VALUE", help="of STUDY:SYSTEM, the overrides that the study was run with"

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from sentence_transformers import SentenceTransformer
 
+from study.export import main as export
 from tests.study.command import comparisons, environment
 from tests.trainables.encoders import Encoders
 
@@ -38,13 +41,16 @@ seeds = [11, 12]
 SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
-def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def overrides(encoders: Encoders, place: Path) -> list[str]:
     data = encoders.prepared.folder.parents[2]
-    (place / "tiny.toml").write_text(FILE, encoding="utf-8")
     given = [f"task.path={data / 'sentences.txt'}", f"task.evaluation_path={data}", f"model.name={encoders.roberta}"]
-    places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
     given.append("resources.concurrent=1")  # one process to start, which takes longer than the runs
-    command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *given, *places, *arguments]
+    return [*given, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
+
+
+def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (place / "tiny.toml").write_text(FILE, encoding="utf-8")
+    command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=400, check=False)
 
 
@@ -138,3 +144,24 @@ def test_a_mistake_is_told_in_a_line(
     result = run(encoders, tmp_path, *arguments)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert told in result.stderr
+
+
+def test_a_system_is_exported_with_the_cosines_of_the_study(
+    done: tuple[Path, str], encoders: Encoders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, folder = done[0], tmp_path / "model"
+    words = [str(place / "tiny.toml"), "GS-InfoNCE", *overrides(encoders, place), "--seed", "12", "--to", str(folder)]
+    assert export(words) == 0, capsys.readouterr().err
+    assert "pipeline_tag: sentence-similarity" in (folder / "README.md").read_text(encoding="utf-8")
+    records = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/test.json")]
+    (run_id,) = [
+        each["id"] for each in records if (each["config"]["variant"], each["config"]["seed"]) == ("GS-InfoNCE", 12)
+    ]
+    scores = pd.read_parquet(place / "study" / "runs" / run_id / "test_scores.parquet")
+    (prepared,) = (place / "cache" / "prepared").glob("*/pairs.parquet")
+    pairs = pd.read_parquet(prepared)
+    pairs = pairs[pairs["split"] == "test"]
+    model = SentenceTransformer(str(folder), device="cpu")
+    first, second = (model.encode(pairs[name].tolist(), normalize_embeddings=True) for name in ("first", "second"))
+    found = (first.astype(float) * second).sum(axis=1)
+    np.testing.assert_allclose(found, scores["score"].to_numpy(), rtol=0, atol=1e-5)

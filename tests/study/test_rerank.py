@@ -17,7 +17,7 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 
 from study.rerank import main
-from tests.trainables.models.test_classifier import write_classifier
+from tests.trainables.exchange.test_classifier import write_classifier
 
 WORDS = [str(number) for number in range(100)]
 LONGEST = 32

@@ -101,6 +101,7 @@ def test_the_name_of_a_repository_has_two_parts(name: str) -> None:
 def test_an_artifact_belongs_to_the_run_that_trained_the_model(
     world: World, fresh: Fresh, server: Server, tracking: Tracking, folder: Path
 ) -> None:
+    wandb.teardown()  # an earlier test of this process may have talked to another server
     changes = {"seeds": [1], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "trials": {"LS": 1}}}
     settings = {"mode": "online", "project": tracking.project}
     made = study(world, tracking.folder, fresh(), **changes, tracking=settings)
