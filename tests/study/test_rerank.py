@@ -92,6 +92,7 @@ def test_several_processes_write_the_same_bytes(data: Data, reranked: bytes, tmp
     assert (tmp_path / "new.run").read_bytes() == reranked
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_ray_cluster_writes_the_same_bytes(
     data: Data, reranked: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
