@@ -52,10 +52,13 @@ def _build_parser() -> Parser:
 
 def _export(options: argparse.Namespace) -> None:
     study = load_one_study(options.study, options.overrides, options.key)
-    if options.push:
-        from study.models.upload import check_repository
+    if options.push or options.wandb:
+        from study.models.upload import check_repository, check_tracking
 
-        check_repository(options.push)
+        if options.push:
+            check_repository(options.push)
+        if options.wandb:
+            check_tracking(study)
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from study.models.chosen import list_chosen_runs, read_finished_study, select_run
@@ -73,9 +76,9 @@ def _export(options: argparse.Namespace) -> None:
 
         print_line(f"uploaded to {push_to_hub(folder, options.push)}")
     if options.wandb:
-        from study.models.upload import log_artifact
+        from study.models.upload import log_artifacts
 
-        print_line(f"logged {log_artifact(study, runs, folder)}")
+        print_line(f"logged {log_artifacts(study, runs, export.folders)}")
 
 
 def _format_command(options: argparse.Namespace) -> str:

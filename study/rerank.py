@@ -121,7 +121,7 @@ def _export_system(study_name: str, system: str, overrides: Sequence[str], place
     run = select_run(study, list_chosen_runs(study, analysis, system), None)
     export = export_models(study, analysis, [run], place / system, "", print_line)
     print_line(f"{run.label}: {export.check}")
-    return export.folder
+    return export.folders[0]
 
 
 def _rerank_with(options: argparse.Namespace, model: str) -> None:

@@ -36,7 +36,6 @@ class ModelFacts:
         settings: settings of the run in words, by name.
         versions: versions of the libraries of the run, by name.
         command: command that wrote the model.
-        query, document: example texts.
     """
 
     system: str
@@ -58,8 +57,6 @@ class ModelFacts:
     settings: Mapping[str, str]
     versions: Mapping[str, str]
     command: str
-    query: str = "how do I format a disk"
-    document: str = "Open the disk utility, choose the disk and press Erase."
 
 
 def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:

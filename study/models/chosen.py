@@ -54,11 +54,11 @@ def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[Ch
         UserError: there is no such system, it has no model, or it was not tested.
     """
     plan = analysis.results.plan
-    if system not in analysis.chosen:
-        raise UserError("SYSTEM", repr(system), f"one of {', '.join(analysis.chosen)}")
+    trained = [name for name in analysis.chosen if name not in {*study.study_type.reference_rankings, UNTRAINED}]
+    if system not in trained:
+        found = f"{system}, which has no model of its own" if system in analysis.chosen else repr(system)
+        raise UserError("SYSTEM", found, f"one of {', '.join(trained)}")
     configuration = analysis.chosen[system]
-    if system in {*study.study_type.reference_rankings, UNTRAINED}:
-        raise UserError("SYSTEM", f"{system}, which has no model of its own", "a system that is trained")
     if study.study_type.trainable.export_module is None:
         raise UserError("SYSTEM", f"{system} of the trainable {study.trainable}", "a trainable with an export module")
     if configuration is None:
@@ -83,8 +83,7 @@ def select_run(study: Study, runs: Sequence[ChosenRun], seed: int | None) -> Cho
     by_seed = {run.specification.seed: run for run in runs}
     if seed is None:
         store, objective = RunStore(study.folder), get_objectives(study)[0]
-        best = select_best_run([run.specification for run in runs], store, objective)
-        return by_seed[best.seed] if best else runs[0]
+        return by_seed[select_best_run([run.specification for run in runs], store, objective).seed]
     if seed not in by_seed:
         raise UserError("--seed", seed, f"a seed that {runs[0].system} was tested with: {', '.join(map(str, by_seed))}")
     return by_seed[seed]

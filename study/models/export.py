@@ -16,13 +16,12 @@ from study.models.chosen import ChosenRun, make_trial
 from study.models.weights import load_final_weights
 from study.records.run_record import get_scores_path, read_run_record
 from trainables.models.pretrained import read_licence
+from trainables.reranking.models import ENSEMBLE_FILE
 from trainables.specs.plugin import ExportedModel, get_trainable
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import MachineError, UserError
 from trainables.utils.files import write_folder_atomically, write_json
 
-ENSEMBLE_FILE = "ensemble.json"
-"""File that names the models of an ensemble, in its folder."""
 _CHECKED_PAIRS = 64
 """Pairs of the dev split whose scores an export is checked by."""
 _TOLERANCE = 1e-5
@@ -33,11 +32,11 @@ class Export(NamedTuple):
     """A written model.
 
     Attributes:
-        folder: its folder.
+        folders: folder of each model, in the order of the runs.
         check: how far its scores are from those of the study.
     """
 
-    folder: Path
+    folders: list[Path]
     check: str
 
 
@@ -68,27 +67,28 @@ def export_models(
     """
     if folder.exists():
         raise UserError("--to", f"{folder} exists", "a folder that does not exist yet")
+    _prepare_data(study, runs[0], log)
+    trial = make_trial(study, runs[0].specification)
     names = [f"seed-{run.specification.seed}" for run in runs] if len(runs) > 1 else []
     with write_folder_atomically(folder) as draft:
         exported, differences = [], []
         for run, place in zip(runs, [draft / name for name in names] or [draft], strict=True):
             place.mkdir(exist_ok=True)
-            trial = make_trial(study, run.specification)
-            weights = load_final_weights(study, run, log)
-            _prepare_data(study, run)
+            own = trial.model_copy(update={"specification": run.specification})
+            weights = load_final_weights(study, run, own, log)
             backend = get_trainable(run.specification).export_backend
-            exported.append(backend.export_model(trial, weights, place))
-            differences.append(_measure_difference(study, run, trial, place))
+            exported.append(backend.export_model(own, weights, place))
+            differences.append(_measure_difference(study, run, own, place))
         check = _describe_check(runs, differences)
-        facts = _collect_facts(study, runs, names, exported[0], check, command)
+        facts = _collect_facts(study, trial, runs, names, exported[0], check, command)
         (draft / "README.md").write_text(render_model_card(analysis, facts), encoding="utf-8")
         if names:
             write_json(draft / ENSEMBLE_FILE, {"models": names})
-    return Export(folder, check)
+    return Export([folder / name for name in names] or [folder], check)
 
 
-def _prepare_data(study: Study, run: ChosenRun) -> None:
-    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, lambda line: None)
+def _prepare_data(study: Study, run: ChosenRun, log: Callable[[str], None]) -> None:
+    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
     if prepared.fingerprint != run.specification.data:
         found = f"data with the fingerprint {prepared.fingerprint}"
         raise UserError("task", found, f"the data that the study was run on, {run.specification.data}")
@@ -126,10 +126,16 @@ def _describe_check(runs: Sequence[ChosenRun], differences: Sequence[float]) -> 
 
 
 def _collect_facts(
-    study: Study, runs: Sequence[ChosenRun], names: list[str], exported: ExportedModel, check: str, command: str
+    study: Study,
+    trial: TrialSpec,
+    runs: Sequence[ChosenRun],
+    names: list[str],
+    exported: ExportedModel,
+    check: str,
+    command: str,
 ) -> ModelFacts:
-    specification = runs[0].specification
-    path, record = make_trial(study, specification).model_path, read_run_record(study.folder, specification.id)
+    specification = trial.specification
+    path, record = trial.model_path, read_run_record(study.folder, specification.id)
     assert path is not None
     assert record is not None
     is_id = re.fullmatch(r"[\w.-]+/[\w.-]+", study.model.name) is not None
@@ -137,14 +143,7 @@ def _collect_facts(
         system=runs[0].system,
         seeds=[run.specification.seed for run in runs if run.specification.seed is not None],
         folders=names,
-        task=exported.task,
-        tags=exported.tags,
-        library_class=exported.library_class,
-        transformers_class=exported.transformers_class,
-        is_whole=exported.is_whole,
-        needs_code=exported.needs_code,
-        has_probabilities=exported.has_probabilities,
-        notes=exported.notes,
+        **exported._asdict(),
         check=check,
         fingerprint=specification.data,
         base=study.model.name if is_id or study.model.name.startswith("package:") else path.name,

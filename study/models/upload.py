@@ -52,26 +52,32 @@ def push_to_hub(folder: Path, name: str) -> str:
     return str(url)
 
 
-def log_artifact(study: Study, runs: Sequence[ChosenRun], folder: Path) -> str:
+def check_tracking(study: Study) -> None:
+    """Check that a study tracks online, before a model is written.
+
+    Raises:
+        UserError: it does not.
+    """
+    if study.tracking.mode != "online":
+        expected = "tracking.mode=online, after `python -m study.sync` if the runs are not on the server yet"
+        raise UserError("--wandb", f"tracking.mode is {study.tracking.mode}", expected)
+
+
+def log_artifacts(study: Study, runs: Sequence[ChosenRun], folders: Sequence[Path]) -> str:
     """Log each model as an artifact of type "model" in the W&B run that trained it.
 
     Args:
-        study: the study, whose runs are on the server.
+        study: the study, which tracks online and whose runs are on the server.
         runs: the runs of the models.
-        folder: folder of the only model, or of the ensemble.
+        folders: folder of each model.
 
     Returns:
         The names of the artifacts.
 
     Raises:
-        UserError: the study does not track online.
         MachineError: the server does not answer, or does not have a run.
     """
-    if study.tracking.mode != "online":
-        expected = "tracking.mode=online, after `python -m study.sync` if the runs are not on the server yet"
-        raise UserError("--wandb", f"tracking.mode is {study.tracking.mode}", expected)
-    places = [folder / f"seed-{run.specification.seed}" for run in runs] if len(runs) > 1 else [folder]
-    return ", ".join(_log_model(study, run, place) for run, place in zip(runs, places, strict=True))
+    return ", ".join(_log_model(study, run, folder) for run, folder in zip(runs, folders, strict=True))
 
 
 def _log_model(study: Study, run: ChosenRun, folder: Path) -> str:

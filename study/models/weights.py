@@ -18,11 +18,8 @@ from trainables.training.checkpoints import CheckpointStore
 from trainables.training.trainer import hash_weights
 from trainables.utils.errors import MachineError, UserError
 
-_PREFIX = "weights/"
-"""What precedes the names of the weights in a checkpoint."""
 
-
-def load_final_weights(study: Study, run: ChosenRun, log: Callable[[str], None]) -> dict[str, Tensor]:
+def load_final_weights(study: Study, run: ChosenRun, trial: TrialSpec, log: Callable[[str], None]) -> dict[str, Tensor]:
     """Return the trained parameters of a run by name, as the study had them.
 
     If they are neither in the study's folder nor in the cache, the run is trained again, which gives the same bits.
@@ -30,6 +27,7 @@ def load_final_weights(study: Study, run: ChosenRun, log: Callable[[str], None])
     Args:
         study: the study.
         run: the run.
+        trial: its trial, whose data is prepared.
         log: called with a line for each step that takes time, and for each damaged file.
 
     Raises:
@@ -40,7 +38,7 @@ def load_final_weights(study: Study, run: ChosenRun, log: Callable[[str], None])
     if weights is None:
         _check_environment(run)
         log(f"training {run.label} again: its weights are neither in {MODELS_FOLDER} nor in the cache")
-        weights = _train(study, run.specification, log)
+        weights = _train(study, trial, log)
     recorded, actual = run.summary.get("weights"), hash_weights(weights)
     if recorded not in (None, actual):
         found = f"hash {actual[:16]}, but {recorded[:16]} in the record of run {run.specification.id}"
@@ -58,8 +56,7 @@ def _find_weights(study: Study, specification: RunSpec, log: Callable[[str], Non
         for message in store.damage_messages:
             log(message)
         if checkpoint is not None:
-            tensors = checkpoint.tensors
-            return {name.removeprefix(_PREFIX): tensors[name] for name in tensors if name.startswith(_PREFIX)}
+            return checkpoint.weights
     return None
 
 
@@ -81,17 +78,14 @@ def _check_environment(run: ChosenRun) -> None:
         )
 
 
-def _train(study: Study, specification: RunSpec, log: Callable[[str], None]) -> dict[str, Tensor]:
+def _train(study: Study, trial: TrialSpec, log: Callable[[str], None]) -> dict[str, Tensor]:
     """Train a run in this process, and first the run whose difficulty scores it needs."""
-    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
-    if prepared.fingerprint != specification.data:
-        found = f"data with the fingerprint {prepared.fingerprint}"
-        raise UserError("task", found, f"the data that the study was run on, {specification.data}")
+    specification = trial.specification
     curriculum = specification.curriculum
     if curriculum and curriculum.scorer and (record := read_run_record(study.folder, curriculum.scorer)):
         scorer = type(specification).model_validate(record["config"]["specification"])
         _execute(make_trial(study, scorer, is_scorer=True))
-    _execute(make_trial(study, specification))
+    _execute(trial)
     weights = _find_weights(study, specification, log)
     if weights is None:
         raise MachineError(f"the checkpoint of run {specification.id} is gone; is cache.max_size large enough?")

@@ -93,11 +93,10 @@ def select_best(items: Iterable[Configuration], store: RunStore, names: Sequence
     return {name: item for name, (_, item) in best.items()}
 
 
-def select_best_run(runs: Iterable[RunSpec], store: RunStore, name: str) -> RunSpec | None:
-    """Return the run with the best value of a dev metric, the first on a tie; None if no run is finished."""
+def select_best_run(runs: Sequence[RunSpec], store: RunStore, name: str) -> RunSpec:
+    """Return the finished run with the best value of a dev metric, the first on a tie; there must be one."""
     values = [(run, value) for run in runs if (value := _get_value(store, run.id, name)) is not None]
-    best = max(values, key=lambda pair: to_maximization_values([pair[1]], [name]), default=None)
-    return best and best[0]
+    return max(values, key=lambda pair: to_maximization_values([pair[1]], [name]))[0]
 
 
 def pareto_front(values: dict[str, tuple[float, ...]]) -> list[str]:

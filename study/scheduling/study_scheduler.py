@@ -177,14 +177,21 @@ class StudyScheduler(BaseScheduler):
 
         They are finished runs of the configurations that are chosen at present.
         """
+        return self._list_models_to_keep(self.select_for_test())
+
+    def _list_models_to_keep(self, chosen: dict[str, Configuration]) -> list[tuple[str, RunSpec]]:
         choice, runs = self.study.output.models, list[tuple[str, RunSpec]]()
         if choice is None or self.study.study_type.trainable.export_module is None:
             return []
-        for name, item in self.select_for_test().items():
-            trained = [run for run in item.runs if run.training and run.training.instances]
-            best = select_best_run(trained, self.store, self.objectives[0])
-            chosen = trained if choice == "all" else [best] if best else []
-            runs += [(name, run) for run in chosen if self.store.is_finished(run.id, "dev")]
+        for name, item in chosen.items():
+            wanted = [
+                run
+                for run in item.runs
+                if run.training and run.training.instances and self.store.is_finished(run.id, "dev")
+            ]
+            if wanted and choice == "best":
+                wanted = [select_best_run(wanted, self.store, self.objectives[0])]
+            runs += [(name, run) for run in wanted]
         return [(name, run) for name, run in runs if not is_model_kept(self.folder, run.id)]
 
     def list_needed_checkpoints(self) -> set[str]:
@@ -198,12 +205,16 @@ class StudyScheduler(BaseScheduler):
         reachable = (run for search in self.searches.values() for item in search.iter_reachable() for run in item.runs)
         names = {key for run in [*waiting.values(), *reachable] for key in self.list_checkpoint_keys(run)}
         names |= {f"{RESUME_FOLDER}/{run_id}" for run_id in waiting}
-        tested = [*self.select_for_test().values(), *self._list_scorers()]
-        for item in [*tested, *unfinished]:  # a complete configuration that is not the best now will never be
+        chosen = self.select_for_test()
+        for item in [
+            *chosen.values(),
+            *self._list_scorers(),
+            *unfinished,
+        ]:  # a complete configuration that is not the best now will never be
             for run in item.runs:
                 if not self.store.is_finished(run.id, "test"):
                     names |= set(self.list_checkpoint_keys(run)[-1:])
-        return names | {self.list_checkpoint_keys(run)[-1] for _, run in self.list_models_to_keep()}
+        return names | {self.list_checkpoint_keys(run)[-1] for _, run in self._list_models_to_keep(chosen)}
 
     def _count_rounds_left(self, name: str) -> int:
         return self.searches[name].rounds_left if name in self.searches else 0

@@ -205,6 +205,25 @@ def test_a_folder_without_a_model_is_one_line(data: Data, tmp_path: Path, capsys
     assert "MODEL: no model at" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{place}", "seeds=[1]"], "command line: 'seeds=[1]'; expected overrides with STUDY:SYSTEM alone"),
+        (["nothing:MINE"], "nothing: no such file; expected a study file or a name that --list shows"),
+        (["quick:MINE", "output.folder={place}"], "{place}: no results; expected a study that has been run"),
+        (["quick:MINE", "--address=auto"], "--address: auto; expected a folder on a shared disk as MODEL"),
+    ],
+)
+def test_a_system_that_cannot_be_had_is_one_line(
+    data: Data, tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(place=tmp_path) for word in words]
+    assert main([*given, *data.inputs[1:], f"--out={tmp_path}/new.run"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message.format(place=tmp_path) in error
+
+
 def test_two_commands_do_not_write_the_same_run(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from filelock import FileLock
 

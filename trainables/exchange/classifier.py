@@ -151,12 +151,8 @@ def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
     from sentence_transformers.base.modules import Dense
 
     kinds = [module.kind for module in modules]
-    if (
-        kinds[:1] != ["Transformer"]
-        or kinds[1:2] not in (["Pooling"], ["CosinePooling"])
-        or not kinds[2:]
-        or set(kinds[2:]) != {"Dense"}
-    ):
+    beginnings = ["Transformer", "Pooling"], ["Transformer", "CosinePooling"]
+    if kinds[:2] not in beginnings or set(kinds[2:]) != {"Dense"}:
         raise UserError("MODEL", f"{path.name!r} has the modules {', '.join(kinds)}", _EXPECTED)
     separator = _read_separator(path / modules[1].folder) if kinds[1] == "CosinePooling" else None
     pooling: Pooling = "cosine" if separator else _read_pooling(path / modules[1].folder)

@@ -19,20 +19,14 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
 from trainables.exchange import cosine_pooling
-from trainables.models.architectures import Architecture, get_architecture
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer as Encoder
 
 
-def has_classifier(model: CrossEncoder, path: Path) -> bool:
-    """Return whether transformers has a model for sequence classification that computes what this ranker does.
-
-    Args:
-        model: the ranker.
-        path: folder with the files of the pretrained model.
-    """
-    return model.pooling == "cls" and _read_config(model, path)[0].classifier is not None
+def has_classifier(model: CrossEncoder) -> bool:
+    """Return whether transformers has a model for sequence classification that computes what this ranker does."""
+    return model.pooling == "cls" and model.architecture.classifier is not None
 
 
 def save_cross_encoder(
@@ -50,11 +44,11 @@ def save_cross_encoder(
         max_length: tokens of a pair.
         folder: existing folder to write to.
     """
-    architecture, config = _read_config(model, path)
+    config = _read_config(model, path)
     tokenizer.model_max_length = max_length
     with torch.random.fork_rng():
-        if has_classifier(model, path):
-            _save_classifier(model, architecture, config, folder)
+        if has_classifier(model):
+            _save_classifier(model, config, folder)
             tokenizer.save_pretrained(folder)
             exported = ExportedCrossEncoder(str(folder), device="cpu", activation_fn=nn.Identity())
         else:
@@ -80,7 +74,7 @@ def save_sentence_encoder(
         max_length: tokens of a sentence.
         folder: existing folder to write to.
     """
-    _, config = _read_config(model, path)
+    config = _read_config(model, path)
     tokenizer.model_max_length = max_length
     with torch.random.fork_rng():
         _save_encoder(model, config, folder)
@@ -90,16 +84,15 @@ def save_sentence_encoder(
         exported.save_pretrained(str(folder), create_model_card=False)
 
 
-def _read_config(model: Encoder, path: Path) -> tuple[Architecture, Any]:
-    """Return the architecture, and the configuration of the pretrained model with the layers and words of this one."""
-    config = AutoConfig.from_pretrained(path, local_files_only=True)
-    architecture = get_architecture(config.model_type)
+def _read_config(model: Encoder, path: Path) -> Any:
+    """Return the configuration of the pretrained model with the layers and words of this one."""
+    config, architecture = AutoConfig.from_pretrained(path, local_files_only=True), model.architecture
     if model.n_layers < getattr(config, architecture.layer_count):
         setattr(config, architecture.layer_count, model.n_layers)
         if getattr(config, "layer_types", None):
             config.layer_types = config.layer_types[: model.n_layers]
     config.vocab_size = len(model.encoder_parameters()[f"{architecture.word_embeddings}.weight"])
-    return architecture, config
+    return config
 
 
 def _save_encoder(model: Encoder, config: Any, folder: Path) -> None:
@@ -108,7 +101,8 @@ def _save_encoder(model: Encoder, config: Any, folder: Path) -> None:
     exported.save_pretrained(folder)
 
 
-def _save_classifier(model: CrossEncoder, architecture: Architecture, config: Any, folder: Path) -> None:
+def _save_classifier(model: CrossEncoder, config: Any, folder: Path) -> None:
+    architecture = model.architecture
     assert model.pooler is not None
     assert architecture.classifier is not None
     config.num_labels = 1

@@ -34,13 +34,13 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     task = specification.task
     tokenizer = load_tokenizer(path, get_task(task.name).list_added_tokens(task))
     save_cross_encoder(model, path, tokenizer, specification.model.max_length, folder)
-    is_whole, loss = has_classifier(model, path), LOSSES[specification.variant.loss]
+    is_whole, loss = has_classifier(model), LOSSES[specification.variant.loss]
     return ExportedModel(
-        "text-ranking",
-        ("sentence-transformers", "cross-encoder"),
-        "CrossEncoder",
-        "AutoModelForSequenceClassification" if is_whole else "AutoModel",
-        is_whole,
+        task="text-ranking",
+        tags=("sentence-transformers", "cross-encoder"),
+        library_class="CrossEncoder",
+        transformers_class="AutoModelForSequenceClassification" if is_whole else "AutoModel",
+        is_whole=is_whole,
         needs_code=specification.model.pooling == "cosine",
         has_probabilities=loss.has_probabilities and specification.model.ranking_score == "difference",
         notes=tuple(_list_notes(specification)),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 ENSEMBLE_FILE = "ensemble.json"
+"""File in the folder of an ensemble that lists its models."""
 _TOKENIZER_FILES = (
     "*.model",
     "added_tokens.json",

@@ -88,9 +88,7 @@ def _read_table(path: Path) -> Iterator[Text]:
 def _read_json_lines(path: Path) -> Iterator[Text]:
     for location, value in readers.read_json_lines(path):
         identity = readers.get_member(location, value, "id" if "id" in value and "_id" not in value else "_id", str)
-        title = readers.get_member(location, value, "title", str) if value.get("title") else ""
-        text = f"{title} {readers.get_member(location, value, 'text', str)}".strip()
-        yield _check_id(Text(location, identity, text))
+        yield _check_id(Text(location, identity, readers.get_titled_text(location, value)))
 
 
 def _check_id(text: Text) -> Text:

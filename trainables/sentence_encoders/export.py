@@ -28,10 +28,10 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
     notes = (f"It was trained on sentences of at most {specification.model.max_length} tokens.",)
     return ExportedModel(
-        "sentence-similarity",
-        ("sentence-transformers", "feature-extraction"),
-        "SentenceTransformer",
-        "AutoModel",
+        task="sentence-similarity",
+        tags=("sentence-transformers", "feature-extraction"),
+        library_class="SentenceTransformer",
+        transformers_class="AutoModel",
         is_whole=False,
         needs_code=False,
         has_probabilities=False,

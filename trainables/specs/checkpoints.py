@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 STATE_FILE = "state.safetensors"
 """File of a checkpoint with its tensors."""
+WEIGHTS_PREFIX = "weights/"
+"""What precedes the names of the trained parameters in a checkpoint."""
 
 
 class Segment(NamedTuple):
@@ -56,6 +58,15 @@ class Checkpoint(NamedTuple):
     history: list[dict[str, float]]
     origins: tuple[TrainedBy, ...] = ()
     best: BestEvaluation | None = None  # so far; None if the final weights are the last ones
+
+    @property
+    def weights(self) -> "dict[str, Tensor]":
+        """Trained parameters by name, without what only further training needs."""
+        return {
+            key.removeprefix(WEIGHTS_PREFIX): tensor
+            for key, tensor in self.tensors.items()
+            if key.startswith(WEIGHTS_PREFIX)
+        }
 
 
 def split_into_segments(variant: BaseSmoothing, total: int, batch_size: int) -> list[Segment]:

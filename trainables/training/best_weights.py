@@ -52,8 +52,6 @@ class BestWeights:
         """Restore the best weights from a checkpoint; that of a finished run contains only the best weights."""
         self.evaluation, weights = checkpoint.best, {}
         if checkpoint.best is not None:
-            for key in checkpoint.tensors:
-                if key.startswith("weights/"):
-                    name = key.removeprefix("weights/")
-                    weights[name] = checkpoint.tensors.get(f"best/{name}", checkpoint.tensors[key]).clone()
+            for name, value in checkpoint.weights.items():
+                weights[name] = checkpoint.tensors.get(f"best/{name}", value).clone()
         self._weights = weights

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseTrainingSettings
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, Segment
+from trainables.specs.checkpoints import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
+from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_gradient import EmbeddingGradient
 
 GradientFunction = Callable[[int, float], float]
@@ -140,7 +141,9 @@ class Trainer:
         Args:
             final: True if training is finished; the checkpoint then contains only the weights.
         """
-        tensors = {f"weights/{name}": value.detach() for name, value in self.model.trainable_parameters().items()}
+        tensors = {
+            f"{WEIGHTS_PREFIX}{name}": value.detach() for name, value in self.model.trainable_parameters().items()
+        }
         if not final:
             names = {parameter: name for name, parameter in self.model.trainable_parameters().items()}
             for parameter, moments in self._optimizer.state.items():
@@ -153,8 +156,8 @@ class Trainer:
         """Continue from a checkpoint."""
         self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
         self._best_weights.restore(checkpoint)
+        load_weights_into(self.model.trainable_parameters(), checkpoint.weights)
         for name, parameter in self.model.trainable_parameters().items():
-            parameter.data.copy_(checkpoint.tensors[f"weights/{name}"])
             kinds = ("step", "exp_avg", "exp_avg_sq")
             if f"step/{name}" in checkpoint.tensors:
                 self._optimizer.state[parameter] = {

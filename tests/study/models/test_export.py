@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from sentence_transformers import CrossEncoder
@@ -17,6 +18,7 @@ from study.models.chosen import list_chosen_runs, select_run
 from study.models.export import Export, export_models
 from study.plan.analysis_plan import register_plan
 from study.records.kept_models import is_model_kept
+from study.records.run_record import get_scores_path
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.keep_models import keep_models
@@ -111,6 +113,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished: Fini
     assert metadata["library_name"] == "sentence-transformers"
     assert finished.analysis.conclusion.split(";")[0] in card
     assert "LS over BERT (R5@1)" in card
+    assert "A pair of more than 32 tokens is cut as in the study" in card
     assert str(tmp_path) not in card
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(tmp_path / "model"))
     exec(code, found := {})  # type: ignore[var-annotated]
@@ -132,9 +135,9 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
         export(finished, tmp_path / str(number), log=logs[-1])
         hashes.append((tmp_path / str(number) / "model.safetensors").read_bytes())
     assert hashes[0] == hashes[1] == hashes[2]
-    assert logs[0] == []
-    assert "was damaged" in logs[1][0]
-    assert "training LS (seed" in logs[2][0]
+    assert logs[0] == ["reading task docstrings"]
+    assert [line.partition(" was ")[2][:7] for line in logs[1]] == ["damaged"]
+    assert [line.partition(" (")[0] for line in logs[2]] == ["training LS"]
     scores = [load(tmp_path / str(number)).predict(texts) for number in range(2)]
     np.testing.assert_array_equal(*scores)
 
@@ -149,6 +152,17 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
     exec(code, found := {})  # type: ignore[var-annotated]
     alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
     np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
+
+
+def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finished: Finished, tmp_path: Path) -> None:
+    run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
+    path = get_scores_path(finished.study.folder, run.specification.id)
+    scores = pd.read_parquet(path)
+    scores.loc[0, "score"] += 2e-5 * max(1, abs(scores.loc[0, "score"]))
+    scores.to_parquet(path, index=False)
+    with pytest.raises(MachineError, match="gives other scores than the study: they differ by 2"):
+        export_models(finished.study, finished.analysis, [run], tmp_path / "model", "", lambda line: None)
+    assert [*tmp_path.glob("model*")] == []
 
 
 def test_other_weights_than_those_of_the_record_are_refused(finished: Finished, tmp_path: Path) -> None:

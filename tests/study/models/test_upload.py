@@ -11,7 +11,7 @@ import wandb
 from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
 from study.models.chosen import list_chosen_runs
-from study.models.upload import check_repository, log_artifact
+from study.models.upload import check_repository, check_tracking, log_artifacts
 from study.plan.analysis_plan import register_plan
 from study.tracking import Tracking, WandbLogger
 from tests.study.models.hub import KEY, Hub, serve_hub
@@ -112,12 +112,12 @@ def test_an_artifact_belongs_to_the_run_that_trained_the_model(
     (run,) = list_chosen_runs(made, build_report_data(read_records(made.folder)), "LS")
     other = run._replace(specification=run.specification.model_copy(update={"seed": 9}))
     with pytest.raises(MachineError, match="but not in W&B"):
-        log_artifact(made, [other], folder)  # the server does not have this run
+        log_artifacts(made, [other], [folder])  # the server does not have this run
     logger = WandbLogger(tracking, print)
     logger.log_evaluation(run.specification.id, "dev")
     assert logger.flush(), logger.failure_reason
     logger.close()
-    name = log_artifact(made, [run], folder)
+    name = log_artifacts(made, [run], [folder])
     assert name == f"model-{run.specification.id}"
     logged = wandb.Api().run(f"{server.entity}/{made.project}/{run.specification.id}")
     (artifact,) = [each for each in logged.logged_artifacts() if each.type == "model"]
@@ -126,4 +126,4 @@ def test_an_artifact_belongs_to_the_run_that_trained_the_model(
     assert (place / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     offline = made.model_copy(update={"tracking": made.tracking.model_copy(update={"mode": "offline"})})
     with pytest.raises(UserError, match=r"--wandb: tracking\.mode is offline"):
-        log_artifact(offline, [run], folder)
+        check_tracking(offline)

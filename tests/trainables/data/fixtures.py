@@ -204,3 +204,8 @@ WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "msmarco": write_msmarco,
     "qqp": write_qqp,
 }
+
+
+def judged_pairs(collection: IRDataset, split: str) -> list[tuple[str, str]]:
+    """Ids of query and document of the qrels of a split."""
+    return [(pair.query_id, pair.document_id) for pair in collection.qrels if pair.split == split]

@@ -38,8 +38,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     empty = set()
     for location, value in readers.read_json_lines(corpus):
         name = readers.get_member(location, value, "_id", str)
-        title = readers.get_member(location, value, "title", str) if value.get("title") else ""
-        if text := f"{title} {readers.get_member(location, value, 'text', str)}".strip():
+        if text := readers.get_titled_text(location, value):
             builder.add_document(location, name, text)
         else:
             empty.add(name)

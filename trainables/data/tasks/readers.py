@@ -282,3 +282,13 @@ def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: t
         quoted = " in quotation marks" if is_number and kind is str else ""
         raise UserError(str(location), f"{name} is {found}", expected + quoted)
     return member
+
+
+def get_titled_text(location: FileLocation, value: dict[str, Any]) -> str:
+    """Return the text of a document of BEIR: its title, if it has one, and its text; both may be empty.
+
+    Raises:
+        UserError: If the member `text` is missing, or a member is no text.
+    """
+    title = get_member(location, value, "title", str) if value.get("title") else ""
+    return f"{title} {get_member(location, value, 'text', str)}".strip()

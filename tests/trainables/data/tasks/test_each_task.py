@@ -11,6 +11,7 @@ from tests.trainables.data.fixtures import (
     SPLITS,
     WRITERS,
     document,
+    judged_pairs,
     query,
     read,
     rewrite,
@@ -19,12 +20,8 @@ from tests.trainables.data.fixtures import (
     write_objects,
 )
 from tests.trainables.data.library import write_library
-from trainables.data.tasks import Candidate, IRDataset, Qrel, get_task
+from trainables.data.tasks import Candidate, Qrel, get_task
 from trainables.utils.errors import UserError
-
-
-def pairs(collection: IRDataset, split: str) -> list[tuple[str, str]]:
-    return [(pair.query_id, pair.document_id) for pair in collection.qrels if pair.split == split]
 
 
 def test_a_file_at_qqps_path_is_read_as_the_folder_with_it(tmp_path: Path) -> None:
@@ -39,8 +36,8 @@ def test_qqp_with_commas_is_kaggles(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "train.csv"):
         collection = read(settings("qqp", path))
         assert collection.queries["6"] == f'{query(3)}, "or"\nnot?'
-        assert pairs(collection, "train") == [(str(2 * i), str(2 * i + 1)) for i in range(16)]
-        assert pairs(collection, "dev") == [("32", "33"), ("34", "35")]
+        assert judged_pairs(collection, "train") == [(str(2 * i), str(2 * i + 1)) for i in range(16)]
+        assert judged_pairs(collection, "dev") == [("32", "33"), ("34", "35")]
 
 
 def test_qqp_takes_duplicates_alone_and_counts_what_it_skips(tmp_path: Path) -> None:
@@ -53,7 +50,7 @@ def test_qqp_takes_duplicates_alone_and_counts_what_it_skips(tmp_path: Path) -> 
     assert found.skipped == {"pair that is no duplicate": 1, "pair with an empty question": 2}
     assert found.documents["2"] == f'{document(0)}\nSay "please".'
     assert "999" not in found.documents
-    assert [len(pairs(found, split)) for split in SPLITS] == [32, 4, 4]
+    assert [len(judged_pairs(found, split)) for split in SPLITS] == [32, 4, 4]
 
 
 def test_msmarcos_dev_is_halved_by_number_and_no_topic_is_cut(tmp_path: Path) -> None:
@@ -62,8 +59,8 @@ def test_msmarcos_dev_is_halved_by_number_and_no_topic_is_cut(tmp_path: Path) ->
     write_lines(tmp_path / "queries.dev.tsv", (f"{topic}\t{query(topic)}" for topic in sorted(set(topics))))
     write_lines(tmp_path / "qrels.dev.tsv", (f"{topic} 0 {i}  1" for i, topic in enumerate(topics)))
     collection = read(given)
-    assert pairs(collection, "dev") == [("3", "5"), ("9", "1"), ("20", "2"), ("20", "3"), ("20", "4")]
-    assert pairs(collection, "test") == [("100", "0")]
+    assert judged_pairs(collection, "dev") == [("3", "5"), ("9", "1"), ("20", "2"), ("20", "3"), ("20", "4")]
+    assert judged_pairs(collection, "test") == [("100", "0")]
 
 
 def test_queries_that_nothing_is_judged_for_are_left_out(tmp_path: Path) -> None:
@@ -111,7 +108,7 @@ def test_a_dialogues_context_has_its_separators(tmp_path: Path) -> None:
     lines = ["1\ta b\tc\t\td\te", "0\ta b\tc\td\tf", "0\ta b\tc\td\te", "0\tnobody\tg", "0\ta b\tc\td\tf", "1\tz\ty"]
     write_lines(tmp_path / "dev.tsv", lines)
     collection = read(given)
-    [(name, relevant), _] = pairs(collection, "dev")
+    [(name, relevant), _] = judged_pairs(collection, "dev")
     assert collection.queries[name] == "a b [UTTERANCE_SEP] c [TURN_SEP] d [UTTERANCE_SEP]"
     assert collection.documents[relevant] == "e"
     assert name.startswith("dev-")
@@ -135,7 +132,7 @@ def test_a_dialogues_candidates_may_come_before_the_relevant_response_and_keep_t
     collection = read(given)
     candidates = [collection.documents[row.document_id] for row in collection.candidates if row.split == "test"]
     assert candidates == ["second", "first", "r2"]
-    assert len(pairs(collection, "test")) == 1
+    assert len(judged_pairs(collection, "test")) == 1
     assert get_task("dialogues").added_tokens == ("[UTTERANCE_SEP]", "[TURN_SEP]")
     assert get_task("dialogues").is_dialogue
 

@@ -11,6 +11,7 @@ from tests.trainables.data.fixtures import (
     SPLITS,
     WRITERS,
     document,
+    judged_pairs,
     query,
     read,
     rewrite,
@@ -19,19 +20,14 @@ from tests.trainables.data.fixtures import (
     write_glue,
     write_lines,
 )
-from trainables.data.tasks import IRDataset
 from trainables.utils.errors import UserError
-
-
-def split_ids(collection: IRDataset, split: str) -> list[tuple[str, str]]:
-    return [(pair.query_id, pair.document_id) for pair in collection.qrels if pair.split == split]
 
 
 def test_glues_dev_is_the_test_split_and_its_unlabelled_test_is_not_read(tmp_path: Path) -> None:
     given = write_glue(tmp_path).model_copy(update={"dev_share": 0.3})
     collection = read(given)
-    assert split_ids(collection, "test") == [(str(2 * i + 1), str(2 * i + 2)) for i in range(30, 36)]
-    both = {*split_ids(collection, "train"), *split_ids(collection, "dev")}
+    assert judged_pairs(collection, "test") == [(str(2 * i + 1), str(2 * i + 2)) for i in range(30, 36)]
+    both = {*judged_pairs(collection, "train"), *judged_pairs(collection, "dev")}
     assert both == {(str(2 * i + 1), str(2 * i + 2)) for i in range(30)}
     assert collection.skipped == {"line with another number of fields": 4, "pair that is no duplicate": 2}
     (tmp_path / "test.tsv").unlink()
@@ -54,7 +50,7 @@ def test_a_labelled_test_file_with_glues_header_is_the_test_split(tmp_path: Path
     header = (tmp_path / "dev.tsv").read_text().splitlines()[0]
     write_lines(tmp_path / "test.tsv", [header, *rows])
     collection = read(given)
-    assert [len(split_ids(collection, split)) for split in SPLITS] == [30, 6, 4]
+    assert [len(judged_pairs(collection, split)) for split in SPLITS] == [30, 6, 4]
 
 
 def test_bimpms_questions_are_known_by_their_text(tmp_path: Path) -> None:
@@ -63,7 +59,8 @@ def test_bimpms_questions_are_known_by_their_text(tmp_path: Path) -> None:
     collection = read(given)
     for split, numbers in SPLITS.items():
         texts = [
-            (collection.queries[first], collection.documents[second]) for first, second in split_ids(collection, split)
+            (collection.queries[first], collection.documents[second])
+            for first, second in judged_pairs(collection, split)
         ]
         assert texts == [(query(i), document(i)) for i in numbers] + [(query(0), document(5))] * (split == "train")
     assert len(collection.documents) == 24
@@ -76,11 +73,11 @@ def test_bimpm_without_dev_takes_a_share_and_all_qrels_of_a_question_stay_togeth
     more = "".join(f"1\t{query(i)}\t{document(i + 1)}\t{i + 70}\n" for i in range(10))
     rewrite(tmp_path / "train.tsv", lambda data: data + more.encode())
     collection = read(given)
-    dev, train = ({first for first, _ in split_ids(collection, split)} for split in ("dev", "train"))
+    dev, train = ({first for first, _ in judged_pairs(collection, split)} for split in ("dev", "train"))
     assert dev
     assert train
     assert not dev & train
-    assert len(split_ids(collection, "dev")) + len(split_ids(collection, "train")) == 26
+    assert len(judged_pairs(collection, "dev")) + len(judged_pairs(collection, "train")) == 26
 
 
 def test_the_only_file_goes_first_and_is_split_in_its_order(tmp_path: Path) -> None:
