@@ -15,11 +15,14 @@ from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.ranking import (
     RERANKING_NOTE,
     average_precision,
+    judged_at,
     ndcg_at,
     parse_recall_name,
+    precision_at,
     rank_of_first_relevant,
     recall_at,
     reciprocal_rank,
+    reciprocal_rank_at,
 )
 from trainables.metrics.registry import LOWER_IS_BETTER, METRICS, Measure, get_measure
 from trainables.metrics.sts import PERCENT, get_set_name
@@ -36,12 +39,15 @@ __all__ = [
     "expected_calibration_error",
     "get_measure",
     "get_set_name",
+    "judged_at",
     "ndcg_at",
     "negative_log_likelihood",
     "parse_recall_name",
+    "precision_at",
     "rank_of_first_relevant",
     "recall_at",
     "reciprocal_rank",
+    "reciprocal_rank_at",
     "reliability_curve",
     "spearman",
     "spearman_pseudo_values",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,14 @@ from trainables.metrics.calibration import brier_score, expected_calibration_err
 from trainables.metrics.correlation import spearman
 from trainables.metrics.ranking import (
     average_precision,
+    judged_at,
     ndcg_at,
     parse_recall_name,
+    precision_at,
     rank_of_first_relevant,
     recall_at,
     reciprocal_rank,
+    reciprocal_rank_at,
 )
 from trainables.metrics.sts import PERCENT, STSCorrelation
 from trainables.utils.arrays import Floats, Ints
@@ -31,8 +34,8 @@ class Measure:
 
     Attributes:
         name: name of the metric, including its parameters.
-        function: maps scores and relevance, (queries, candidates) each, to (queries,), or to one number if `per_query`
-            is False.
+        function: maps scores and labels, (queries, candidates) each, to (queries,), or to one number if `per_query` is
+            False. A score of -inf means that the document was not retrieved.
         per_query: whether each query has a value, so that differences can be tested.
         lower_is_better: whether a lower value is better.
         needs_logits: whether the scores must be logits. Scores of a model are logits; scores of BM25 are not.
@@ -40,6 +43,8 @@ class Measure:
             candidates, and the numbers may differ.
         sts_correlation: for a metric of sentence pairs, the correlation and the pairs that it covers. Its values belong
             to pairs instead of queries, and it needs the names of the queries, which are those of the sets.
+        labels: which labels the function reads, see `select_labels`.
+        needs_relevant: whether a query of which no relevant document was retrieved has no value.
     """
 
     name: str
@@ -49,6 +54,8 @@ class Measure:
     needs_logits: bool = False
     required_candidates: int | None = None
     sts_correlation: STSCorrelation | None = None
+    labels: Literal["relevant", "grade", "judged"] = "relevant"
+    needs_relevant: bool = False
 
     @property
     def max_value(self) -> float:
@@ -65,6 +72,43 @@ class Measure:
         """True if each query has a value that depends only on the order of its candidates."""
         return self.per_query and not self.needs_logits
 
+    @property
+    def allows_unretrieved(self) -> bool:
+        """True if queries have a value although relevant documents are not retrieved, which have the score -inf."""
+        free = self.required_candidates is None and self.sts_correlation is None
+        return self.is_rank_based and free and not self.needs_relevant
+
+    def select_labels(self, relevant: NDArray[Any], grades: Ints | None) -> NDArray[Any]:
+        """Return the labels that the metric reads, to be given to `compute_values` as `relevant`.
+
+        Args:
+            relevant: (pairs,) 0 or 1.
+            grades: (pairs,) grade of each candidate, -1 if nobody judged it; None if the scores have no grades.
+
+        Returns:
+            (pairs,) `relevant` if `labels` is "relevant". If it is "grade", the grades, 0 where there is none, or
+            `relevant` without grades. If it is "judged", 1.0 where a candidate was judged and 0.0 elsewhere.
+
+        Raises:
+            ValueError: the metric needs grades and there are none, or their shape is not that of `relevant`.
+
+        Example:
+            >>> relevant, grades = np.array([1, 0, 0]), np.array([2, 0, -1])
+            >>> [get_measure(name).select_labels(relevant, grades).tolist() for name in ("MAP", "nDCG@10", "Judged@10")]
+            [[1, 0, 0], [2, 0, 0], [1.0, 1.0, 0.0]]
+        """
+        if grades is not None and grades.shape != relevant.shape:
+            raise ValueError(f"expected as many grades as labels, but got {grades.shape} and {relevant.shape}")
+        if self.labels == "judged":
+            if grades is None:
+                raise ValueError(
+                    f"{self.name} needs the grades of the candidates, which only scores of retrieved candidates have"
+                )
+            return (grades >= 0).astype(np.float64)
+        if self.labels == "relevant" or grades is None:
+            return relevant
+        return np.maximum(grades, 0)
+
     def compute_values(
         self,
         scores: NDArray[Any],
@@ -77,7 +121,8 @@ class Measure:
 
         Args:
             scores: (pairs,), the candidates of a query next to each other.
-            relevant: (pairs,) 0 or 1; gold similarities for a metric of sentence pairs.
+            relevant: (pairs,) 0 or 1, or what `select_labels` returns; gold similarities for a metric of sentence
+                pairs.
             lengths: (queries,) number of candidates of each query, in the order of the pairs. The numbers may differ if
                 `required_candidates` is None.
             names: (queries,) names of the queries; only a metric of sentence pairs needs them.
@@ -151,7 +196,23 @@ def _make_recall(n: str, k: str) -> Measure:
 
 
 def _make_ndcg(k: str) -> Measure:
-    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)))
+    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)), labels="grade")
+
+
+def _make_retrieval_recall(k: str) -> Measure:
+    return Measure(f"R@{k}", partial(recall_at, int(k)))
+
+
+def _make_precision(k: str) -> Measure:
+    return Measure(f"P@{k}", partial(precision_at, int(k)))
+
+
+def _make_reciprocal_rank(k: str) -> Measure:
+    return Measure(f"MRR@{k}", partial(reciprocal_rank_at, int(k)))
+
+
+def _make_judged(k: str) -> Measure:
+    return Measure(f"Judged@{k}", partial(judged_at, int(k)), labels="judged")
 
 
 def _make_sts(scope: str) -> Measure:
@@ -185,6 +246,22 @@ METRICS: Registry[Measure] = Registry(
         examples=("R10@1",),
     ),
     Entry(
+        "R@<k>",
+        _make_retrieval_recall,
+        "share of the relevant documents that are among the first k, of any number of candidates",
+        "trec_eval, ir_measures R@k",
+        pattern=r"R@([1-9]\d{0,5})",
+        examples=("R@100",),
+    ),
+    Entry(
+        "P@<k>",
+        _make_precision,
+        "number of relevant documents among the first k, divided by k",
+        "trec_eval, ir_measures P@k",
+        pattern=r"P@([1-9]\d{0,5})",
+        examples=("P@10",),
+    ),
+    Entry(
         "nDCG@<k>",
         _make_ndcg,
         "normalised discounted cumulative gain of the first k",
@@ -205,10 +282,26 @@ METRICS: Registry[Measure] = Registry(
         "Voorhees (1999)",
     ),
     Entry(
+        "MRR@<k>",
+        _make_reciprocal_rank,
+        "the same, but 0 if this document is not among the first k",
+        "Voorhees (1999), ir_measures RR@k",
+        pattern=r"MRR@([1-9]\d{0,5})",
+        examples=("MRR@10",),
+    ),
+    Entry(
         "position",
-        Measure("position", rank_of_first_relevant, lower_is_better=True),
+        Measure("position", rank_of_first_relevant, lower_is_better=True, needs_relevant=True),
         "mean rank of the first relevant document; lower is better",
         "slides on WSLS with hard negatives, which report 10 minus it",
+    ),
+    Entry(
+        "Judged@<k>",
+        _make_judged,
+        "share of the first k, or of the retrieved if they are fewer, that someone judged",
+        "ir_measures Judged@k",
+        pattern=r"Judged@([1-9]\d{0,5})",
+        examples=("Judged@10",),
     ),
     Entry(
         "Brier",

@@ -56,8 +56,8 @@ def test_order_of_candidates_does_not_matter(scores: np.ndarray, k: int, data: s
     assert recall_at(k, scores[None], labels[None]) == recall_at(k, scores[order][None], labels[order][None])
 
 
-def test_infinite_scores_are_ranked() -> None:
-    assert recall_at(1, [[np.inf, 0.0], [-np.inf, -np.inf]], [[1, 0], [1, 0]]).tolist() == [1.0, 0.5]
+def test_an_infinite_score_is_ranked_and_a_minus_infinite_one_is_not() -> None:
+    assert recall_at(1, [[np.inf, 0.0], [np.inf, np.inf], [-np.inf, -np.inf]], [[1, 0]] * 3).tolist() == [1.0, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(

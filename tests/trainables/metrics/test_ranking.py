@@ -14,23 +14,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainables.metrics import METRICS, average_precision, ndcg_at, rank_of_first_relevant, recall_at, reciprocal_rank
+from trainables.metrics import (
+    METRICS,
+    average_precision,
+    ndcg_at,
+    precision_at,
+    rank_of_first_relevant,
+    recall_at,
+    reciprocal_rank,
+    reciprocal_rank_at,
+)
 
-Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Function = Callable[..., np.ndarray]
 FUNCTIONS: dict[str, Function] = {
     "MAP": average_precision,
     "MRR": reciprocal_rank,
     "position": rank_of_first_relevant,
     **{f"nDCG@{k}": partial(ndcg_at, k) for k in (1, 3, 20)},
+    "R@2": partial(recall_at, 2),
+    **{f"P@{k}": partial(precision_at, k) for k in (1, 3, 20)},
+    **{f"MRR@{k}": partial(reciprocal_rank_at, k) for k in (1, 3, 20)},
 }
 ORACLES = {
     "MAP": ir_measures.AP,
     "MRR": ir_measures.RR,
     **{f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 3, 20)},
+    "R@2": ir_measures.R @ 2,
+    **{f"P@{k}": ir_measures.P @ k for k in (1, 3, 20)},
+    **{f"MRR@{k}": ir_measures.RR @ k for k in (1, 3, 20)},
 }
 
 
-ELSEWHERE = {"R<n>@<k>": "test_oracle.py", "STS": "test_sts.py", "STS/<set>": "test_sts.py"}
+ELSEWHERE = {
+    "R<n>@<k>": "test_oracle.py",
+    "Judged@<k>": "test_unretrieved.py",
+    "STS": "test_sts.py",
+    "STS/<set>": "test_sts.py",
+}
 """Metric of ranked lists or of sentence pairs -> file that has its laws."""
 
 
@@ -50,6 +70,11 @@ def of_order(name: str, labels: Sequence[int]) -> float:
     if name in ("MRR", "position"):
         return 1 / ranks[0] if name == "MRR" else float(ranks[0])
     k = int(name.partition("@")[2])
+    hits = sum(bool(label) for label in labels[:k])
+    if name.startswith(("R@", "P@")):
+        return hits / len(ranks) if name.startswith("R@") else hits / k
+    if name.startswith("MRR@"):
+        return 1 / ranks[0] if ranks[0] <= k else 0.0
     own, best = (
         sum(gain / math.log2(rank + 1) for rank, gain in enumerate(order[:k], 1))
         for order in (labels, sorted(labels, reverse=True))
@@ -167,9 +192,11 @@ def test_the_slides_metric_is_10_minus_the_position() -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_infinite_scores_are_ranked(name: str) -> None:
-    finite = FUNCTIONS[name](np.array([[2.0, 1.0, 0.0]]), np.array([[0, 1, 1]]))
-    assert FUNCTIONS[name](np.array([[np.inf, 0.0, -np.inf]]), np.array([[0, 1, 1]])) == finite
+def test_an_infinite_score_is_ranked(name: str) -> None:
+    for finite in ([2.0, 1.0, 0.0], [2.0, 2.0, 0.0]):
+        scores = np.where(np.array(finite) == 2, np.inf, finite)
+        for labels in ([0, 1, 1], [1, 0, 0]):
+            assert FUNCTIONS[name](scores[None], [labels]) == FUNCTIONS[name]([finite], [labels])
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -189,9 +216,11 @@ def test_bad_input_is_refused(name: str, scores: list[float], relevant: list[int
         FUNCTIONS[name](np.array(scores), np.array(relevant))
 
 
-def test_grades_are_for_ndcg_alone_and_its_cutoff_begins_at_1() -> None:
-    for function in (average_precision, reciprocal_rank, rank_of_first_relevant):
-        with pytest.raises(ValueError, match="only 0 and 1"):
-            function([[1.0, 2.0]], [[2, 0]])
-    with pytest.raises(ValueError, match="at least 1"):
-        ndcg_at(0, [[1.0, 2.0]], [[1, 0]])
+def test_grades_are_for_ndcg_alone_and_cutoffs_begin_at_1() -> None:
+    for name, function in FUNCTIONS.items():
+        if not name.startswith("nDCG"):
+            with pytest.raises(ValueError, match="only 0 and 1"):
+                function([[1.0, 2.0]], [[2, 0]])
+    for with_cutoff in (ndcg_at, precision_at, reciprocal_rank_at):
+        with pytest.raises(ValueError, match="at least 1"):
+            with_cutoff(0, [[1.0, 2.0]], [[1, 0]])

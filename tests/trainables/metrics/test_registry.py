@@ -19,7 +19,8 @@ from trainables.metrics import (
     spearman,
 )
 
-PER_QUERY = ("R4@1", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL")
+RETRIEVAL = ("R@2", "P@3", "nDCG@3", "MAP", "MRR", "MRR@3", "Judged@3")
+PER_QUERY = (*RETRIEVAL, "R4@1", "position", "Brier", "NLL")
 POOLED = ("ECE", "Spearman")
 
 
@@ -90,9 +91,42 @@ def test_what_a_name_says() -> None:
     assert get_measure("Brier").function(scores, relevant) == brier_score(scores, relevant)
 
 
-@pytest.mark.parametrize("name", ["", "map", "MAP@3", "R10@11", "R10@0", "nDCG", "nDCG@0", "nDCG@x", "ECE ", "speed"])
+def test_the_metrics_of_retrieval_allow_unretrieved_documents() -> None:
+    names = (*PER_QUERY, *POOLED, "STS", "STS/STS12")
+    assert [name for name in names if get_measure(name).allows_unretrieved] == list(RETRIEVAL)
+    assert get_measure("R@2").required_candidates is None
+    lengths, scores, labels = np.array([2, 3]), np.array([1.0, -np.inf, 3.0, 2.0, -np.inf]), np.array([0, 1, 0, 1, 1])
+    assert get_measure("R@2").compute_values(scores, labels, lengths).tolist() == [0.0, 0.5]
+    with pytest.raises(ValueError, match="no relevant document of 1 queries was retrieved"):
+        get_measure("position").compute_values(scores, labels, lengths)
+
+
+def test_each_metric_reads_its_labels() -> None:
+    relevant, grades = np.array([0, 1, 0, 0]), np.array([1, 2, 0, -1])
+    expected = {"nDCG@3": [1, 2, 0, 0], "Judged@3": [1, 1, 1, 0]}
+    for name in (*PER_QUERY, *POOLED, "STS"):
+        measure = get_measure(name)
+        assert measure.select_labels(relevant, grades).tolist() == expected.get(name, [0, 1, 0, 0])
+        if name != "Judged@3":
+            assert measure.select_labels(relevant, None) is relevant
+        with pytest.raises(ValueError, match="as many grades as labels"):
+            measure.select_labels(relevant, grades[:3])
+    assert {name for name in PER_QUERY if get_measure(name).labels != "relevant"} == set(expected)
+    with pytest.raises(ValueError, match="Judged@3 needs the grades of the candidates, which only"):
+        get_measure("Judged@3").select_labels(relevant, None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "map", "MAP@3", "R10@11", "R10@0", "nDCG", "nDCG@0", "nDCG@x", "ECE ", "speed"),
+        *("R@0", "R@", "P@01", "P", "MRR@-1", "Judged", "Judged@1000000"),
+    ],
+)
 def test_other_names_are_refused_and_the_known_ones_told(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a metric; expected one of R<n>@<k>, nDCG@<k>, MAP, MRR, position"):
+    with pytest.raises(
+        ValueError, match=r"is not a metric; expected one of R<n>@<k>, R@<k>, P@<k>, nDCG@<k>, MAP, MRR, MRR@<k>"
+    ):
         get_measure(name)
 
 
