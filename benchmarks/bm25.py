@@ -24,7 +24,7 @@ from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain
 from trainables.data.negatives.selection import find_nearest
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import IRDataset, Qrel
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.random import make_generator
 
 _SIZES = (10_000, 100_000, 1_000_000)

@@ -24,7 +24,7 @@ from trainables.data.ranking_dataset import prepare_data
 from trainables.models import pretrained as weights
 from trainables.rankers.trainer import Pairs
 from trainables.specs import environment
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 _THREADS = 2
 _QQP = Path(__file__).parents[2] / "shared" / "data" / "qqp" / "quora_duplicate_questions.tsv"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from study.config.key_names import get_study_file_key
 from trainables.data.ranking_dataset import prepare_data
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 PAPER = {"preset": "wsls-paper"}
 KEYS = ({"k1": 0.9, "b": 0.4}, {"words": "stemmed"}, {"authors": True}, {"idf": "lucene"}, {"keep_query_text": True})

@@ -20,9 +20,9 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
+from trainables.data.files.run_file import read_run
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.tokenizer import load_tokenizer
-from trainables.reranking.run_file import read_run
 from trainables.reranking.scoring import ChunkScorer, Precision, Scores
 from trainables.reranking.texts import open_texts
 from trainables.reranking.tokens import join_pairs, open_tokens, read_pair_format, write_tokens

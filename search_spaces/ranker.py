@@ -23,13 +23,8 @@ from trainables.curriculum.scores import DifficultyScoreName
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES
 from trainables.losses.variants import BASELINE, can_smooth, list_variants
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.specs.ranker import (
-    LabelSmoothing,
-    RankerModelSettings,
-    RankerRunSpec,
-    RankerTaskSettings,
-    RankerTrainingSettings,
-)
+from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.settings import PositiveInt
 
 _VARIANTS = list_variants()
@@ -137,8 +132,8 @@ def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) 
         key = "task.train_candidates" if task.train_candidates else "task.candidates"
         expected = f"fewer than {key} = {task.get_candidates_per_query('train')}"
         yield "training.negatives", training.negatives, expected, (key,)
-    if training.checkpoint != "last" and not _is_usable_metric(training.checkpoint, task.candidates):
-        expected = f"last, or R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+    if training.checkpoint != "last" and not _is_usable_metric(training.checkpoint, task):
+        expected = f"last, or {_describe_usable_metrics(task)}"
         yield "training.checkpoint", training.checkpoint, expected, ("task.candidates",)
 
 
@@ -152,9 +147,10 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     if study.curriculum.variants:
         yield from _check_curriculum_training(study.training)
     yield from _check_probability_metrics(study)
-    expected_metric = f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+    yield from _check_first_stage(task)
+    expected_metric = _describe_usable_metrics(task)
     for metric in search.objectives[1:]:
-        if not _is_usable_metric(metric, task.candidates):
+        if not _is_usable_metric(metric, task):
             yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives >= task.get_candidates_per_query("train"):
@@ -164,7 +160,7 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
             if study.training.unit == "query" and size % (1 + negatives):
                 expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"
                 yield "search.batch_size", list(search.batch_size), expected, ("search.negatives", "training.unit")
-    if not _is_usable_metric(study.analysis.metric, task.candidates):
+    if not _is_usable_metric(study.analysis.metric, task):
         yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
 
 
@@ -247,12 +243,40 @@ def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[Con
         yield "training.batching", training.batching, expected, ("curriculum.variants",)
 
 
-def _is_usable_metric(metric: str, candidates: int) -> bool:
-    """Return whether the metric is for rankings and distinguishes rankings of so many candidates."""
+def _check_first_stage(task: RankerTaskSettings) -> Iterator[ConfigError]:
+    """Yield conflicts between settings of retrieved candidates."""
+    if task.retrieval_depth is None:
+        if task.candidates_run:
+            expected = '"retrieved", since task.candidates_run says which documents a first stage retrieved'
+            yield "task.evaluation", task.evaluation, expected, ("task.candidates_run",)
+        elif task.depth is not None:
+            expected = 'none, or task.evaluation = "retrieved"; task.candidates is the number of sampled candidates'
+            yield "task.depth", task.depth, expected, ("task.evaluation",)
+    elif task.searches_collection and task.evaluation_sampler.name == "random":
+        expected = 'a sampler that finds documents, such as "bm25", since task.evaluation = "retrieved"'
+        yield "task.evaluation_sampler.name", "random", expected, ("task.evaluation",)
+    elif task.searches_collection and task.pool == "judged":
+        expected = '"all", since task.evaluation = "retrieved" searches the whole collection; or task.candidates_run'
+        yield "task.pool", "judged", expected, ("task.evaluation",)
+
+
+def _describe_usable_metrics(task: RankerTaskSettings) -> str:
+    if task.retrieval_depth:
+        metrics = f"nDCG@<k>, MRR, MRR@<k>, MAP, P@<k>, or R@<k> with k below task.depth = {task.retrieval_depth}"
+        return f"{metrics}, since relevant documents may be missing from the candidates"
+    return f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
+
+
+def _is_usable_metric(metric: str, task: RankerTaskSettings) -> bool:
+    """Return whether the metric is for rankings and distinguishes rankings of the candidates of a task."""
     if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False
-    recall = re.fullmatch(r"R(\d+)@(\d+)", metric)
-    return recall is None or (int(recall[1]) == candidates and int(recall[2]) < candidates)
+    recall = re.fullmatch(r"(R|Judged)(\d*)@(\d+)", metric)
+    if task.retrieval_depth:
+        from trainables.metrics import get_measure  # loads numpy, which most studies do not need
+
+        return get_measure(metric).allows_unretrieved and (recall is None or int(recall[3]) < task.retrieval_depth)
+    return recall is None or (recall[2] == str(task.candidates) and int(recall[3]) < task.candidates)
 
 
 STUDY_TYPE = StudyType(

@@ -67,7 +67,8 @@ class StudyType:
         variants: variants by name, the baseline first.
         default_variants: variants of a study that names none. If empty, all of them.
         defaults: published values of the smoothing hyperparameters; the first is the strength.
-        reference_rankings: name of a system that is not trained -> the `system` of its specification.
+        reference_rankings: name of a system that is not trained -> the `system` of its specification. The task may give
+            it another name, see `BaseTaskSettings.name_reference_ranking`.
         list_metrics: returns the metrics in which a study compares its variants. If empty, it is the study's metric
             alone.
         unit: what a metric is averaged over, default "query".

@@ -298,8 +298,9 @@ class AnalysisSettings(Settings):
     ] = "R10@1"
     """Metric that is tested.
 
-    R<n>@<k>: among n candidates, the share of the relevant ones ranked in the first k. position: rank of the first
-    relevant candidate; lower is better."""
+    R<n>@<k>: among n sampled candidates, the share of the relevant ones ranked in the first k. position: rank of the
+    first relevant candidate; lower is better. Retrieved candidates (`task.evaluation`) have nDCG@<k>, MRR, MRR@<k>,
+    MAP, R@<k> and P@<k>, as ir_measures defines them."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level of the tests."""
     correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"

@@ -3,8 +3,9 @@
 from collections import Counter
 from typing import Any
 
+from analysis.data.plan import Plan
 from analysis.data.results import Results
-from trainables.metrics import RERANKING_NOTE
+from trainables.metrics import RERANKING_NOTE, describe_retrieval
 
 _LARGE = 0.1
 """Share of truncated texts from which on the truncation is mentioned."""
@@ -24,7 +25,7 @@ _COMPARING_LOSS = (
 
 def format_caption(results: Results) -> str:
     """Return the caution for the caption of a table of scores; empty if there is none."""
-    parts = [_CAPTION] * results.plan.is_reranking
+    parts = _describe_protocol(results.plan, _CAPTION)
     for describe in (_describe_label_noise, _describe_teachers, _describe_ranking_score, _describe_truncation):
         parts += describe(results)
     return " ".join(parts)
@@ -33,13 +34,20 @@ def format_caption(results: Results) -> str:
 def list_cautions(results: Results) -> list[str]:
     """List all cautions at full length, including the machines that computed the scores."""
     return [
-        *([RERANKING_NOTE] if results.plan.is_reranking else []),
+        *_describe_protocol(results.plan, RERANKING_NOTE),
         *_describe_label_noise(results),
         *_describe_teachers(results),
         *_describe_ranking_score(results),
         *_describe_truncation(results),
         *_describe_machines(results),
     ]
+
+
+def _describe_protocol(plan: Plan, sampled: str) -> list[str]:
+    """Return the caution about candidates that were sampled, or a description of those that were retrieved."""
+    if plan.first_stage is None:
+        return [sampled] if plan.is_reranking else []
+    return [describe_retrieval(plan.first_stage.source, plan.first_stage.depth, (plan.data or {}).get("splits", {}))]
 
 
 def _describe_label_noise(results: Results) -> list[str]:

@@ -87,6 +87,17 @@ class MarkGroup(NamedTuple):
         return names.pop() if len(names) == 1 else None
 
 
+class FirstStage(BaseModel):
+    """First stage that retrieved the candidates of the dev and test queries."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    """What the candidates are, as in "the first 100 documents of bm25 over the whole collection"."""
+    depth: int
+    """Largest number of candidates of a query."""
+
+
 class Budgets(BaseModel):
     """Limits of a search. None means no limit."""
 
@@ -148,6 +159,8 @@ class Plan(BaseModel):
     """Hyperparameter with one system for each of its values. If None, each variant is one system."""
     label_noise: str | None = None
     """Noise in the training labels, in words. If None, there is none."""
+    first_stage: FirstStage | None = None
+    """First stage that retrieved the candidates. If None, they were sampled, with the relevant documents among them."""
     data: dict[str, Any] | None = None
     """Counts of the prepared data, and the distribution of its weak labels."""
 
@@ -201,8 +214,15 @@ class Plan(BaseModel):
 
     @property
     def is_reranking(self) -> bool:
-        """True if candidates of queries are ranked, the relevant documents always among them."""
+        """True if candidates of queries are ranked."""
         return self.unit == "query"
+
+    @property
+    def candidates(self) -> str:
+        """The candidates of the evaluated queries, in words; empty if pairs of sentences are evaluated."""
+        if self.first_stage:
+            return f"{self.first_stage.source}, none added"
+        return "sampled, the relevant documents among them" if self.is_reranking else ""
 
     @property
     def strength(self) -> str:

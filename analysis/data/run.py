@@ -88,9 +88,10 @@ class Run:
         )  # fmt: skip
 
     def read_scores(self, split: str) -> pd.DataFrame:
-        """Read the candidates of a split: columns split, query_id, document_id, relevant, score.
+        """Read the documents of a split: columns split, query_id, document_id, relevant and score, and maybe grade.
 
-        The table is empty if there are none.
+        The table is empty if there are none. See `analysis.data.scores.read_scores` for the documents that a first
+        stage missed.
         """
         return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)
 

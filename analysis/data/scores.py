@@ -14,12 +14,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trainables.metrics import Measure, get_measure
+from trainables.metrics import Measure, RetrievedDocuments, describe_documents, get_measure
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.errors import UserError
 
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
-"""Columns of scores, one row a candidate."""
+"""Columns of scores, one row a candidate.
+
+A row with the score -inf is a document with a positive grade that a first stage did not retrieve.
+"""
+_GRADE = "grade"
+"""Column of scores of candidates that a first stage retrieved: the grade, -1 for a candidate without a qrel."""
 _PAIR = "pair_id"
 """Column of scores of sentence pairs: equal where two rows are the same two sentences. Without it all rows differ."""
 _EXPECTED_PAIRS = "sentence pairs whose gold similarities differ"
@@ -34,6 +39,7 @@ class _Layout:
     queries: "pd.Index[str]"
     lengths: Ints
     relevant: Floats
+    retrieved: RetrievedDocuments | None
 
     @cached_property
     def pairs(self) -> tuple["pd.Index[str]", NDArray[np.intp]]:
@@ -132,7 +138,7 @@ class Evaluator:
 
     def _read_split(self, path: Path, split: str, where: str) -> tuple[_Layout, Floats]:
         """Return the candidates of a split and their scores, in the layout's order."""
-        table = _select_split(_read_table(path, COLUMNS, (_PAIR,)), split)
+        table = _select_split(_read_table(path, COLUMNS, (_PAIR, _GRADE)), split)
         columns = table.drop_columns(["split", "score"])
         layout = self._last.get(split)
         if layout is None or not layout.columns.equals(columns):
@@ -148,15 +154,24 @@ def list_subsets(path: Path, split: str) -> list[str]:
 
 
 def read_scores(path: Path, split: str) -> pd.DataFrame:
-    """Read the candidates of a split: columns split, query_id, document_id, relevant, score."""
-    frame: pd.DataFrame = _select_split(_read_table(path, COLUMNS), split).to_pandas()
-    return frame[COLUMNS]
+    """Read the documents of a split: columns split, query_id, document_id, relevant and score.
+
+    Scores of candidates that a first stage retrieved also have the column grade, -1 for a candidate without a qrel, and
+    rows with the score -inf: documents with a positive grade that it missed.
+    """
+    frame: pd.DataFrame = _select_split(_read_table(path, COLUMNS, (_GRADE,)), split).to_pandas()
+    return frame[[*COLUMNS, *(name for name in (_GRADE,) if name in frame)]]
 
 
 def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
-    """Read (candidates,) scores and (candidates,) relevance, 0 or 1, of a split in the file's order."""
+    """Read (candidates,) scores and (candidates,) relevance, 0 or 1, of a split in the file's order.
+
+    Documents that a first stage missed are left out.
+    """
     table = _select_split(_read_table(path, ["split", "score", "relevant"]), split)
-    return table.column("score").to_numpy().astype(float), table.column("relevant").to_numpy().astype(float)
+    scores, relevant = (table.column(name).to_numpy().astype(float) for name in ("score", "relevant"))
+    is_candidate = scores != -np.inf
+    return scores[is_candidate], relevant[is_candidate]
 
 
 def list_splits(path: Path) -> list[str]:
@@ -216,7 +231,8 @@ def _build_layout(columns: Any, where: str) -> _Layout:
     ordered = frame.sort_values(["query_id", "document_id"])
     queries, lengths = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
     relevant, names = ordered["relevant"].to_numpy(dtype=float), pd.Index(queries, name="query_id")
-    return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant)
+    retrieved = describe_documents(ordered[_GRADE], ordered["document_id"]) if _GRADE in ordered else None
+    return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant, retrieved)
 
 
 def _evaluate_metric(metric: str, layout: _Layout, scores: Floats, where: str) -> "pd.Series[float]":
@@ -230,7 +246,8 @@ def _evaluate_metric(metric: str, layout: _Layout, scores: Floats, where: str) -
     has_nan = np.bincount(np.repeat(np.arange(len(lengths)), lengths), np.isnan(scores), len(lengths)) > 0
     values, kept = np.full(len(lengths), np.nan), np.repeat(~has_nan, lengths)
     try:
-        values[~has_nan] = measure.compute_values(scores[kept], layout.relevant[kept], lengths[~has_nan])
+        ranked, labels = measure.select_inputs(scores, layout.relevant, layout.retrieved)
+        values[~has_nan] = measure.compute_values(ranked[kept], labels[kept], lengths[~has_nan])
     except ValueError as error:
         raise UserError(where, error, "candidates that can be ranked") from error
     return pd.Series(values, index=layout.queries)

@@ -1,6 +1,7 @@
 """Exports the evaluated candidates of a study as TREC files, for trec_eval, ir-measures and others.
 
-    FOLDER/test.qrels            query 0 document relevance, one line a candidate
+    FOLDER/test.qrels            query 0 document relevance, one line a candidate; of candidates that a first stage
+                                 retrieved, query 0 document grade, one line a judgement
     FOLDER/test/<run id>.run     query Q0 document rank score tag, best first; the tag is <system>-<run id>
 
 Every other split has the same files. Fields are separated by blanks. So a blank within an id, and the sign %, are
@@ -58,9 +59,9 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
             for run in (run for run in runs if split in run.files):
                 ranked = _rank_candidates(run, split)
                 qrels = _merge_qrels(qrels, ranked, f"{split} scores of run {run.id}")
-                _write_lines(
-                    temporary / split / f"{run.id}.run", _format_run_lines(ranked, f"{run.config['variant']}-{run.id}")
-                )
+                retrieved = ranked[ranked["score"] != -np.inf]
+                tag = f"{run.config['variant']}-{run.id}"
+                _write_lines(temporary / split / f"{run.id}.run", _format_run_lines(retrieved, tag))
             assert qrels is not None
             _write_lines(temporary / f"{split}.qrels", _format_qrel_lines(qrels))
     return sorted(path for path in folder.rglob("*") if path.is_file())
@@ -77,7 +78,7 @@ def escape_blanks(text: str) -> str:
 
 
 def _rank_candidates(run: Run, split: str) -> pd.DataFrame:
-    """Return the candidates by query, best first, those with equal scores in order of document."""
+    """Return the documents by query, best first, those with equal scores in order of document."""
     where, frame = f"{split} scores of run {run.id}", run.read_scores(split)
     frame = frame.astype({"score": float, "relevant": int, **dict.fromkeys(_KEY, str)})
     if frame["score"].isna().any():
@@ -88,7 +89,9 @@ def _rank_candidates(run: Run, split: str) -> pd.DataFrame:
 
 
 def _merge_qrels(qrels: pd.DataFrame | None, ranked: pd.DataFrame, where: str) -> pd.DataFrame:
-    """Return all candidates so far with their relevance, by query and document."""
+    """Return all documents so far with their relevance, or their grade if they have one, by query and document."""
+    if "grade" in ranked:
+        ranked = ranked[ranked["grade"] >= 0].assign(relevant=ranked["grade"])
     new_qrels = ranked[[*_KEY, "relevant"]].sort_values(_KEY, ignore_index=True)
     if new_qrels.duplicated(_KEY).any():
         raise UserError(where, "the same candidate twice", "each candidate of a query once")

@@ -115,6 +115,7 @@ def format_legend(table: MainTable) -> str:
     return (
         f"Mean ± standard deviation over {_describe_seeds(table)}. Significant gain or loss on {table.splits[1]}: "
         f"{marks.format_marks_legend(table.baselines)} ({test}; {table.correction}, {table.alpha:g})."
+        + (f" Candidates: {table.candidates}." if table.candidates else "")
         + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
     )
 

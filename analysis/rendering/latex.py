@@ -55,7 +55,10 @@ def render_latex(analysis: ReportData) -> str:
     plan, defaults, strata = analysis.results.plan, analysis.defaults, analysis.strata
     caution = analysis.table.caution
     tables = [_build_main_table(analysis.table)]
-    tables += [_build_metric_table(section, caution) for section in sections.build_metric_sections(analysis)]
+    metrics = sections.build_metric_sections(analysis)
+    tables += [_build_score_table(section, caution, "by-metric") for section in metrics]
+    retrieval = sections.build_retrieval_sections(analysis)
+    tables += [_build_score_table(section, caution, "retrieval") for section in retrieval]
     tables += [_build_look_table(section) for section in build_look_sections(analysis)]
     tables += _build_comparison_tables(analysis)
     tables += [_build_group_table(section) for section in sections.build_group_sections(analysis)]
@@ -151,7 +154,7 @@ def _build_seed_table(section: sections.Section, caution: str) -> _Table:
     return _Table(caption, Raw("seed-by-seed"), columns, header, rows, _choose_environment(section))
 
 
-def _build_metric_table(section: sections.Section, caution: str) -> _Table:
+def _build_score_table(section: sections.Section, caution: str, label: str) -> _Table:
     """Build the systems by metric; the best mean of a column is bold, without its spread and marks."""
     rows = [
         [_make_mean_bold(cell) if (index, column) in section.bold else cell for column, cell in enumerate(row)]
@@ -159,7 +162,7 @@ def _build_metric_table(section: sections.Section, caution: str) -> _Table:
     ]
     columns = Raw("l" + "r" * (len(section.header) - 1))
     caption = f"{section.legend} {caution}".rstrip()
-    return _Table(caption, Raw("by-metric"), columns, section.header, rows, _choose_environment(section))
+    return _Table(caption, Raw(label), columns, section.header, rows, _choose_environment(section))
 
 
 def _build_strata_table(table: StrataTable, attribute: QueryAttribute, plan: Plan) -> _Table:

@@ -21,6 +21,7 @@ from analysis.rendering.sections import (
     build_ensemble_sections,
     build_group_sections,
     build_metric_sections,
+    build_retrieval_sections,
     build_runs_section,
     build_sample_size_sections,
     build_search_sections,
@@ -73,6 +74,7 @@ def render_text(analysis: ReportData) -> str:
     ]
     for section in [
         *build_metric_sections(analysis),
+        *build_retrieval_sections(analysis),
         *build_dev_sections(analysis),
         *build_search_sections(analysis),
         *build_look_sections(analysis),
@@ -93,6 +95,7 @@ def _collect_values(analysis: ReportData) -> dict[str, Any]:
         "notes": collect_notes(analysis),
         "sections": [
             *build_metric_sections(analysis),
+            *build_retrieval_sections(analysis),
             *build_dev_sections(analysis),
             *build_look_sections(analysis),
             *build_comparison_sections(analysis),

@@ -125,6 +125,16 @@ def build_metric_sections(analysis: ReportData) -> list[Section]:
     return [Section(title, header, rows, table.format_legend(plan), len(header) > _MAX_COLUMNS, bold)]
 
 
+def build_retrieval_sections(analysis: ReportData) -> list[Section]:
+    """Build the systems by the usual metrics of retrieval, if candidates were retrieved and something is tested."""
+    table = analysis.retrieval
+    if table is None:
+        return []
+    header, rows, bold = table.to_cells()
+    title = f"Metrics of retrieval, on {analysis.results.plan.test_split}"
+    return [Section(title, header, rows, table.legend, bold=bold)]
+
+
 def build_dev_sections(analysis: ReportData) -> list[Section]:
     """Build all configurations on the development set, if nothing is tested."""
     plan = analysis.results.plan

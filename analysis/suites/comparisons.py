@@ -189,6 +189,11 @@ def find_common_metric(reports: Iterable[ReportData]) -> str | None:
     return metrics.pop() if len(metrics) == 1 else None
 
 
+def has_one_protocol(reports: Iterable[ReportData]) -> bool:
+    """Return whether all studies evaluate in one way: sampled candidates, retrieved ones, or pairs of sentences."""
+    return len({(plan.is_reranking, plan.first_stage is None) for plan in (each.results.plan for each in reports)}) < 2
+
+
 def _get_gain(c: Comparison) -> float | None:
     return -c.difference if c.difference is not None and c.metric in LOWER_IS_BETTER else c.difference
 
@@ -205,6 +210,8 @@ def _average_row(
         return replace(nothing, refusal="a study has no results")
     if find_common_metric(present) is None:
         return replace(nothing, refusal="the studies have different metrics")
+    if not has_one_protocol(present):
+        return replace(nothing, refusal="the candidates are sampled in one study and retrieved in another")
     values = [[_evaluate(report, name) for report in present] for name in pair]
     differences = [differences_or_none(own, other) for own, other in zip(*values, strict=True)]
     if any(d is None for d in differences):

@@ -1,10 +1,16 @@
 """Tables of scores of a suite: systems by column, gains, and published beside measured scores."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
 from analysis.rendering.sections import Section
-from analysis.suites.comparisons import count_comparisons, find_common_metric, get_suite_correction
+from analysis.suites.comparisons import (
+    count_comparisons,
+    find_common_metric,
+    get_suite_correction,
+    has_one_protocol,
+)
 from analysis.suites.data import SuiteData
 from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
@@ -27,7 +33,8 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
     systems, baselines = _list_systems(reports), _list_baselines(reports)
     marked = [_build_marks(data, study, split) for study in group]
     scores = {name: [_get_score(by_system.get(name), split) for by_system in rows] for name in systems}
-    has_average = len(group) > 1 and find_common_metric(filter(None, reports)) is not None
+    present = [report for report in reports if report]
+    has_average = len(group) > 1 and find_common_metric(present) is not None and has_one_protocol(present)
     averages = {name: _average(scores[name]) for name in systems} if has_average else {}
     base = averages.get(baselines[0]) if baselines else None
     metric = find_common_metric(filter(None, reports))
@@ -53,7 +60,8 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
         if any(map(any, (marks.values() for marks in marked))):
             legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
     if has_average:
-        legend += f"Gain: of the average, relative to {baselines[0]}; positive is better."
+        legend += f"Gain: of the average, relative to {baselines[0]}; positive is better. "
+    legend += _describe_candidates(plan, group, data.reports)
     return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
 
 
@@ -187,6 +195,20 @@ def _format_percent(value: float | None) -> str:
 
 def _get_mean(score: Score | None) -> float | None:
     return None if score is None else score[0]
+
+
+def _describe_candidates(plan: SuitePlan, group: list[PlannedStudy], reports: Mapping[str, ReportData]) -> str:
+    """Return a sentence on the candidates that are ranked, by column if they differ; empty if there are none."""
+    known = {
+        study.labels[plan.columns]: reports[study.key].results.plan.candidates
+        for study in group
+        if study.key in reports
+    }
+    if not any(known.values()):
+        return ""
+    if len({*known.values()}) == 1:
+        return f"Candidates: {next(iter(known.values()))}."
+    return f"Candidates: {'; '.join(f'{label}: {text}' for label, text in known.items())}."
 
 
 def _describe_row(plan: SuitePlan, group: list[PlannedStudy]) -> str:

@@ -1,11 +1,11 @@
-"""The systems by every metric of a plan, as Wu et al. (2021, Table 2): one column a set, and the mean."""
+"""The systems by several metrics: those of a plan, as Wu et al. (2021, Table 2), and the usual ones of retrieval."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.data.configurations import Configuration, Score, mean_and_std
+from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
 from analysis.data.plan import Plan
 from analysis.data.scores import list_subsets
 from analysis.stats.comparison import Comparison
@@ -15,6 +15,13 @@ from trainables.metrics import LOWER_IS_BETTER, get_set_name
 _LEGEND = (
     "{unit} on {test}, mean ± standard deviation over {seeds} seed{s}. Marks: {marks}, each by the correction of the "
     "family that declares it ({families}). Bold: the best of a column."
+)
+
+RETRIEVAL_METRICS = ("nDCG@10", "MRR@10", "MAP", "P@10", "R@10", "Judged@10")
+_RETRIEVAL_LEGEND = (
+    "Metrics by the names and definitions of ir_measures on {test}, mean ± standard deviation over {seeds}. Judged@10: "
+    "the share of the first 10 candidates that are judged; if it differs between systems, unjudged documents may hide "
+    "a difference. Descriptive: no comparison is made here. Bold: the best of a column."
 )
 
 
@@ -97,6 +104,45 @@ def build_metric_table(
 def _format_title(metric: str) -> str:
     """Return the name of a set, or the metric's name for the mean over sets."""
     return metric.removeprefix("STS/") if metric != "STS" else "STS (mean)"
+
+
+class RetrievalTable(NamedTuple):
+    """Scores of the systems by `RETRIEVAL_METRICS`; None if a system is incomplete."""
+
+    rows: dict[str, list[Score | None]]
+    legend: str
+
+    def to_cells(self) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
+        """Return header, rows as plain text, and the places (row, column) of the best cells of each column."""
+        bold = set()
+        for column in range(len(RETRIEVAL_METRICS)):
+            values = [score[0] if (score := scores[column]) else None for scores in self.rows.values()]
+            best = max((value for value in values if value is not None), default=None)
+            bold |= {(row, 1 + column) for row, value in enumerate(values) if value is not None and value == best}
+        cells = [[name, *map(format_score, scores)] for name, scores in self.rows.items()]
+        return ["system", *RETRIEVAL_METRICS], cells, frozenset(bold)
+
+
+def build_retrieval_table(plan: Plan, chosen: Mapping[str, Configuration | None]) -> RetrievalTable | None:
+    """Build the table of test scores; None if candidates were not retrieved, or nothing is tested.
+
+    Args:
+        plan: the plan of a study.
+        chosen: configuration that represents each system.
+    """
+    if plan.first_stage is None:
+        return None
+    rows = {
+        name: [
+            mean_and_std(own.evaluate_queries(plan, "test", metric)) if own else None for metric in RETRIEVAL_METRICS
+        ]
+        for name, own in ((name, chosen.get(name)) for name in plan.all_systems)
+    }
+    if all(score is None for scores in rows.values() for score in scores):
+        return None
+    seeds = len(plan.get_seeds("test"))
+    legend = _RETRIEVAL_LEGEND.format(test=plan.test_split, seeds=f"{seeds} seed{'s' * (seeds != 1)}")
+    return RetrievalTable(rows, legend)
 
 
 def build_subset_scores(plan: Plan, configurations: Sequence[Configuration]) -> pd.DataFrame:

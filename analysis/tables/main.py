@@ -19,7 +19,7 @@ from analysis.data.configurations import (
 from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison, Target, compute_median_effect
-from analysis.tables.by_metric import MetricTable, build_metric_table
+from analysis.tables.by_metric import MetricTable, RetrievalTable, build_metric_table, build_retrieval_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.defaults import DefaultsTable, build_defaults_table
@@ -101,6 +101,7 @@ class MainTable:
     caution: str = ""
     pooled: bool = False
     serving_seeds: int = 0
+    candidates: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class ReportData:
     chosen: dict[str, Configuration | None]
     table: MainTable
     metric_table: MetricTable | None
+    retrieval: RetrievalTable | None
     comparisons: list[Comparison]
     looks: Looks | None
     confirmed: list[ConfirmedConfiguration]
@@ -150,6 +152,7 @@ def build_report_data(results: Results) -> ReportData:
         chosen=chosen,
         table=table,
         metric_table=build_metric_table(results.plan, chosen, comparisons),
+        retrieval=build_retrieval_table(results.plan, chosen),
         comparisons=comparisons,
         looks=looks,
         confirmed=build_confirmation(results, configurations),
@@ -281,6 +284,7 @@ def _build_main_table(
         unit=plan.unit,
         symbol=plan.symbol,
         caution=format_caption(results),
+        candidates=plan.candidates,
         pooled=any(c.pooled for c in headlines),
     )
 

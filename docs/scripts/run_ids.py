@@ -30,7 +30,7 @@ from study.scheduling.trials import TrialRequest
 from trainables.data import ranking_dataset
 from trainables.data.tasks import IRDataset
 from trainables.specs import environment
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.arrays import Floats
 from trainables.utils.checksums import write_folder_with_checksums
 from trainables.utils.errors import UserError
@@ -123,6 +123,8 @@ class _TinyStudy:
         context = tuple(map(self._expand, CONTEXT.get(key.name, ())))
         value = _get_value(load_study(str(self._file), context), key)
         inputs = str(self._folder / "inputs")
+        if isinstance(value, tuple) and len(value) == 1:
+            (value,) = value
         if isinstance(value, str) and value.startswith(inputs):
             moved, changed = (
                 self._compare(key, context, value.replace(inputs, str(self._folder / place)))

@@ -136,6 +136,13 @@ CONTEXT: dict[str, tuple[str, ...]] = {
     "search.teacher_temperature": ('variants=["BERT", "KL"]',),
     "search.weak_temperature": ('variants=["BERT", "LCE", "LCE-WSLS"]',),
     "task.dev_share": ("task.path={folder}/without_dev", "task.dev_share=0.6"),
+    "task.candidates_run": (
+        "task.name=beir",
+        "analysis.metric=MRR",
+        "task.candidates_run={folder}/inputs/data/first_stage.run",
+    ),
+    "task.depth": ("task.evaluation=retrieved", "analysis.metric=MRR", "task.depth=20"),
+    "task.evaluation": ("analysis.metric=MRR",),
     "task.evaluation_sampler.encoder": (
         "task.evaluation_sampler.name=dense",
         "task.evaluation_sampler.encoder={folder}/inputs/model",
@@ -194,6 +201,8 @@ def _write_ranking_task(folder: Path, word: str) -> None:
     _write_text(folder / "corpus.jsonl", "\n".join(corpus))
     _write_text(folder / "queries.jsonl", "\n".join(queries))
     _write_text(folder / "teacher.run", f"train0 Q0 train1 1 1.0 {word}")
+    names = [f"{split}{number}" for split in ("dev", "test") for number in range(_N_QUERIES[split])]
+    _write_text(folder / "first_stage.run", "\n".join(f"{name} Q0 {name} 1 1.0 {word}" for name in names))
 
 
 def _write_test_sets(folder: Path) -> None:

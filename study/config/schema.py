@@ -223,6 +223,12 @@ class Study(Settings):
         return tuple(seed for seed in self.confirm.seeds if seed not in self.seeds)
 
     @property
+    def reference_rankings(self) -> dict[str, str]:
+        """Name of a system that is not trained, with this data -> the `system` of its specification."""
+        rankings = self.study_type.reference_rankings
+        return {self.task.name_reference_ranking(name): system for name, system in rankings.items()}
+
+    @property
     def has_serving_seeds(self) -> bool:
         """True if runs of `seeds` serve in the confirmation. The study then chooses nothing by their scores."""
         return len(self.fresh_seeds) < len(self.confirm.seeds)

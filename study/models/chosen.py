@@ -54,7 +54,7 @@ def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[Ch
         UserError: there is no such system, it has no model, or it was not tested.
     """
     plan = analysis.results.plan
-    trained = [name for name in analysis.chosen if name not in {*study.study_type.reference_rankings, UNTRAINED}]
+    trained = [name for name in analysis.chosen if name not in {*study.reference_rankings, UNTRAINED}]
     if system not in trained:
         found = f"{system}, which has no model of its own" if system in analysis.chosen else repr(system)
         raise UserError("SYSTEM", found, f"one of {', '.join(trained)}")

@@ -32,11 +32,11 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
     systems, study_type = get_systems(study), study.study_type
-    baseline = get_baseline(study)
+    baseline, first_stage = get_baseline(study), study.task.get_first_stage()
     order = [baseline, *(name for name in systems if name != baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
-    sanity = [[baseline, name] for name in (*study_type.reference_rankings, UNTRAINED)]
+    sanity = [[baseline, name] for name in (*study.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
     if study.analysis.dev_comparisons and comparisons:
@@ -78,6 +78,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         **({"seed_variance": study.analysis.seeds} if study.analysis.seeds != "own" else {}),
         **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
         **({"label_noise": noise} if (noise := study.task.describe_label_noise()) else {}),
+        **({"first_stage": first_stage._asdict()} if first_stage else {}),
         **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
     }
 

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.data.scores import Evaluator
 from study.records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
 from study.utils.error_text import is_recorded_machine_fault
-from trainables.metrics import Measure, get_measure
+from trainables.metrics import Measure, describe_documents, get_measure
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -154,28 +154,30 @@ def _ran_on_gpu(record: dict[str, Any]) -> bool:
 def _compute_ranking_values(path: Path, measure: Measure) -> Floats:
     """Compute a ranking metric from a file of scores.
 
-    The ids of the documents are not needed, because ties count with their expected value.
+    The ids of sampled documents are not needed, because ties count with their expected value.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
-            table = file.read(columns=["query_id", "relevant", "score"], use_threads=False)
+            further = ["grade", "document_id"] if "grade" in file.schema_arrow.names else []
+            table = file.read(columns=["query_id", "relevant", "score", *further], use_threads=False)
         queries = table["query_id"].unify_dictionaries().combine_chunks()
         names = queries.dictionary.to_pylist()
         ranks = np.empty(len(names), dtype=np.int64)  # (queries,) position of each name in the sorted order
         ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         query_ranks = ranks[queries.indices.to_numpy()]  # (pairs,)
         lengths = np.bincount(query_ranks, minlength=len(ranks))
-        scores, relevant = (table[column].to_numpy() for column in ("score", "relevant"))
+        retrieved = describe_documents(table["grade"].to_numpy(), table["document_id"].to_numpy()) if further else None
+        scores, labels = measure.select_inputs(table["score"].to_numpy(), table["relevant"].to_numpy(), retrieved)
         if (np.diff(query_ranks) < 0).any():
             order = np.argsort(query_ranks, kind="stable")
-            scores, relevant = scores[order], relevant[order]
+            scores, labels = scores[order], labels[order]
         if measure.per_query:
-            values = measure.compute_values(scores, relevant, lengths)
+            values = measure.compute_values(scores, labels, lengths)
         else:
-            values = np.array([measure.compute_overall(scores, relevant, lengths)])
+            values = np.array([measure.compute_overall(scores, labels, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         candidates = f" with {measure.required_candidates} candidates per query" if measure.required_candidates else ""
         expected = f"the scores of a finished run{candidates}; rerun the study to recreate damaged scores"

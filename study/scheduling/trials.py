@@ -135,7 +135,7 @@ class ConfigurationFactory:
                 UNTRAINED, Params(), self._no_smoothing, training, self.study.seeds, "baseline", None
             )
         ]
-        for name, system in self.study.study_type.reference_rankings.items():
+        for name, system in self.study.reference_rankings.items():
             run = self._make_specification(system=system, variant=self._no_smoothing)
             configurations.append(Configuration(name, Params(), self._no_smoothing, (run,), "baseline"))
         return configurations

@@ -156,7 +156,7 @@ def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
     seeds, fresh = len(study.seeds), len(study.fresh_seeds)
     confirmed = 1 if study.has_serving_seeds else 2  # the winner, and its default if there was a choice
     searches = count_proposals(study)
-    rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.study_type.reference_rankings]
+    rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.reference_rankings]
     rows.append(_build_row(UNTRAINED, 1, seeds, fresh, 0))
     if (baseline := get_baseline(study)) not in searches:
         rows.append(_build_row(baseline, 1, seeds, fresh, instances_per_run))
@@ -208,7 +208,7 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) 
     """
     runs = sum(row["runs"] for row in rows)
     # These have one run, however many seeds the study has.
-    without_seeds = {_SCORER, *map(_format_order_name, study.study_type.reference_rankings)}
+    without_seeds = {_SCORER, *map(_format_order_name, study.reference_rankings)}
     seeded = [row for row in rows if row["system"] not in without_seeds]
     tests = len(seeded) * len(study.confirm.seeds or study.seeds) + len(rows) - len(seeded)
     at_once = n_measured or (

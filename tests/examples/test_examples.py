@@ -22,7 +22,7 @@ import pytest
 from tests.packages import install_example, run_with
 from tests.study.command import comparisons, environment
 from trainables.data.negatives.base import Query
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ import pytest
 from tests.damages import flip
 from tests.study.command import environment
 from trainables.data.ranking_dataset import prepare_data
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.system import count_cores, get_machine_id, has_exited
 
 WORDS = "red green blue small large old new fast slow warm cold dry wet loud calm"
@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from trainables.data import ranking_sampling
 from trainables.data.ranking_dataset import prepare_data
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 if __name__ == "__main__":
     ranking_sampling.QUERIES_PER_PART = 40

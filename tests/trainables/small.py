@@ -18,7 +18,8 @@ from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.precompute import precompute_inputs
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import ActiveRun, get_trainable
-from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTaskSettings
+from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.batching import sample_by_epoch, sample_instances
 

@@ -1,8 +1,9 @@
-"""Prepares a ranking task: queries, documents and sampled candidates on disk.
+"""Prepares a ranking task: queries, documents and their candidates on disk.
 
-The files are `<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`. The fingerprint
-is a hash of settings and texts. No run depends on the domains of the queries, so they are in a file of their own, in
-the same folder: `domains-<digest>.parquet`. Candidates are sampled in `<cache>/preparing/<fingerprint>/`.
+The files are `<cache>/prepared/<fingerprint>/{queries,documents,candidates}.parquet` and `meta.json`, and with
+retrieved candidates also `qrels.parquet`. The fingerprint is a hash of settings and texts. No run depends on the
+domains of the queries, so they are in a file of their own, in the same folder: `domains-<digest>.parquet`. Candidates
+are sampled in `<cache>/preparing/<fingerprint>/`.
 """
 
 import hashlib
@@ -21,15 +22,17 @@ from trainables.data.store import (
     create_once,
     get_pointer_path,
     get_prepared_folder,
+    hash_input_file,
     hash_rows,
     read_pointer,
     write_pointer,
 )
 from trainables.data.tasks import SPLITS, TASKS, IRDataset, get_task
-from trainables.data.teacher import hash_teacher_file, write_teacher_scores
+from trainables.data.teacher import KEY as TEACHER_KEY
+from trainables.data.teacher import write_teacher_scores
 from trainables.models import pretrained
 from trainables.specs import environment
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
@@ -53,7 +56,10 @@ class RankingDataset(PreparedDataset):
     """Prepared data of a ranking task.
 
     The metadata contain these counts: documents, skipped (reason -> count), and by split: queries, pool, and the rows
-    that are back_filled (drawn at random), relevant and relevant_left_out.
+    that are back_filled (drawn at random), relevant and relevant_left_out. A split with retrieved candidates also has
+    candidates (rows), relevant_missed (relevant documents that are no candidates), queries_missed (queries without a
+    relevant candidate), recall (mean share of a query's relevant documents that are candidates) and judged (share of
+    the rows with a qrel).
     """
 
     settings: RankerTaskSettings
@@ -64,7 +70,7 @@ class RankingDataset(PreparedDataset):
     """Number of source entries that repeat an earlier query and were merged with it. None if not counted."""
 
     def read_queries(self) -> "pd.DataFrame":
-        """Return the queries that have candidates, with columns query_id and text."""
+        """Return the queries, with columns query_id and text."""
         return self._read_table("queries")
 
     def read_documents(self) -> "pd.DataFrame":
@@ -74,23 +80,73 @@ class RankingDataset(PreparedDataset):
     def read_candidates(self, split: str | None = None, columns: list[str] | None = None) -> "pd.DataFrame":
         """Return the candidates of one split, or of all splits with train first.
 
-        Each query has `settings.get_candidates_per_query(split)` rows: relevant documents first, then sampled ones,
-        nearest first, then those drawn at random because the sampler found too few.
+        A query with sampled candidates has `settings.get_candidates_per_query(split)` rows: relevant documents first,
+        then sampled ones, nearest first, then those drawn at random because the sampler found too few. One with
+        retrieved candidates has the first documents of the first stage, `settings.retrieval_depth` at most, maybe none.
 
         Args:
             split: Name of the split. If None, all splits are returned.
             columns: Columns to read, which is faster. If None, all columns are read.
 
         Returns:
-            Table with columns split, query_id, document_id, relevant, grade, score, weak_label and bm25. `score` is the
-            score of the sampler, null if it has none. `weak_label` is 0 for a document drawn at random. It is null for
-            a relevant document and if the sampler has no score to derive it from. `bm25` is null in the training split
-            unless the settings need it there.
+            Table with columns split, query_id, document_id, relevant, grade, score, weak_label and bm25. `grade` is 0
+            for a sampled candidate without a qrel, and -1 for a retrieved one. `score` is the score of the sampler,
+            null if it has none, or of the first stage, or minus the rank if that has none. `weak_label` is 0 for a
+            document drawn at random. It is null for a relevant document and if the sampler has no score to derive it
+            from. `bm25` is null in the training split unless the settings need it there, and for retrieved candidates
+            of another first stage.
         """
         if split is None:
             return self._read_table("candidates", columns)
         table = self._read_table("candidates", columns and ["split", *columns])
         return table[table["split"] == split].reset_index(drop=True)
+
+    def read_qrels(self, split: str) -> "pd.DataFrame":
+        """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries.
+
+        Args:
+            split: Name of the split.
+
+        Returns:
+            Table with columns query_id, document_id, relevant and grade.
+        """
+        table = self._read_table("qrels")
+        return table[table["split"] == split].drop(columns="split").reset_index(drop=True)
+
+    def read_query_ids(self, split: str) -> list[str]:
+        """Return the ids of the queries of a split in the order of their candidates.
+
+        Queries for which a first stage retrieved nothing are among them.
+        """
+        is_retrieved = self.settings.is_retrieved(split)
+        table = self.read_qrels(split) if is_retrieved else self.read_candidates(split, ["query_id"])
+        return table["query_id"].drop_duplicates().tolist()
+
+    def read_evaluated(self, split: str) -> "pd.DataFrame":
+        """Return the documents that a metric is computed from: the candidates of a split, then what was missed.
+
+        The documents that a first stage missed are those with a positive grade that are no candidates. No ranking has
+        them, so their score is -inf.
+
+        Args:
+            split: Name of the split.
+
+        Returns:
+            Table with columns query_id, document_id and relevant; with retrieved candidates also grade, -1 without a
+            qrel.
+        """
+        columns = ["query_id", "document_id", "relevant"]
+        if not self.settings.is_retrieved(split):
+            return self.read_candidates(split, columns)[columns]
+        import pandas as pd
+
+        candidates, qrels = (
+            self.read_candidates(split, [*columns, "grade"])[[*columns, "grade"]],
+            self.read_qrels(split),
+        )
+        known = pd.MultiIndex.from_frame(candidates[columns[:2]])
+        is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & (qrels["grade"] > 0).to_numpy()
+        return pd.concat([candidates, qrels[is_missed]], ignore_index=True)
 
     def find_overlaps(self) -> list[Overlap]:
         """Return the counts of queries that several splits contain, see `trainables.data.overlaps`."""
@@ -98,10 +154,8 @@ class RankingDataset(PreparedDataset):
 
     def _group_queries_by_split(self) -> dict[str, SplitTexts]:
         texts, groups = self.read_queries().set_index("query_id")["text"], {}
-        table = self.read_candidates(columns=["split", "query_id"])
         for split in SPLITS:
-            split_ids = table.loc[table["split"] == split, "query_id"]
-            names = split_ids.iloc[:: self.settings.get_candidates_per_query(split)].tolist()
+            names = self.read_query_ids(split)
             groups[split] = SplitTexts(texts.loc[names].tolist(), names)
         return groups
 
@@ -117,15 +171,20 @@ class RankingDataset(PreparedDataset):
 def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
     """Return the settings that identify data and runs; the data does not depend on the label noise.
 
-    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files, and the file
-    of a teacher's scores by its digest.
+    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files. The files of
+    a teacher's scores and of a first stage's run are replaced by their digests. With such a run, the evaluation sampler
+    is the default.
     """
-    teacher = settings.teacher and hash_teacher_file(_get_teacher_file(settings.teacher))
+    teacher = settings.teacher and hash_input_file(_expand_path(settings.teacher), TEACHER_KEY)
+    runs = sorted(hash_input_file(_expand_path(name), "task.candidates_run") for name in settings.candidates_run)
     samplers = {name: _to_portable_sampler(getattr(settings, name), name) for name in ("sampler", "evaluation_sampler")}
-    return settings.model_copy(update={"path": None, "allowed_overlap": None, "teacher": teacher, **samplers})
+    if settings.candidates_run:
+        samplers["evaluation_sampler"] = SamplerSettings()
+    files = {"path": None, "teacher": teacher, "candidates_run": tuple(runs)}
+    return settings.model_copy(update={"allowed_overlap": None, **files, **samplers})
 
 
-def _get_teacher_file(name: str) -> Path:
+def _expand_path(name: str) -> Path:
     return Path(os.path.expanduser(name)).absolute()
 
 
@@ -171,7 +230,7 @@ def prepare_data(
     existing = _resolve_pointer(pointer, portable, cache)
     prepared = existing or _prepare(settings, portable, cache, pointer, report)
     if settings.teacher and portable.teacher:
-        names, file = ["query_id", "document_id"], _get_teacher_file(settings.teacher)
+        names, file = ["query_id", "document_id"], _expand_path(settings.teacher)
         write_teacher_scores(prepared.folder, lambda: prepared.read_candidates("train", names), file, portable.teacher)
     return prepared
 
@@ -306,11 +365,23 @@ def _sample_and_write(
 ) -> None:
     import pandas as pd
 
+    from trainables.data.files.candidates_run import read_candidates_run
+    from trainables.data.first_stage import build_retrieved_split
     from trainables.data.ranking_sampling import CandidateSampler
 
     chosen = select_queries(settings, dataset)
     sampler = CandidateSampler(work_folder, settings, dataset, report)
-    tables, counts = zip(*(sampler.sample_split(split, chosen[split]) for split in SPLITS), strict=True)
+    run = read_candidates_run(settings)
+    tables, counts, qrels = list[pd.DataFrame](), dict[str, dict[str, float]](), list[pd.DataFrame]()
+    for split in SPLITS:
+        if settings.is_retrieved(split):
+            rankings = run or sampler.retrieve_split(split, chosen[split])
+            table, own_qrels, counts[split] = build_retrieved_split(split, chosen[split], rankings, dataset, settings)
+            qrels.append(own_qrels)
+        else:
+            table, own_counts = sampler.sample_split(split, chosen[split])
+            counts[split] = {**own_counts}
+        tables.append(table)
     candidates = pd.concat(tables, ignore_index=True)
     used = set(candidates["document_id"])
     queries = dict.fromkeys(name for split in SPLITS for name in chosen[split])
@@ -320,7 +391,7 @@ def _sample_and_write(
         "settings": prepared.settings.model_dump(mode="json", exclude=_LABEL_SETTINGS),
         "documents": len(dataset.documents),
         "skipped": dataset.skipped,
-        "splits": dict(zip(SPLITS, counts, strict=True)),
+        "splits": counts,
     }
     with write_folder_with_checksums(prepared.folder) as draft:
         texts = [(name, dataset.queries[name]) for name in queries]
@@ -328,5 +399,7 @@ def _sample_and_write(
         texts = [(name, text) for name, text in dataset.documents.items() if name in used]
         pd.DataFrame(texts, columns=["document_id", "text"]).to_parquet(draft / "documents.parquet", index=False)
         candidates.to_parquet(draft / "candidates.parquet", index=False)
+        if qrels:
+            pd.concat(qrels, ignore_index=True).to_parquet(draft / "qrels.parquet", index=False)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
     shutil.rmtree(work_folder, ignore_errors=True)

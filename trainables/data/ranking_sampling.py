@@ -14,19 +14,23 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from trainables.data.files.candidates_run import Ranking
 from trainables.data.negatives.base import PoolError, get_sampler_class
 from trainables.data.negatives.candidates import (
     QUERIES_PER_PART,
     QueryToSample,
+    RetrievedCandidates,
     SampledCandidates,
     SamplerIndex,
     compute_weak_labels,
     read_part,
+    read_retrieved_part,
+    retrieve_part,
     sample_part,
 )
 from trainables.data.negatives.pool import DocumentPool
 from trainables.data.tasks import SPLITS, IRDataset, get_task
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -49,7 +53,7 @@ class CandidateSampler:
         self, work_folder: Path, settings: RankerTaskSettings, dataset: IRDataset, report: ProgressCallback
     ) -> None:
         self._work_folder, self._settings, self._dataset, self._report = work_folder, settings, dataset, report
-        self._pool_kind = settings.pool or get_task(settings.name).pool
+        self._pool_kind = settings.get_pool(get_task(settings.name).pool)
         self._pools: dict[str, DocumentPool] = {}
 
     def sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -75,6 +79,46 @@ class CandidateSampler:
             shutil.rmtree(self._work_folder, ignore_errors=True)  # corrected settings need other parts
             raise
 
+    def retrieve_split(self, split: str, query_ids: list[str]) -> dict[str, Ranking]:
+        """Return the first `retrieval_depth` documents of each query by the evaluation sampler, by query id.
+
+        Args:
+            split: Name of the split.
+            query_ids: Ids of the queries.
+
+        Raises:
+            UserError: If no document of the pool contains a word, or if the sampler is "given" and the task names no
+                candidates.
+        """
+        settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
+        items = pool.prepare_searches(split, query_ids, settings.keep_query_text)
+        self._check_candidates_are_named(split, items)
+        try:
+            index = self._build_index(split, pool, settings)
+        except PoolError as error:
+            shutil.rmtree(self._work_folder, ignore_errors=True)  # corrected settings need other parts
+            raise UserError("task.evaluation_sampler.name", settings.name, f"other documents ({error})") from error
+        depth = self._settings.retrieval_depth
+        self._report(f"retrieving {depth} documents for each of {len(query_ids)} {split} queries")
+        files = self._compute_parts(split, items, retrieve_part, (depth, index), f"{split} candidates")
+        parts = map(read_retrieved_part, files)
+        found = RetrievedCandidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        ends = np.cumsum(found.lengths)
+        rows = [slice(start, end) for start, end in zip(ends - found.lengths, ends, strict=True)]
+        return {
+            name: Ranking([pool.ids[position] for position in found.positions[own].tolist()], found.scores[own])
+            for name, own in zip(query_ids, rows, strict=True)
+        }
+
+    def _check_candidates_are_named(self, split: str, items: list[QueryToSample]) -> None:
+        """Raise UserError if the sampler is "given" and the task names no candidates in the split."""
+        if self._settings.get_sampler_settings(split).name != "given" or any(len(it.query.candidates) for it in items):
+            return
+        skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())
+        found = f"'given', but the task names no candidates in {split}{skipped}"
+        key = "sampler" if split == "train" else "evaluation_sampler"
+        raise UserError(f"task.{key}.name", found, "another sampler, or a task with candidates")
+
     def _sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
         settings, pool, size = (
             self._settings.get_sampler_settings(split),
@@ -83,18 +127,17 @@ class CandidateSampler:
         )
         smallest = {name: self._settings.get_relevant_from(name) for name in SPLITS}
         items = pool.prepare_queries(split, query_ids, size, smallest, settings.keep_query_text)
-        key = "sampler" if split == "train" else "evaluation_sampler"
-        if settings.name == "given" and not any(len(item.query.candidates) for item in items):
-            skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())
-            found = f"'given', but the task names no candidates in {split}{skipped}"
-            raise UserError(f"task.{key}.name", found, "another sampler, or a task with candidates")
+        self._check_candidates_are_named(split, items)
         bm25_settings = settings.model_copy(update={"name": "bm25"})
         needs_bm25 = split != "train" or settings.weak_label == "bm25"
         try:
             index = self._build_index(split, pool, settings)
             bm25 = self._build_index(split, pool, bm25_settings) if needs_bm25 else None
             self._report(f"sampling candidates of {len(query_ids)} {split} queries")
-            sampled = self._sample_parts(split, items, size, index, bm25)
+            parts = self._compute_parts(split, items, sample_part, (size, index, bm25), f"{split} candidates")
+            sampled = SampledCandidates(
+                *(np.concatenate(arrays) for arrays in zip(*map(read_part, parts), strict=True))
+            )
         except PoolError as error:
             field = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
             raise UserError(f"task.{field}", size, f"fewer, or other documents ({error} in {split})") from error
@@ -137,17 +180,23 @@ class CandidateSampler:
             _run_in_processes(_build_piece, jobs, len(missing), "index")
         return SamplerIndex(folder, settings, len(pool.ids))
 
-    def _sample_parts(
-        self, split: str, items: list[QueryToSample], size: int, index: SamplerIndex, bm25: SamplerIndex | None
-    ) -> SampledCandidates:
+    def _compute_parts(
+        self,
+        split: str,
+        items: list[QueryToSample],
+        compute: Callable[..., None],
+        arguments: tuple[Any, ...],
+        title: str,
+    ) -> list[Path]:
+        """Return the files of all parts, after computing the missing ones."""
         starts = range(0, len(items), QUERIES_PER_PART)
         files = [self._work_folder / f"{split}-{number:05}.npz" for number in range(len(starts))]
         missing = [
             (file, first) for file, first in zip(files, starts, strict=True) if not is_intact(file, remove_damaged=True)
         ]
-        jobs = ((file, items[first : first + QUERIES_PER_PART], size, index, bm25) for file, first in missing)
-        _run_in_processes(sample_part, jobs, len(missing), f"{split} candidates")
-        return SampledCandidates(*(np.concatenate(arrays) for arrays in zip(*map(read_part, files), strict=True)))
+        jobs = ((file, items[first : first + QUERIES_PER_PART], *arguments) for file, first in missing)
+        _run_in_processes(compute, jobs, len(missing), title)
+        return files
 
 
 def _count_candidates_left_out(item: QueryToSample, size: int) -> int:

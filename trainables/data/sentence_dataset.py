@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainables.data.files import readers
 from trainables.data.overlaps import load_overlaps
 from trainables.data.store import (
     PreparedDataset,
@@ -21,7 +22,7 @@ from trainables.data.store import (
     read_pointer,
     write_pointer,
 )
-from trainables.data.tasks import readers, sts
+from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError

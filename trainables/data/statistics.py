@@ -36,7 +36,9 @@ def load_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     """Return the statistics of a ranking task, by split. Computes and stores them if missing.
 
     The rows are queries, query-document pairs, candidates per query, words per query and words per document. Dialogues
-    also have turns per query and words per turn, and a task with domains has the number of domains.
+    also have turns per query and words per turn, and a task with domains has the number of domains. Retrieved
+    candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
+    candidates that are judged.
 
     Args:
         prepared: Prepared data of the task.
@@ -74,14 +76,17 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     query_words = _to_series([sum(map(_count_words, context)) for context in contexts], queries.index)
     turns = _to_series([len(context) for context in contexts], queries.index)
     document_words = _to_series(list(map(_count_words, documents["text"])), documents["document_id"])
-    sizes = [settings.get_candidates_per_query(split) for split in SPLITS]
     rows = [candidates[candidates["split"] == split] for split in SPLITS]
-    names = [table["query_id"].iloc[::size] for table, size in zip(rows, sizes, strict=True)]
+    names = [prepared.read_query_ids(split) for split in SPLITS]
     words = [query_words[own].to_numpy() for own in names]
     statistics = [
         _make_count("queries", [len(own) for own in names]),
         _make_count("query-document pairs", [len(table) for table in rows]),
-        _make_count("candidates per query", sizes),
+        *(
+            _describe_first_stage(prepared)
+            if settings.retrieval_depth
+            else [_make_count("candidates per query", [settings.get_candidates_per_query(split) for split in SPLITS])]
+        ),
     ]
     if task.is_dialogue:
         counts = [turns[own].to_numpy() for own in names]
@@ -95,6 +100,23 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     ]
     legend = _RANKING_LEGEND + (_TURNS_LEGEND if task.is_dialogue else "")
     return {"columns": list(SPLITS), "rows": statistics, "legend": legend}
+
+
+def _describe_first_stage(prepared: RankingDataset) -> list[Statistic]:
+    """Return the mean numbers of candidates, and what the first stage found of what is relevant and judged."""
+    splits, depth = prepared.read_metadata()["splits"], prepared.settings.retrieval_depth
+    n_train = prepared.settings.get_candidates_per_query("train")
+    evaluated = [splits[split] for split in SPLITS[1:]]
+
+    def list_values(key: str) -> list[float | None]:
+        return [None, *(counts[key] for counts in evaluated)]
+
+    return [
+        _make_mean("candidates per query", [n_train, *(own["candidates"] / own["queries"] for own in evaluated)]),
+        {"name": f"R@{depth} of the first stage", "decimals": 4, "values": list_values("recall")},
+        _make_count("queries without a relevant candidate", list_values("queries_missed")),
+        {"name": "judged candidates, share", "decimals": 4, "values": list_values("judged")},
+    ]
 
 
 def _compute_sentence_statistics(prepared: SentenceDataset) -> DataStatistics:

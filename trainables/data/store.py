@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainables.storage.leases import Leases
 from trainables.storage.local import LocalStorage
-from trainables.utils.checksums import DamagedError, is_intact, verify_file, write_with_checksum
+from trainables.utils.checksums import DamagedError, hash_file, is_intact, verify_file, write_with_checksum
+from trainables.utils.errors import UserError
 from trainables.utils.files import remove_folder
 from trainables.utils.hashing import hash_json
 
@@ -118,6 +119,18 @@ def load_or_compute(path: Path, version: int, compute: Callable[[], Any]) -> Any
     with suppress(OSError), write_with_checksum(path) as draft:
         draft.write_text(json.dumps({"format": version, path.stem: value}), encoding="utf-8")
     return value
+
+
+def hash_input_file(path: Path, key: str) -> str:
+    """Return the digest of a file that a setting names, 16 hexadecimal digits.
+
+    Raises:
+        UserError: If the file cannot be read.
+    """
+    try:
+        return hash_file(path)[:16]
+    except OSError as error:
+        raise UserError(key, str(path), f"a readable file ({error.strerror})") from error
 
 
 def hash_rows(parts: Iterable[Iterable[object]]) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainables.data.tasks.readers import quote_text, read_rows
-from trainables.utils.checksums import hash_file, is_intact, verify_file, write_with_checksum
+from trainables.data.files.readers import quote_text, read_rows
+from trainables.utils.checksums import is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
 KEY = "task.teacher"
 _COLUMNS = ("query_id", "document_id", "score")
-
-
-def hash_teacher_file(path: Path) -> str:
-    """Return the digest of a file of scores, 16 hexadecimal digits.
-
-    Raises:
-        UserError: if the file cannot be read.
-    """
-    try:
-        return hash_file(path)[:16]
-    except OSError as error:
-        raise UserError(KEY, str(path), f"a readable file ({error.strerror})") from error
 
 
 def get_teacher_path(folder: Path, digest: str) -> Path:

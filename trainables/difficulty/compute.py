@@ -30,7 +30,8 @@ def compute_text_difficulties(
 ) -> pd.DataFrame:
     """Compute the difficulty of every query from its texts.
 
-    The values are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
+    Queries whose candidates a first stage retrieved have none, since these may lack the relevant document. The values
+    are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
 
     Args:
         score: Name of a score in `DIFFICULTY_SCORES` that needs "text", "bm25" or "vectors".
@@ -55,7 +56,7 @@ def compute_text_difficulties(
     if needs in ("nothing", "scorer") or (needs == "vectors" and vectors is None):
         raise ValueError(f"{score!r} needs {needs}")
     parts = []
-    for split in SPLITS:
+    for split in (name for name in SPLITS if not prepared.settings.is_retrieved(name)):
         inputs = build_difficulty_inputs(prepared, split, words)
         further = {"bm25": prepared.settings.get_sampler_settings(split), "vectors": vectors}
         values = DIFFICULTY_SCORES[score].compute(inputs, *([further[needs]] if needs in further else []))

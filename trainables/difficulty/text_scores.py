@@ -15,7 +15,7 @@ from trainables.data.negatives.bm25 import LAST_QUERY_CHARACTERS, compute_term_w
 from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors, average_rows
 from trainables.metrics.ranking import average_precision
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.errors import UserError
 

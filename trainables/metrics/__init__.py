@@ -12,8 +12,9 @@ from trainables.metrics.calibration import (
 )
 from trainables.metrics.correlation import spearman
 from trainables.metrics.jackknife import spearman_pseudo_values
+from trainables.metrics.measure import Measure, RetrievedDocuments, describe_documents
+from trainables.metrics.protocols import RERANKING_NOTE, describe_retrieval
 from trainables.metrics.ranking import (
-    RERANKING_NOTE,
     average_precision,
     judged_at,
     ndcg_at,
@@ -24,7 +25,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank,
     reciprocal_rank_at,
 )
-from trainables.metrics.registry import LOWER_IS_BETTER, METRICS, Measure, get_measure
+from trainables.metrics.registry import LOWER_IS_BETTER, METRICS, get_measure
 from trainables.metrics.sts import PERCENT, get_set_name
 
 __all__ = [
@@ -34,8 +35,11 @@ __all__ = [
     "RERANKING_NOTE",
     "Measure",
     "ReliabilityCurve",
+    "RetrievedDocuments",
     "average_precision",
     "brier_score",
+    "describe_documents",
+    "describe_retrieval",
     "expected_calibration_error",
     "get_measure",
     "get_set_name",

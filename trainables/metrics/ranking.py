@@ -25,12 +25,6 @@ from numpy.typing import ArrayLike
 
 from trainables.utils.arrays import Floats, Ints
 
-RERANKING_NOTE = (
-    "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
-    "and cannot be compared with figures of retrieval from a whole collection."
-)
-"""Note for the reader of every metric in this module."""
-
 
 def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the share of the relevant documents that are among the first k.

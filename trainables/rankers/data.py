@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.curriculum.settings import CurriculumSettings
+from trainables.data.files.readers import quote_text
 from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
 from trainables.data.tasks import SPLITS, get_task
-from trainables.data.tasks.readers import quote_text
 from trainables.losses import LOSSES
-from trainables.metrics import RERANKING_NOTE, get_measure
+from trainables.metrics import RERANKING_NOTE, describe_retrieval, get_measure
 from trainables.models.pretrained import hash_model_files, resolve_model_path
+from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.errors import UserError
@@ -152,14 +153,15 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
             yield f"left out: {count} relevant documents in {split}, which do not fit in task.candidates"
         if count := meta["splits"][split].get("candidates_left_out"):
             yield f"left out: {count} candidates that the source names in {split}, which do not fit in task.candidates"
-    yield (
-        f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{'BM25 ' + study.analysis.metric:>14}"
-    )
+    title = f"{study.task.name_reference_ranking('BM25')} {study.analysis.metric}"
+    width = max(14, len(title) + 2)
+    yield f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{title:>{width}}"
     for split in SPLITS:
-        counts, metric = meta["splits"][split], _format_bm25_metric(prepared.read_candidates(split), study, split)
+        counts, metric = meta["splits"][split], _format_reference_metric(prepared, study.analysis.metric, split)
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
-        yield f"{row}{metric:>14}"
-    yield RERANKING_NOTE
+        yield f"{row}{metric:>{width}}"
+    first_stage = prepared.settings.get_first_stage()
+    yield describe_retrieval(*first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
@@ -179,12 +181,14 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
         Table with the columns split and query_id. It also has `turns` and `domain` if the task has them, and
         `difficulty/<score>` (low is easy) for each score of the study's curricula that the cache contains.
     """
-    from trainables.difficulty.cache import read_difficulties  # imported here, since it loads pandas and more
+    import pandas as pd  # imported here, since it takes noticeable time
+
+    from trainables.difficulty.cache import read_difficulties
 
     folder = study.cache / "prepared" / resolved.fingerprint
     prepared = RankingDataset(resolved.fingerprint, folder, study.task, resolved.domains)
-    candidates = prepared.read_candidates()[["split", "query_id"]].drop_duplicates()
-    attributes = candidates[candidates["split"].isin(_EVALUATED_SPLITS)].reset_index(drop=True)
+    names = [(split, name) for split in _EVALUATED_SPLITS for name in prepared.read_query_ids(split)]
+    attributes = pd.DataFrame(names, columns=["split", "query_id"])
     texts = prepared.read_queries().set_index("query_id").loc[attributes["query_id"]]
     task = get_task(study.task.name)
     if task.is_dialogue:
@@ -204,16 +208,19 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
     return attributes
 
 
-def _format_bm25_metric(candidates: "pd.DataFrame", study: Any, split: str) -> str:
-    """Return the metric of BM25's own order.
+def _format_reference_metric(prepared: RankingDataset, metric: str, split: str) -> str:
+    """Return the metric of the ranking that is not trained: BM25's, or that of the first stage.
 
-    Return "-" for a split that lacks the BM25 scores or the number of candidates that the metric needs.
+    Return "-" for a split that lacks the scores of the ranking or the candidates that the metric needs.
     """
-    measure, n = get_measure(study.analysis.metric), study.task.get_candidates_per_query(split)
-    if measure.required_candidates not in (None, n) or candidates["bm25"].isna().any():
+    measure, is_retrieved = get_measure(metric), prepared.settings.is_retrieved(split)
+    scores = prepared.read_candidates(split)["score" if is_retrieved else "bm25"].to_numpy(dtype=float)
+    n = None if is_retrieved else prepared.settings.get_candidates_per_query(split)
+    is_evaluated = split in _EVALUATED_SPLITS or prepared.settings.retrieval_depth is None
+    if measure.required_candidates not in (None, n) or np.isnan(scores).any() or not is_evaluated:
         return "-"
-    scores, relevant = (candidates[name].to_numpy(dtype=float) for name in ("bm25", "relevant"))
-    return f"{measure.compute_overall(scores, relevant, np.full(len(scores) // n, n)):.4f}"
+    evaluated = EvaluatedDocuments(prepared.read_evaluated(split), len(scores))
+    return f"{evaluated.compute_metric(metric, evaluated.add_missed(scores)):.4f}"
 
 
 def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:

@@ -23,7 +23,8 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
 
     A run that is trained scores the training and development queries; a run that is tested scores the test queries. For
     a training query the score uses one relevant document and as many negatives as in training, drawn by the run's seed.
-    For an evaluated query it uses all candidates. Tables that exist already are not changed.
+    For an evaluated query it uses all candidates; if a first stage retrieved them, it has no score, since they may lack
+    the relevant document. Tables that exist already are not changed.
 
     Args:
         run: run of a ranker; it is trained to its end if needed.
@@ -35,10 +36,11 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     paths = {
         name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in MODEL_SCORES
     }
-    if all(is_intact(path, remove_damaged=True) for path in paths.values()):
+    splits = [name for name in _SPLITS_BY_ACTION[trial.action] if not data.prepared.settings.is_retrieved(name)]
+    if not splits or all(is_intact(path, remove_damaged=True) for path in paths.values()):
         return
     tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in MODEL_SCORES}
-    for split in _SPLITS_BY_ACTION[trial.action]:
+    for split in splits:
         pairs = data.select_pairs(split)
         query_rows = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
         ids = data.frame["query_id"].to_numpy()[query_rows].tolist()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainables.data.negatives.selection import MAX_LABEL, MIN_LABEL
-from trainables.specs.ranker import LabelNoiseKind, SamplerSettings
+from trainables.specs.ranking_task import LabelNoiseKind, SamplerSettings
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.random import make_generator
 

@@ -11,7 +11,7 @@ from trainables.metrics import expected_calibration_error
 from trainables.rankers import throughput
 from trainables.rankers.difficulty import save_difficulty_scores
 from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerRun, evaluate_bm25_ranking
+from trainables.rankers.runner import RankerRun, evaluate_reference_ranking
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
@@ -20,7 +20,7 @@ from trainables.specs.trial import TrialResult, TrialSpec
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
     """Compute tokens, outputs of the frozen layers and difficulty scores.
 
-    A system that is BM25's own ranking needs none of them.
+    A ranking that is not trained needs none of them.
     """
     if trial.specification.system == "cross-encoder":
         yield from precompute_inputs(trial, on_wait)
@@ -35,20 +35,20 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
-    """Return query_id, document_id and relevant of the candidates of a split."""
+    """Return the documents that the scores of a split are of, see `RankingDataset.read_evaluated`."""
     task, fingerprint = as_ranker_spec(trial.specification).task, trial.specification.data
-    frame = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, task).read_candidates(split)
-    return frame[["query_id", "document_id", "relevant"]]
+    return RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, task).read_evaluated(split)
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
-    """Return the expected calibration error for scores from which a probability follows."""
+    """Return the expected calibration error of the candidates, for scores from which a probability follows."""
     specification = as_ranker_spec(trial.specification)
     model, loss = specification.model, LOSSES[specification.variant.loss]
     is_difference = model is not None and model.ranking_score == "difference" and specification.system != "sampler"
     if not (is_difference and loss.has_probabilities):
         return {}
-    return {"ECE": expected_calibration_error(scores, frame["relevant"])}
+    is_scored = scores > -np.inf
+    return {"ECE": expected_calibration_error(scores[is_scored], frame["relevant"].to_numpy()[is_scored])}
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
@@ -57,7 +57,7 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
 
 
 class _ReferenceRankingRun:
-    """A run of BM25's own ranking, which is not trained."""
+    """A run of BM25's own ranking or that of the first stage, which is not trained."""
 
     instances_seen = 0
 
@@ -67,7 +67,7 @@ class _ReferenceRankingRun:
 
     def advance(self) -> TrialResult:
         """Return the result of the ranking."""
-        return evaluate_bm25_ranking(self._trial)
+        return evaluate_reference_ranking(self._trial)
 
     def close(self) -> None:
         """Do nothing, since no lease is held."""

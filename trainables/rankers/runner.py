@@ -15,9 +15,9 @@ from trainables.data.tasks import get_task
 from trainables.data.teacher import read_teacher_scores
 from trainables.difficulty.cache import load_training_difficulties
 from trainables.losses import LOSSES
-from trainables.metrics import get_measure
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.tokenizer import load_tokenizer
+from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
@@ -28,6 +28,11 @@ from trainables.training.runner import BaseRun
 from trainables.utils.arrays import Ints
 
 _STANDARDIZATION_QUERIES = 10
+_MAX_STORED_TOKENS = 4_000_000
+"""Tokens whose outputs of the frozen layers are stored at most, if some are of retrieved candidates.
+
+They take 6 GB on disk for each 384 of the hidden size.
+"""
 
 
 class RankerData(EncoderInputs):
@@ -42,6 +47,7 @@ class RankerData(EncoderInputs):
         self._specification = as_ranker_spec(trial.specification)
         settings, fingerprint = self._specification.task, self._specification.data
         self.prepared = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, settings)
+        self._evaluated: dict[str, EvaluatedDocuments] = {}
 
     @cached_property
     def tokens(self) -> PairTokens:
@@ -62,6 +68,15 @@ class RankerData(EncoderInputs):
         assert model is not None
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
+    def _count_stored(self) -> int:
+        """Return the number of pairs whose outputs of the frozen layers are stored.
+
+        Those of retrieved candidates are not stored if they are many, since each is read only in evaluations.
+        """
+        tokens = self.tokens
+        is_small = len(tokens.flat) <= _MAX_STORED_TOKENS or not self.prepared.settings.is_retrieved("dev")
+        return len(tokens) if is_small else tokens.splits["train"][1]
+
     def load_model(self, seed: int) -> CrossEncoder:
         """Return the model before training, on its device."""
         specification, path = self._specification, self._trial.model_path
@@ -76,11 +91,13 @@ class RankerData(EncoderInputs):
 
     def select_pairs(self, split: str) -> Pairs:
         """Return the labelled pairs of a split; those of training with label noise, if the task has it."""
-        chosen = (self.frame["split"] == split).to_numpy()
+        chosen, settings = (self.frame["split"] == split).to_numpy(), self.prepared.settings
         first = int(chosen.argmax())
-        frame, candidates = self.frame[chosen], self.prepared.settings.get_candidates_per_query(split)
+        frame = self.frame[chosen]
+        candidates = 0 if settings.is_retrieved(split) else settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
-        assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
+        if candidates:
+            assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
         weak_labels = frame["weak_label"].to_numpy(dtype=float)
         scores = frame[self._specification.task.sampler.score_column].to_numpy(dtype=float)
         pairs = Pairs(first, relevant, relevant, weak_labels, candidates, scores)
@@ -102,6 +119,13 @@ class RankerData(EncoderInputs):
     def frame(self) -> pd.DataFrame:
         """Candidates of all splits."""
         return self.prepared.read_candidates()
+
+    def get_evaluated(self, split: str) -> EvaluatedDocuments:
+        """Return the documents of a split that metrics are computed from."""
+        if split not in self._evaluated:
+            n_candidates = int((self.frame["split"] == split).sum())
+            self._evaluated[split] = EvaluatedDocuments(self.prepared.read_evaluated(split), n_candidates)
+        return self._evaluated[split]
 
 
 class RankerRun(BaseRun):
@@ -149,8 +173,11 @@ class RankerRun(BaseRun):
     def _compute_scores(self, split: str) -> np.ndarray:
         return self.trainer.score_pairs(self.data.select_pairs(split))
 
+    def _add_missed(self, split: str, scores: np.ndarray) -> np.ndarray:
+        return self.data.get_evaluated(split).add_missed(scores)
+
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
-        return compute_mean_metric(metric, scores, self.data.select_pairs(split))
+        return self.data.get_evaluated(split).compute_metric(metric, scores)
 
     @cached_property
     def _train_pairs(self) -> Pairs:
@@ -163,16 +190,15 @@ def list_standardization_rows(pairs: Pairs) -> Ints:
     return pairs.first_row + np.arange(count)
 
 
-def compute_mean_metric(name: str, scores: np.ndarray, pairs: Pairs) -> float:
-    """Return the metric averaged over queries."""
-    lengths = np.full(len(scores) // pairs.candidates, pairs.candidates)
-    return get_measure(name).compute_overall(scores, pairs.relevant, lengths)
+def evaluate_reference_ranking(trial: TrialSpec) -> TrialResult:
+    """Return the result of a ranking that is not trained.
 
-
-def evaluate_bm25_ranking(trial: TrialSpec) -> TrialResult:
-    """Return the result of ranking the candidates by BM25, whichever sampler chose them."""
+    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, whichever sampler chose them.
+    """
     start, split = time.monotonic(), "dev" if trial.action == "train" else "test"
     data = RankerData(trial)
-    scores = data.prepared.read_candidates(split)["bm25"].to_numpy(dtype=float)
-    value = compute_mean_metric(trial.metric, scores, data.select_pairs(split))
+    column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
+    evaluated = data.get_evaluated(split)
+    scores = evaluated.add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
+    value = evaluated.compute_metric(trial.metric, scores)
     return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))

@@ -39,11 +39,11 @@ class Pairs(NamedTuple):
 
     Attributes:
         first_row: number of the first pair of the split.
-        relevant: 0 or 1, shape (pairs,); the relevant pairs of a query come first.
+        relevant: 0 or 1, shape (pairs,); the relevant pairs of a query come first, unless a first stage retrieved them.
         labels: labels that training sees, 0 or 1, shape (pairs,): `relevant`, unless the task has label noise.
         weak_labels: weak labels of shape (pairs,), NaN if the pair is relevant and labelled so, or if the weak label is
             undefined.
-        candidates: pairs per query.
+        candidates: pairs per query. 0 if a first stage retrieved them: the numbers then differ, and none is trained on.
         scores: scores of the negative sampler, shape (pairs,), NaN if it has none. They are needed for losses of whole
             queries with weak supervision, and for distillation without a teacher.
         teacher: scores of the teacher that a distillation learns, shape (pairs,). If None, the default, those of the

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
+from trainables.data.files.run_file import Run, read_run, write_run
 from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
-from trainables.reranking.run_file import Run, read_run, write_run
 from trainables.reranking.texts import TextSource, open_texts
 from trainables.reranking.tokens import (
     Chunk,

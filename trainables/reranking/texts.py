@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from trainables.data.tasks import readers
+from trainables.data.files import readers
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 

@@ -9,7 +9,7 @@ Each trainable derives its own classes for task, model, training and smoothing f
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
@@ -37,6 +37,15 @@ def is_unset(value: object) -> bool:
     Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
     """
     return value is None
+
+
+class FirstStage(NamedTuple):
+    """First stage, which retrieved the candidates that a model ranks anew."""
+
+    source: str
+    """The candidates in words."""
+    depth: int
+    """Largest number of candidates of a query."""
 
 
 class BaseTaskSettings(Settings):
@@ -74,6 +83,14 @@ class BaseTaskSettings(Settings):
     def describe_label_noise(self) -> str | None:
         """Describe the noise in the training labels, or return None if there is none."""
         return None
+
+    def get_first_stage(self) -> FirstStage | None:
+        """Return what retrieved the evaluated candidates, or None if they were not retrieved."""
+        return None
+
+    def name_reference_ranking(self, name: str) -> str:
+        """Return the name that a ranking which is not trained has with this data."""
+        return name
 
 
 class BaseModelSettings(Settings):

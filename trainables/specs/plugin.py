@@ -83,7 +83,9 @@ class TrainingBackend(Protocol):
         """Return the pairs that the scores of a run belong to, in the order of the scores.
 
         Returns:
-            One row per score with the columns query_id, document_id and relevant; also pair_id for sentence pairs.
+            One row per score with the columns query_id, document_id and relevant; also pair_id for sentence pairs, and
+            grade, -1 without a qrel, for candidates that a first stage retrieved. A relevant document that it missed
+            has a row, with the score -inf.
         """
 
     def compute_extra_metrics(

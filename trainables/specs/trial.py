@@ -58,7 +58,7 @@ class TrialResult(NamedTuple):
 
     split: str
     metric: float
-    scores: np.ndarray  # (pairs,) in the order of the candidates
+    scores: np.ndarray  # (pairs,) in the order of `TrainingBackend.load_scored_pairs`
     history: list[dict[str, float]]
     weights_hash: str | None
     best_evaluation: BestEvaluation | None  # that chose the final weights; None if they are the last ones

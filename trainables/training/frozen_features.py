@@ -70,15 +70,17 @@ class FrozenFeatures(NamedTuple):
     Args:
         folder: folder of the parts.
         texts: texts in the order of the parts.
+        n_stored: number of texts, the first ones, that the parts are of.
     """
 
     folder: Path
     texts: Texts
+    n_stored: int
 
     @property
     def n_parts(self) -> int:
         """Number of parts."""
-        return -(-len(self.texts) // TEXTS_PER_PART)
+        return -(-self.n_stored // TEXTS_PER_PART)
 
     def get_part_path(self, part: int) -> Path:
         """Return the path of a part, a float32 array of shape (tokens of its texts, hidden)."""
@@ -100,7 +102,7 @@ class FrozenFeatures(NamedTuple):
 
     def compute_part(self, part: int, model: Transformer) -> None:
         """Compute a part and write it as a whole."""
-        rows = np.arange(part * TEXTS_PER_PART, min((part + 1) * TEXTS_PER_PART, len(self.texts)))
+        rows = np.arange(part * TEXTS_PER_PART, min((part + 1) * TEXTS_PER_PART, self.n_stored))
         outputs = compute_frozen_outputs(self.texts, rows, model)
         with write_with_checksum(self.get_part_path(part)) as temporary, temporary.open("wb") as stream:
             np.save(stream, np.concatenate(outputs))
@@ -300,11 +302,27 @@ class EncoderInputs(ABC):
         assert training is not None
         assert environment is not None
         folder = get_features_folder(self._trial.cache, specification.data, model, environment, training.threads)
-        return FrozenFeatures(folder, self.tokens)
+        return FrozenFeatures(folder, self.tokens, self._count_stored())
+
+    def _count_stored(self) -> int:
+        """Return the number of texts, the first ones, whose outputs of the frozen layers are stored: all by default."""
+        return len(self.tokens)
 
     def read(self, rows: Ints) -> PackedBatch:
-        """Return a batch of the texts `rows`, in this order."""
-        return self._reader.read(rows) if self._reader else make_token_batch(self.tokens, rows)
+        """Return a batch of the texts `rows`, in this order, of which all or none are stored."""
+        if self._reader is None:
+            return make_token_batch(self.tokens, rows)
+        if rows.min() < self.features.n_stored:
+            return self._reader.read(rows)
+        batch, environment = make_token_batch(self.tokens, rows), self._trial.specification.environment
+        assert environment is not None
+        with torch.autocast(environment.device_type, enabled=False):  # as those that are stored
+            outputs = self._frozen_model.run_frozen_layers(batch).cpu()
+        return PackedBatch(outputs, batch.lengths, batch.starts)
+
+    @cached_property
+    def _frozen_model(self) -> Transformer:
+        return self.load_model(seed=0)
 
     @cached_property
     def _lease_storage(self) -> Storage:

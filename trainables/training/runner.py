@@ -63,6 +63,10 @@ class BaseRun(ABC):
     def _compute_scores(self, split: str) -> np.ndarray:
         """Return the scores of the present model on a split, shape (pairs,)."""
 
+    def _add_missed(self, split: str, scores: np.ndarray) -> np.ndarray:
+        """Return the scores of all evaluated pairs, -inf for those that the model does not score. By default, none."""
+        return scores
+
     @abstractmethod
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         """Return a metric of these scores."""
@@ -149,7 +153,7 @@ class BaseRun(ABC):
             raise FloatingPointError(
                 f"{n_invalid} of {len(scores)} {split} scores are not finite after {seen} instances"
             )
-        return scores
+        return self._add_missed(split, scores)
 
     def _make_result(self) -> TrialResult:
         split = "dev" if self.trial.action == "train" else "test"

@@ -3,10 +3,10 @@
 A question is a query and its answer is the relevant document: `task.name = "faq"`.
 """
 
+from trainables.data.files.readers import find_files, hash_file_stats, read_csv_rows
 from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
-from trainables.data.tasks.readers import find_files, hash_file_stats, read_csv_rows
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 FILE, COLUMNS = "faq.tsv", ("question", "answer", "split")

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from trainables.data.negatives.base import PoolScores, Query
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 
 
 class JaccardSampler:

@@ -8,7 +8,7 @@ from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan
 from study.plan.diff import list_changed_settings
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 MODEL = "sha256:0"
 TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}

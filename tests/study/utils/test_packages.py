@@ -240,7 +240,7 @@ def test_data_and_difficulties_of_a_package_depend_on_its_version_and_no_others_
         "import json, sys; from pathlib import Path\n"
         "from trainables.data.ranking_dataset import _build_identity\n"
         "from trainables.difficulty.cache import get_score_path\n"
-        "from trainables.specs.ranker import RankerTaskSettings, SamplerSettings\n"
+        "from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings\n"
         "from trainables.utils.hashing import hash_json\n"
         "def identify(**own): return hash_json(_build_identity(RankerTaskSettings(**own)))\n"
         "print(json.dumps([identify(name='mine'), identify(sampler=SamplerSettings(name='mine')),\n"

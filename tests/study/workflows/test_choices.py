@@ -15,7 +15,8 @@ from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.tasks import get_task
 from trainables.metrics import get_measure
 from trainables.models.architectures import get_architecture
-from trainables.specs.ranker import LabelSmoothing, SamplerSettings
+from trainables.specs.ranker import LabelSmoothing
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, find_providers
 

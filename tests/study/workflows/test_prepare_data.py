@@ -35,7 +35,7 @@ from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
 from trainables.rankers.data import check_data, describe_data, load_statistics
 from trainables.specs import environment
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]

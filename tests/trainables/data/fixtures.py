@@ -13,7 +13,7 @@ import pytest
 
 from tests.trainables.data.library import SUBJECTS, VERBS, write_library
 from trainables.data.tasks import IRDataset, get_task
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 SPLITS = {"train": range(0, 16), "dev": range(16, 20), "test": range(20, 24)}
 """Split -> numbers of its queries, where the files say what is in which split."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 SUBJECTS = ["matrix", "graph", "signal", "polynomial", "table", "tensor", "series", "kernel", "random forest", "group"]
 VERBS = ["Invert", "Sort", "Sample", "Factor", "Plot", "Merge"]

@@ -163,7 +163,7 @@ def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Pat
         def __len__(self) -> int:
             return 500 * 1500
 
-    features = FrozenFeatures(tmp_path, Texts())  # type: ignore[arg-type]
+    features = FrozenFeatures(tmp_path, Texts(), 500 * 1500)  # type: ignore[arg-type]
     for part in range(features.n_parts):
         with write_with_checksum(features.get_part_path(part)) as draft, draft.open("wb") as stream:
             np.save(stream, np.full((500, 1), part, dtype=np.float32))

@@ -214,7 +214,7 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
 def test_finding_loads_nothing_heavy() -> None:
     code = (
         "import sys; from pathlib import Path; from trainables.data.ranking_dataset import find_prepared_data\n"
-        "from trainables.specs.ranker import RankerTaskSettings\n"
+        "from trainables.specs.ranking_task import RankerTaskSettings\n"
         "assert find_prepared_data(RankerTaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
         "print(json) if (json := [m for m in ('torch', 'scipy', 'pandas', 'numpy') if m in sys.modules]) else None"
     )

@@ -13,7 +13,7 @@ from trainables.data import ranking_sampling as module
 from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import Candidate, IRDataset, Qrel
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]

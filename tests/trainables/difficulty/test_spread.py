@@ -17,7 +17,7 @@ from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.inputs import build_difficulty_inputs
 from trainables.difficulty.text_scores import ap_bm25, sigma_bm25, sigma_sm, split_words
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.errors import UserError
 
 TABLE = {"a": [1.0, 0.0, 0.0], "b": [0.5, -2.0, 0.0], "c": [0.0, 1.0, 3.0], "d": [-1.0, 0.2, 0.1], "o": [0.0, 0.0, 0.0]}

@@ -13,6 +13,7 @@ from trainables.metrics import (
     METRICS,
     Measure,
     brier_score,
+    describe_documents,
     expected_calibration_error,
     get_measure,
     recall_at,
@@ -104,16 +105,25 @@ def test_the_metrics_of_retrieval_allow_unretrieved_documents() -> None:
 def test_each_metric_reads_its_labels() -> None:
     relevant, grades = np.array([0, 1, 0, 0]), np.array([1, 2, 0, -1])
     expected = {"nDCG@3": [1, 2, 0, 0], "Judged@3": [1, 1, 1, 0]}
+    scores, retrieved = np.array([3.0, 2.0, 1.0, 0.0]), describe_documents(grades, ["d1", "d2", "d3", "d4"])
     for name in (*PER_QUERY, *POOLED, "STS"):
         measure = get_measure(name)
-        assert measure.select_labels(relevant, grades).tolist() == expected.get(name, [0, 1, 0, 0])
+        assert measure.select_inputs(scores, relevant, retrieved)[1].tolist() == expected.get(name, [0, 1, 0, 0])
         if name != "Judged@3":
-            assert measure.select_labels(relevant, None) is relevant
-        with pytest.raises(ValueError, match="as many grades as labels"):
-            measure.select_labels(relevant, grades[:3])
+            same = measure.select_inputs(scores, relevant, None)
+            assert same[0] is scores
+            assert same[1] is relevant
     assert {name for name in PER_QUERY if get_measure(name).labels != "relevant"} == set(expected)
-    with pytest.raises(ValueError, match="Judged@3 needs the grades of the candidates, which only"):
-        get_measure("Judged@3").select_labels(relevant, None)
+    with pytest.raises(ValueError, match="Judged@3 needs candidates that a first stage retrieved"):
+        get_measure("Judged@3").select_inputs(scores, relevant, None)
+
+
+def test_scores_of_which_probabilities_follow_stay_as_they_are() -> None:
+    """Places instead of scores would change them."""
+    scores, retrieved = np.array([3.0, 3.0, -np.inf]), describe_documents([1, -1, 1], ["d1", "d2", "d3"])
+    for name in (*PER_QUERY, *POOLED):
+        found = get_measure(name).select_inputs(scores, np.array([1, 0, 1]), retrieved)[0]
+        assert (found is scores) == (not get_measure(name).is_rank_based)
 
 
 @pytest.mark.parametrize(

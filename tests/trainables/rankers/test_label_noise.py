@@ -35,7 +35,8 @@ from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_nois
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs
 from trainables.specs.checkpoints import checkpoint_key
-from trainables.specs.ranker import LabelSmoothing, RankerTaskSettings, SamplerSettings
+from trainables.specs.ranker import LabelSmoothing
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.specs.trial import TrialSpec
 
 Kind = Literal["hidden", "flipped"]

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from tests.trainables.processes import begin
 from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.rankers.runner import RankerRun, compute_mean_metric
+from trainables.rankers.runner import RankerRun
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
@@ -40,7 +40,7 @@ def evaluations(trial: TrialSpec, metric: str) -> tuple[list[Evaluation], TrialR
     while (outcome := run.advance()) is None:
         trainer, dev, test = run.trainer, run.data.select_pairs("dev"), run.data.select_pairs("test")
         scores = trainer.score_pairs(dev)
-        value = compute_mean_metric(metric, scores, dev)
+        value = run.data.get_evaluated("dev").compute_metric(metric, scores)
         found.append(
             Evaluation(trainer.instances_seen, trainer.hash_weights(), scores, trainer.score_pairs(test), value)
         )
@@ -76,7 +76,7 @@ def test_a_run_ends_with_its_best_evaluation(
     assert outcome.weights_hash == tested.weights_hash == best.weights
     np.testing.assert_array_equal(outcome.scores, best.dev)
     np.testing.assert_array_equal(tested.scores, best.test)
-    assert outcome.metric == compute_mean_metric("R5@1", best.dev, RankerRun(trial).data.select_pairs("dev"))
+    assert outcome.metric == RankerRun(trial).data.get_evaluated("dev").compute_metric("R5@1", best.dev)
     assert (last.best_evaluation, last.weights_hash) == (None, every[-1].weights)
     assert [row[f"dev/{metric}"] for row in outcome.history if f"dev/{metric}" in row] == [one.value for one in every]
     own = {"instances", "train/loss", "train/learning_rate", "train/epsilon", "dev/R5@1"}

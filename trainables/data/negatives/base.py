@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.arrays import Floats, Ints
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from trainables.data.negatives.base import PoolError, PoolScores, Query
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Floats
 
 EPSILON = 0.25

@@ -1,8 +1,8 @@
-"""Samples the candidates of the queries of a split.
+"""Samples or retrieves the candidates of the queries of a split.
 
-They are the relevant documents of a query and the nearest others according to the negative sampler. Several processes
-sample them, in parts of `QUERIES_PER_PART` queries. Each part is a file, so an interrupted preparation does not sample
-existing parts again.
+Sampled candidates are the relevant documents of a query and the nearest others according to the negative sampler.
+Retrieved candidates are the nearest documents, whether relevant or not. Several processes find them, in parts of
+`QUERIES_PER_PART` queries. Each part is a file, so an interrupted preparation does not find existing parts again.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from trainables.data.negatives.base import Query, open_sampler
-from trainables.data.negatives.selection import MAX_LABEL, sample_negatives, scale_global_max, scale_min_max
-from trainables.specs.ranker import SamplerSettings
+from trainables.data.negatives.selection import (
+    MAX_LABEL,
+    find_nearest,
+    sample_negatives,
+    scale_global_max,
+    scale_min_max,
+)
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.checksums import verify_file, write_with_checksum
 from trainables.utils.random import make_generator
@@ -110,6 +116,45 @@ def read_part(file: Path) -> SampledCandidates:
     """Read the candidates that `sample_part` wrote."""
     with np.load(verify_file(file)) as arrays:
         return SampledCandidates(**arrays)
+
+
+class RetrievedCandidates(NamedTuple):
+    """Nearest documents of some queries, one query after the other."""
+
+    lengths: Ints
+    """(queries,) Number of documents of each query."""
+    positions: Ints
+    """(candidates,) Positions in the pool, nearest first."""
+    scores: Floats
+    """(candidates,) Scores of the sampler, NaN if it has none."""
+
+
+def retrieve_part(file: Path, items: Sequence[QueryToSample], depth: int, index: SamplerIndex) -> None:
+    """Find the nearest documents of some queries and write them to a file in one step.
+
+    Args:
+        file: NumPy archive of a `RetrievedCandidates`.
+        items: The queries. Documents that are excluded are not retrieved.
+        depth: Largest number of documents of a query.
+        index: Index of the sampler.
+    """
+    positions, scores = list[Ints](), list[Floats]()
+    rankings = open_sampler(*index).score_pool([item.query for item in items])
+    for item, (order, raw) in zip(items, rankings, strict=True):
+        near = find_nearest(order, depth + len(item.excluded))
+        near = near[~np.isin(near, item.excluded)][:depth]
+        positions.append(near)
+        scores.append(raw[near])
+    lengths = np.array([len(found) for found in positions], dtype=np.int64)
+    retrieved = RetrievedCandidates(lengths, np.concatenate(positions), np.concatenate(scores))
+    with write_with_checksum(file) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, **retrieved._asdict())
+
+
+def read_retrieved_part(file: Path) -> RetrievedCandidates:
+    """Read the candidates that `retrieve_part` wrote."""
+    with np.load(verify_file(file)) as arrays:
+        return RetrievedCandidates(**arrays)
 
 
 def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -> Floats:

@@ -11,7 +11,7 @@ import torch
 
 from trainables.data.negatives.base import PoolScores, Query
 from trainables.models import pretrained
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.system import use_one_thread
 
 if TYPE_CHECKING:

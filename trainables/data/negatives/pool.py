@@ -74,6 +74,30 @@ class DocumentPool:
             items.append(QueryToSample(query, included, np.unique(excluded), len(relevant[name]) - len(included)))
         return items
 
+    def prepare_searches(
+        self, split: str, query_ids: Sequence[str], keep_query_text: bool = False
+    ) -> list[QueryToSample]:
+        """Return the queries of a split for which the pool is searched, with nothing added and nearly nothing excluded.
+
+        A document with the text of the query is not retrieved, unless a qrel of the split names it.
+
+        Args:
+            split: Name of the split.
+            query_ids: Ids of the queries.
+            keep_query_text: If True, a document with the text of the query may be retrieved.
+        """
+        candidates, none = self._find_candidates(split, query_ids), np.empty(0, np.int64)
+        judged = {(qrel.query_id, qrel.document_id) for qrel in self.dataset.qrels if qrel.split == split}
+        items = []
+        for name in query_ids:
+            text = self.dataset.queries[name]
+            copies = none if keep_query_text else self._find_by_text(text)
+            excluded = [position for position in copies.tolist() if (name, self.ids[position]) not in judged]
+            positions, scores = zip(*candidates[name], strict=True) if candidates[name] else ((), ())
+            query = Query(name, text, np.array(positions, np.int64), np.array(scores, float))
+            items.append(QueryToSample(query, none, np.array(excluded, np.int64), 0))
+        return items
+
     def get_grades(self, split: str, items: Iterable[QueryToSample]) -> dict[tuple[str, int], int]:
         """Return (query id, position in the pool) -> grade, for all qrels of these queries in the split."""
         names = {item.query.id for item in items}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
@@ -170,6 +170,9 @@ TASKS: Registry[Task] = Registry(
         "test_relevant_from",
         "pool",
         "listed_candidates",
+        "candidates_run",
+        "evaluation",
+        "depth",
         "candidates",
         "train_candidates",
         "truncation",

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from trainables.data.tasks import SPLITS, IRDataset, Task, readers
+from trainables.data.files import readers
+from trainables.data.files.candidates_run import select_needed_ids
+from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 
 DEV_FILE = "qrels/dev.tsv"
 FILES = ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", DEV_FILE, "qrels/test.tsv")
@@ -30,7 +32,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         split: list(readers.read_csv_rows(path, columns, "\t")) for split, path in zip(splits, qrels, strict=True)
     }
     judged_ids = {row[1][1] for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
+    builder = DatasetBuilder(select_needed_ids(settings, TASK.pool, judged_ids), settings.dev_share)
     for location, value in readers.read_json_lines(queries):
         builder.add_query(
             location, readers.get_member(location, value, "_id", str), readers.get_member(location, value, "text", str)

@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Set
 
+from trainables.data.files.readers import quote_text
 from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
-from trainables.data.tasks.readers import quote_text
 from trainables.data.tasks.splits import choose_split
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 GRADES = range(-2, 128)
@@ -37,8 +37,8 @@ class DatasetBuilder:
         """Create an empty builder.
 
         Args:
-            needed_ids: Ids of the documents to keep. Other documents are checked and counted, but not kept in memory.
-                If None, all documents are kept.
+            needed_ids: Ids of the documents to keep, see also `keep_document`. Other documents are checked and counted,
+                but not kept in memory. If None, all documents are kept.
             dev_share: Share of the training queries whose qrels and candidates are put into the dev split, see
                 `choose_split`. If None, all stay in the split that they are added to.
         """
@@ -47,7 +47,7 @@ class DatasetBuilder:
         self.skipped: Counter[str] = Counter()
         self.repeated = Counter[str]()
         """Query id -> number of times that the query was repeated."""
-        self._needed_ids, self._dev_share = needed_ids, dev_share
+        self._needed_ids, self._dev_share = None if needed_ids is None else {*needed_ids}, dev_share
         self._domains: dict[str, tuple[str, object]] = {}  # query id -> domain, location
         self._qrels: dict[tuple[str, str, str], tuple[int, object]] = {}  # split, query, document
         self._candidates: dict[tuple[str, str, str], tuple[float, object]] = {}
@@ -72,6 +72,11 @@ class DatasetBuilder:
         if known != domain:
             expected = f"{quote_text(known)}, as in {first}"
             raise UserError(str(location), f"query {query} has domain {quote_text(domain)}", expected)
+
+    def keep_document(self, document_id: str) -> None:
+        """Keep a document that is added later, also if it is not among `needed_ids`."""
+        if self._needed_ids is not None:
+            self._needed_ids.add(document_id)
 
     def add_document(self, location: object, document_id: str, text: str) -> None:
         """Add a document. A repetition is ignored.
@@ -107,7 +112,8 @@ class DatasetBuilder:
     def add_candidate(self, location: object, split: str, query: str, document: str, score: float) -> None:
         """Add a candidate that the source names.
 
-        A repetition is skipped and counted. `build` does the same with a candidate that is relevant.
+        A repetition is skipped and counted. `build` does the same with a candidate that is relevant, unless the
+        candidates of its split are those that a first stage retrieved.
         """
         pair = choose_split(split, query, self._dev_share), query, document
         if pair in self._candidates:
@@ -141,7 +147,7 @@ class DatasetBuilder:
         candidates = []
         for pair, (score, location) in self._candidates.items():
             self._check_ids(location, *pair[1:])
-            if pair in relevant:
+            if pair in relevant and not settings.is_retrieved(pair[0]):
                 self.skipped["candidate that is relevant"] += 1
             else:
                 candidates.append(Candidate(*pair, score))

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.tasks import SPLITS, IRDataset, Task, readers
+from trainables.data.files import readers
+from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, hash_text
 from trainables.data.tasks.splits import choose_split
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trainables.data.tasks import IRDataset, Qrel, Task
 from trainables.data.tasks.splits import split_by_hash
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 QUERY_WORDS = (3, 30)

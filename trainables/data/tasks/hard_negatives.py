@@ -8,11 +8,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-from trainables.data.tasks import IRDataset, Task, readers
+from trainables.data.files import readers
+from trainables.data.files.candidates_run import select_needed_ids
+from trainables.data.files.readers import FileLocation, get_member
+from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
-from trainables.data.tasks.readers import FileLocation, get_member
 from trainables.data.tasks.splits import split_by_hash
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 SYSTEM = "bm25"
@@ -32,8 +34,8 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         UserError: If a file is missing or not in this format, or if an id is unknown or has two texts.
     """
     negatives, queries, passages = _find_files(settings)
-    needed, seen = set[str](), set[str]()
-    builder = DatasetBuilder(needed if (settings.pool or TASK.pool) == "judged" else None)
+    seen = set[str]()
+    builder = DatasetBuilder(select_needed_ids(settings, TASK.pool, judged=set()))
     for location, value in readers.read_json_lines(negatives):
         query = _parse_id(location, value, "qid")
         split = split_by_hash(query)
@@ -46,14 +48,14 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
             continue
         for passage in positive:
             name, _ = _parse_passage(location, passage)
-            needed.add(name)
+            builder.keep_document(name)
             builder.add_qrel(location, split, query, name)
         lists = get_member(location, value, "neg", dict)
         for system in lists.keys() - {SYSTEM}:
             builder.skipped[f"list of negatives, {system}"] += 1
         for passage in get_member(location, lists, SYSTEM, list) if SYSTEM in lists else []:
             name, score = _parse_passage(location, passage)
-            needed.add(name)
+            builder.keep_document(name)
             builder.add_candidate(location, split, query, name, score)
     for location, (name, text) in readers.read_rows(queries, ("id", "text")):
         builder.add_query(location, name, text)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, TypeVar
 
+from trainables.data.files.candidates_run import select_needed_ids
 from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_by_hash, split_in_half
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     datasets = _load_datasets(name, settings)
     judged = _read_qrels(name, datasets)
     judged_ids = {row.document for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(judged_ids if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
+    builder = DatasetBuilder(select_needed_ids(settings, TASK.pool, judged_ids), settings.dev_share)
     for kind, add in (("queries", builder.add_query), ("docs", builder.add_document)):
         handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
         for handler in {id(handler): handler for handler in handlers}.values():  # the splits share their documents

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from trainables.data.tasks import get_task
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 _SHOWN_NUMBERS = 4

@@ -9,10 +9,12 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.tasks import SPLITS, IRDataset, Task, readers
+from trainables.data.files import readers
+from trainables.data.files.candidates_run import select_needed_ids
+from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
 from trainables.data.tasks.splits import split_in_half
-from trainables.specs.ranker import RankerTaskSettings, TestSet
+from trainables.specs.ranking_task import RankerTaskSettings, TestSet
 from trainables.utils.errors import UserError
 
 DEV_QRELS = "qrels.dev.tsv"
@@ -61,9 +63,9 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     }
     if settings.test_set is None:
         judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row[1][0])
-    needed = {row[1][2] for rows in judged.values() for row in rows}
-    builder = DatasetBuilder(needed if (settings.pool or TASK.pool) == "judged" else None, settings.dev_share)
-    _add_candidates(builder, files, {row[1][0]: split for split, rows in judged.items() for row in rows}, needed)
+    needed = select_needed_ids(settings, TASK.pool, {row[1][2] for rows in judged.values() for row in rows})
+    builder = DatasetBuilder(needed, settings.dev_share)
+    _add_candidates(builder, files, {row[1][0]: split for split, rows in judged.items() for row in rows})
     for role in ("train queries", "dev queries", "test queries"):
         for location, (name, text) in readers.read_rows(files[role], ("id", "text")) if role in files else ():
             builder.add_query(location, name, text)
@@ -80,15 +82,15 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     return readers.hash_file_stats(_find_files(settings).values())
 
 
-def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str], needed: set[str]) -> None:
-    """Add the candidates of judged queries, whose ids are those of `splits`, and their passages to those `needed`.
+def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str]) -> None:
+    """Add the candidates of judged queries, whose ids are those of `splits`.
 
     The texts of these files are not read: they are those of the collection.
     """
     for role in ("dev candidates", "test candidates"):
         for location, (query, passage, _, _) in readers.read_rows(files[role], _TOP1000) if role in files else ():
             if query in splits:
-                needed.add(passage)
+                builder.keep_document(passage)
                 builder.add_candidate(location, splits[query], query, passage, nan)
             else:
                 builder.skipped["candidate of a query that nothing is judged for"] += 1

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.tasks import IRDataset, Task, readers
+from trainables.data.files import readers
+from trainables.data.files.readers import FileLocation, quote_text
+from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, add_text, hash_text
-from trainables.data.tasks.readers import FileLocation, quote_text
 from trainables.data.tasks.splits import split_in_order
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")

@@ -12,7 +12,7 @@ from rank_bm25 import BM25Okapi
 from trainables.data.negatives.base import PoolError, Query
 from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain, tokenize_stemmed
 from trainables.data.tasks.docstrings import read_dataset
-from trainables.specs.ranker import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 
 words = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 corpora = st.lists(words, min_size=1, max_size=15).filter(any)

@@ -10,7 +10,7 @@ from trainables.data.negatives.base import NegativeSampler, Query, get_sampler_c
 from trainables.data.negatives.dense import DenseSampler, embed_texts
 from trainables.data.negatives.selection import find_nearest
 from trainables.models.pretrained import hash_encoder_files
-from trainables.specs.ranker import SamplerSettings
+from trainables.specs.ranking_task import SamplerSettings
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.errors import UserError
 

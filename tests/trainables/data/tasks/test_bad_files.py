@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import FILES, WRITERS, document, query
+from trainables.data.files.readers import MAX_LINE_BYTES
 from trainables.data.tasks import get_task
-from trainables.data.tasks.readers import MAX_LINE_BYTES
 from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]

@@ -14,7 +14,7 @@ from trainables.data.tasks.docstrings import (
     read_dataset,
     strip_markup,
 )
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 CASES = '''

@@ -12,7 +12,7 @@ import pytest
 from tests.trainables.data.fixtures import MANY, document, query, settings, write_irds
 from trainables.data.tasks import SPLITS, IRDataset, irds
 from trainables.data.tasks.splits import split_by_hash
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 

@@ -21,7 +21,7 @@ from tests.trainables.data.fixtures import (
 )
 from trainables.data.ranking_dataset import find_prepared_data, prepare_data
 from trainables.data.tasks import TASKS, get_task
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainables.data.tasks.readers import FileLocation, quote_text, read_lines
+from trainables.data.files.readers import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_atomically
 
@@ -42,25 +42,30 @@ class Run:
         documents: ids of the documents.
         query_codes: index of the query of each pair in `queries`, shape (pairs,).
         document_codes: index of the document of each pair in `documents`, shape (pairs,).
+        scores: values that order the documents of a query, higher is better, shape (pairs,): the scores of the file, or
+            minus its ranks, or minus the number of the pair if it has neither. Equal values are in the order of the
+            file.
     """
 
     queries: pa.StringArray
     documents: pa.StringArray
     query_codes: Codes
     document_codes: Codes
+    scores: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self.query_codes)
 
 
-def read_run(path: Path, depth: int | None = None) -> Run:
+def read_run(path: Path, depth: int | None = None, key: str = "--run") -> Run:
     r"""Read the pairs of a run in the order of the file, which may be gzipped.
 
     Args:
         path: the file.
         depth: number of documents of each query that are kept, the first ones in the order of the format. If None,
             all are kept.
+        key: setting that names the file, for errors.
 
     Raises:
         UserError: if the file is missing or empty, if a line is not in the format of the first line, or if a pair
@@ -76,9 +81,9 @@ def read_run(path: Path, depth: int | None = None) -> Run:
         ['d7']
     """
     queries, documents = _IdColumn(), _IdColumn()
-    ranks = array("d")  # ascending from the best document of a query
+    scores = array("d")
     n_fields = 0
-    for location, text in read_lines(_require_file(path, "--run")):
+    for location, text in read_lines(_require_file(path, key)):
         fields = text.split()
         n_fields = n_fields or len(fields)
         if len(fields) != n_fields or n_fields not in _FORMATS:
@@ -86,13 +91,13 @@ def read_run(path: Path, depth: int | None = None) -> Run:
             raise UserError(str(location), f"fields: {len(fields)}", " or ".join(map(repr, formats)))
         queries.append(fields[0])
         documents.append(fields[2 if n_fields == len(_FORMATS[6].split()) else 1])
-        ranks.append(_parse_rank(location, fields))
-    if not ranks:
+        scores.append(_parse_score(location, fields) if n_fields > len(_FORMATS[2].split()) else -float(len(scores)))
+    if not scores:
         raise UserError(str(path), "an empty file", "a run")
     (query_ids, query_codes), (document_ids, document_codes) = queries.encode(), documents.encode()
-    run = Run(query_ids, document_ids, query_codes, document_codes)
+    run = Run(query_ids, document_ids, query_codes, document_codes, np.frombuffer(scores))
     _reject_duplicates(path, run)
-    return run if depth is None else _cut(run, np.frombuffer(ranks), depth)
+    return run if depth is None else _cut(run, depth)
 
 
 def write_run(path: Path, run: Run, scores: npt.NDArray[np.float32], tag: str) -> None:
@@ -148,16 +153,14 @@ class _IdColumn:
             self._block = []
 
 
-def _require_file(path: Path, name: str) -> Path:
+def _require_file(path: Path, key: str) -> Path:
     if not path.is_file():
-        raise UserError(name, f"{path} is no file", "a file, which may be gzipped")
+        raise UserError(key, f"{path} is no file", "a file, which may be gzipped")
     return path
 
 
-def _parse_rank(location: FileLocation, fields: list[str]) -> float:
-    """Return a number that is smaller for a better document."""
-    if len(fields) not in (3, 6):
-        return 0.0
+def _parse_score(location: FileLocation, fields: list[str]) -> float:
+    """Return a number that is larger for a better document."""
     text, name = (fields[4], "score") if len(fields) == len(_FORMATS[6].split()) else (fields[2], "rank")
     try:
         value = float(text)
@@ -165,7 +168,7 @@ def _parse_rank(location: FileLocation, fields: list[str]) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise UserError(str(location), f"{name} {quote_text(text)}", "a finite number")
-    return -value if name == "score" else value
+    return value if name == "score" else -value
 
 
 def _reject_duplicates(path: Path, run: Run) -> None:
@@ -178,8 +181,13 @@ def _reject_duplicates(path: Path, run: Run) -> None:
         raise UserError(str(FileLocation(path, row + 1)), found, "each document once for a query")
 
 
-def _cut(run: Run, ranks: npt.NDArray[np.float64], depth: int) -> Run:
-    order = np.lexsort((ranks, run.query_codes))  # stable: equal ranks keep the order of the file
+def sort_pairs(run: Run) -> npt.NDArray[np.int64]:
+    """Return the positions of the pairs by query, best document first; equal ones keep the order of the file."""
+    return np.lexsort((-run.scores, run.query_codes))
+
+
+def _cut(run: Run, depth: int) -> Run:
+    order = sort_pairs(run)
     kept = np.sort(order[_number_in_groups(run.query_codes[order]) < depth])
     codes, document_codes = np.unique(run.document_codes[kept], return_inverse=True)
     return Run(
@@ -187,6 +195,7 @@ def _cut(run: Run, ranks: npt.NDArray[np.float64], depth: int) -> Run:
         documents=run.documents.take(pa.array(codes)),
         query_codes=run.query_codes[kept],
         document_codes=document_codes.astype(np.int32),
+        scores=run.scores[kept],
     )
 
 

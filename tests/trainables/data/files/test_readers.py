@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from trainables.data.tasks.readers import (
+from trainables.data.files.readers import (
     MAX_LINE_BYTES,
     FileLocation,
     get_member,

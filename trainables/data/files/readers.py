@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from trainables.specs.ranker import RankerTaskSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 T = TypeVar("T", str, list[Any], dict[str, Any])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.reranking.run_file import Run, read_run, write_run
+from trainables.data.files.run_file import Run, read_run, write_run
 from trainables.utils.errors import UserError
 
 ids = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=4)

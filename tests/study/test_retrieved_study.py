@@ -1,0 +1,124 @@
+"""A study of retrieved candidates and one of sampled ones: both say so, and the first counts as ir_measures does."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import ir_measures
+import pytest
+from ir_measures import AP, RR, Judged, P, R, nDCG
+from rank_bm25 import BM25Okapi
+
+from analysis.export.trec import export_trec
+from analysis.readers.results import read_records
+from analysis.rendering.latex import render_latex
+from analysis.rendering.pages import render_markdown, render_text
+from analysis.tables.main import ReportData, build_report_data
+from study.plan.analysis_plan import register_plan
+from tests.study.small import conduct, scheduler, study
+from tests.trainables.data.test_first_stage import SPLITS, write_collection
+from tests.trainables.small import World
+from trainables.data.negatives.bm25 import tokenize_plain
+from trainables.data.ranking_dataset import prepare_data
+from trainables.models.pretrained import hash_model_files
+from trainables.rankers.data import describe_data, summarize_data
+from trainables.specs.ranking_task import RankerTaskSettings
+
+DEPTH = 12
+
+
+class Done(NamedTuple):
+    """A finished study."""
+
+    report: ReportData
+    folder: Path
+    collection: Path
+    summary: list[str]
+
+
+@pytest.fixture(scope="module")
+def studies(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """The same study by both protocols."""
+    place = tmp_path_factory.mktemp("protocols")
+    collection, done = write_collection(place / "collection"), {}
+    values = {"name": "beir", "path": str(collection), "candidates": 5, "relevant_from": 1}
+    for name, own in {"sampled": {}, "retrieved": {"evaluation": "retrieved", "depth": DEPTH}}.items():
+        prepared = prepare_data(RankerTaskSettings.model_validate({**values, **own}), place / "cache")
+        tiny = world._replace(prepared=prepared)
+        made = study(
+            tiny, place / name, place / "cache", variants=["BERT", "LS"], search={"epsilon": [0.2]},
+            analysis={"metric": "nDCG@10"},
+        )  # fmt: skip
+        register_plan(made, hash_model_files(world.bert), place / name, describe_data(prepared))
+        conduct(scheduler(tiny, made))
+        summary = list(summarize_data(made, prepared))
+        done[name] = Done(build_report_data(read_records(place / name)), place / name, collection, summary)
+    return done
+
+
+def test_the_tables_say_which_candidates_they_are_of(studies: dict[str, Done]) -> None:
+    retrieved, sampled = studies["retrieved"], studies["sampled"]
+    counts = retrieved.report.results.plan.data["splits"]["test"]  # type: ignore[index]
+    ceiling = f"R@{DEPTH}, is"
+    for render in (render_text, render_markdown, render_latex):
+        shown, other = render(retrieved.report), render(sampled.report)
+        assert f"the first {DEPTH} documents of bm25 over the whole collection, none added" in shown
+        assert "sampled, the relevant documents among them" in other
+        assert ceiling in shown
+        assert f"{counts['recall']:.4f} on test" in shown
+        assert ceiling not in other
+    assert any(ceiling in line for line in retrieved.summary)
+    assert not any(ceiling in line for line in sampled.summary)
+    assert 0 < counts["recall"] < 1
+
+
+def test_bm25_is_that_of_ir_measures_over_the_run_of_rank_bm25(studies: dict[str, Done]) -> None:
+    report, collection = studies["retrieved"].report, studies["retrieved"].collection
+    texts = prepare_texts(collection)
+    index = BM25Okapi([tokenize_plain(text) for text in texts["corpus"].values()])
+    run, qrels = {}, {}
+    for i in SPLITS["test"]:
+        scores = index.get_scores(tokenize_plain(texts["queries"][f"q{i}"]))
+        ranked = sorted(zip(texts["corpus"], scores, strict=True), key=lambda pair: -pair[1])[:DEPTH]
+        run[f"q{i}"] = {name: float(score) for name, score in ranked if score > 0}
+        gained = run[f"q{i}"][f"d{i}"]
+        assert list(run[f"q{i}"].values()).count(gained) == 1, "a tie would be broken by ids"
+        qrels[f"q{i}"] = {f"d{i}": 2, f"far{i}": 1, f"d{i + 10}": 0}
+    row = next(row for row in report.table.rows if row.system == "BM25")
+    assert row.test is not None
+    assert row.test[0] == pytest.approx(ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10], abs=1e-12)
+
+
+def prepare_texts(collection: Path) -> dict[str, dict[str, str]]:
+    return {
+        name: {
+            row["_id"]: row["text"] for row in map(json.loads, (collection / f"{name}.jsonl").read_text().splitlines())
+        }
+        for name in ("corpus", "queries")
+    }
+
+
+def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done], tmp_path: Path) -> None:
+    report = studies["retrieved"].report
+    export_trec(report.results, tmp_path / "trec")
+    qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "trec/test.qrels")))
+    assert {(row.query_id, row.doc_id, row.relevance) for row in qrels} >= {("q18", "far18", 1), ("q18", "d18", 2)}
+    measures = [nDCG @ 10, RR @ 10, AP, P @ 10, R @ 10, Judged @ 10]
+    assert report.retrieval is not None
+    for name, system in report.chosen.items():
+        assert system is not None
+        runs = [run for run in system.runs.values() if "test" in run.files]
+        values = []
+        for run in runs:
+            rows = list(ir_measures.read_trec_run(str(tmp_path / f"trec/test/{run.id}.run")))
+            values.append(ir_measures.calc_aggregate(measures, qrels, rows))
+        for measure, score in zip(measures, report.retrieval.rows[name], strict=True):
+            assert score is not None
+            expected = sum(value[measure] for value in values) / len(values)
+            assert score[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_sampled_study_has_no_table_of_retrieval(studies: dict[str, Done]) -> None:
+    assert studies["sampled"].report.retrieval is None
+    assert "Metrics of retrieval" not in render_text(studies["sampled"].report)
+    assert "Metrics of retrieval" in render_text(studies["retrieved"].report)

@@ -1,0 +1,225 @@
+"""Retrieved candidates: those of rank_bm25 or of a run, nothing added, and what was missed counted."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from ir_measures import R
+from rank_bm25 import BM25Okapi
+
+from tests.trainables.data import fixtures
+from trainables.data.negatives.bm25 import tokenize_plain
+from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
+from trainables.data.statistics import load_ranking_statistics
+from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.utils.errors import UserError
+
+DEPTH = 6
+N_DOCUMENTS, N_QUERIES = 60, 24
+SPLITS = {"train": range(12), "dev": range(12, 18), "test": range(18, 24)}
+Prepare = Callable[..., RankingDataset]
+
+
+def write_collection(folder: Path) -> Path:
+    """Writes a collection in the layout of SciFact.
+
+    A query has its document, one of another wording, which BM25 misses, and one that is judged and not relevant.
+    """
+    documents = [{"_id": f"d{i}", "title": "", "text": fixtures.document(i)} for i in range(N_DOCUMENTS)]
+    documents += [{"_id": f"far{i}", "title": "", "text": f"Nothing alike, no{i}"} for i in range(N_QUERIES)]
+    fixtures.write_objects(folder / "corpus.jsonl", documents)
+    queries = [{"_id": f"q{i}", "text": fixtures.query(i)} for i in range(N_QUERIES)]
+    fixtures.write_objects(folder / "queries.jsonl", queries)
+    for split, numbers in SPLITS.items():
+        rows = ["query-id\tcorpus-id\tscore"]
+        for i in numbers:
+            rows += [f"q{i}\td{i}\t2", f"q{i}\tfar{i}\t1", f"q{i}\td{i + 10}\t0"]
+        fixtures.write_lines(folder / f"qrels/{split}.tsv", rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_collection(tmp_path_factory.mktemp("scifact"))
+
+
+@pytest.fixture
+def prepare(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Prepare:
+    cache = tmp_path_factory.mktemp("cache")
+
+    def make(**changes: Any) -> RankingDataset:
+        values = {"name": "beir", "path": str(collection), "candidates": 4, "depth": DEPTH, **changes}
+        return prepare_data(RankerTaskSettings.model_validate(values), cache)
+
+    return make
+
+
+def write_run(path: Path, lines: list[tuple[str, str, float]]) -> str:
+    fixtures.write_lines(path, [f"{query} Q0 {document} 1 {score} tag" for query, document, score in lines])
+    return str(path)
+
+
+def rank_with_rank_bm25(collection: Path, split: str) -> dict[str, list[tuple[str, float]]]:
+    """The first documents of the whole collection by rank_bm25, those with a score of 0 left out."""
+    documents = [json.loads(line) for line in (collection / "corpus.jsonl").read_text().splitlines()]
+    index = BM25Okapi([tokenize_plain(document["text"]) for document in documents])
+    ranking = {}
+    for i in SPLITS[split]:
+        scores = index.get_scores(tokenize_plain(fixtures.query(i)))
+        order = np.argsort(-scores, kind="stable")[:DEPTH]
+        ranking[f"q{i}"] = [(documents[place]["_id"], scores[place]) for place in order if scores[place] > 0]
+    return ranking
+
+
+def list_candidates(prepared: RankingDataset, split: str) -> dict[str, list[tuple[str, float]]]:
+    groups = prepared.read_candidates(split).groupby("query_id", sort=False)
+    return {query: list(zip(own["document_id"], own["score"], strict=True)) for query, own in groups}
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_the_candidates_are_the_first_documents_of_rank_bm25(prepare: Prepare, collection: Path, split: str) -> None:
+    prepared = prepare(evaluation="retrieved")
+    expected = rank_with_rank_bm25(collection, split)
+    assert list_candidates(prepared, split) == expected
+    np.testing.assert_array_equal(prepared.read_candidates(split)["bm25"], prepared.read_candidates(split)["score"])
+
+
+def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare) -> None:
+    retrieved, sampled = prepare(evaluation="retrieved"), prepare(depth=None)
+    pd.testing.assert_frame_equal(retrieved.read_candidates("train"), sampled.read_candidates("train"))
+    assert retrieved.fingerprint != sampled.fingerprint
+    assert not (sampled.folder / "qrels.parquet").exists()
+
+
+def test_labels_are_those_of_the_qrels_and_what_is_missed_is_known(prepare: Prepare) -> None:
+    prepared = prepare(evaluation="retrieved", relevant_from=2)
+    table = prepared.read_candidates("test")
+    grades = {f"q{i}": {f"d{i}": 2, f"far{i}": 1, f"d{i + 10}": 0} for i in SPLITS["test"]}
+    expected = [grades[row.query_id].get(row.document_id, -1) for row in table.itertuples()]
+    assert table["grade"].tolist() == expected
+    assert table["relevant"].tolist() == [int(grade >= 2) for grade in expected]
+    evaluated = prepared.read_evaluated("test")
+    pd.testing.assert_frame_equal(evaluated.head(len(table)), table[["query_id", "document_id", "relevant", "grade"]])
+    missed = evaluated.iloc[len(table) :]
+    assert sorted(missed["document_id"]) == sorted(f"far{i}" for i in SPLITS["test"])
+    assert (missed["relevant"].unique().tolist(), missed["grade"].unique().tolist()) == ([0], [1])
+
+
+def test_the_recall_is_that_of_ir_measures(prepare: Prepare) -> None:
+    prepared = prepare(evaluation="retrieved", depth=3)
+    qrels = {
+        query: dict(zip(own["document_id"], own["grade"].astype(int), strict=True))
+        for query, own in prepared.read_qrels("test").groupby("query_id")
+    }
+    run = {query: dict(ranking) for query, ranking in list_candidates(prepared, "test").items()}
+    expected = ir_measures.calc_aggregate([R @ 3], qrels, run)[R @ 3]
+    counts = prepared.read_metadata()["splits"]["test"]
+    assert counts["recall"] == pytest.approx(expected, abs=1e-6)
+    assert 0 < expected < 1
+    rows = {row["name"]: row["values"] for row in load_ranking_statistics(prepared)["rows"]}
+    assert rows["R@3 of the first stage"][2] == counts["recall"]
+    assert rows["R@3 of the first stage"][0] is None
+
+
+def test_a_run_is_cut_in_the_order_of_its_scores_and_nothing_is_added(prepare: Prepare, tmp_path: Path) -> None:
+    lines = [(f"q{i}", f"d{j}", (7 * j) % 40 / 10) for i in range(12, 24) for j in range(40)]
+    prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), depth=5)
+    assert prepared.settings.retrieval_depth == 5
+    for split in ("dev", "test"):
+        expected = {
+            f"q{i}": sorted(((f"d{j}", (7 * j) % 40 / 10) for j in range(40)), key=lambda pair: -pair[1])[:5]
+            for i in SPLITS[split]
+        }
+        assert list_candidates(prepared, split) == expected
+    assert prepared.read_candidates("test")["bm25"].isna().all()
+
+
+def test_ranks_order_a_run_without_scores(prepare: Prepare, tmp_path: Path) -> None:
+    lines = [f"q{i}\td{j}\t{40 - j}" for i in range(12, 24) for j in range(40)]
+    run = fixtures.write_lines(tmp_path / "a.tsv", lines)
+    prepared = prepare(candidates_run=str(run), depth=2)
+    assert list_candidates(prepared, "dev")["q12"] == [("d39", -1.0), ("d38", -2.0)]
+
+
+def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a.run", [(f"q{i}", "d3", 1.0) for i in range(12, 23)])
+    prepared = prepare(candidates_run=run)
+    assert "q23" not in set(prepared.read_candidates("test")["query_id"])
+    assert prepared.read_query_ids("test") == list(dict.fromkeys(prepared.read_qrels("test")["query_id"]))
+    assert "q23" in prepared.read_query_ids("test")
+    counts = prepared.read_metadata()["splits"]["test"]
+    assert (counts["queries"], counts["queries_missed"], counts["recall"]) == (6, 6, 0.0)
+
+
+def test_several_files_are_one_run_and_names_do_not_matter(prepare: Prepare, tmp_path: Path) -> None:
+    lines = [(f"q{i}", f"d{i}", 1.0) for i in range(12, 24)]
+    dev, test = write_run(tmp_path / "dev.run", lines[:6]), write_run(tmp_path / "test.run", lines[6:])
+    renamed = write_run(tmp_path / "other.run", lines[:6])
+    prepared = prepare(candidates_run=[dev, test])
+    assert prepare(candidates_run=[test, renamed]).fingerprint == prepared.fingerprint
+    assert list_candidates(prepared, "dev")["q12"] == [("d12", 1.0)]
+    changed = write_run(tmp_path / "changed.run", [*lines[:5], ("q17", "d2", 1.0)])
+    assert prepare(candidates_run=[changed, test]).fingerprint != prepared.fingerprint
+    assert str(tmp_path) not in prepared.settings.model_dump_json()
+
+
+def test_data_are_found_again_until_the_run_changes(collection: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    lines = [(f"q{i}", f"d{i}", 1.0) for i in range(12, 24)]
+    values = {"name": "beir", "path": str(collection), "candidates": 4, "candidates_run": write_run(path, lines)}
+    settings = RankerTaskSettings.model_validate(values)
+    prepared = prepare_data(settings, tmp_path / "cache")
+    assert find_prepared_data(settings, tmp_path / "cache") == prepared
+    write_run(path, [*lines[:-1], ("q23", "d2", 1.0)])
+    assert find_prepared_data(settings, tmp_path / "cache") is None
+
+
+def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(prepare: Prepare, tmp_path: Path) -> None:
+    lines = [(f"q{i}", "d55", 2.0) for i in range(12, 24)] + [("q12", "d56", 1.0)]
+    prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), pool="judged")
+    assert {"d55", "d56"} <= set(prepared.read_documents()["document_id"])
+    assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
+
+
+def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path: Path) -> None:
+    folder = write_collection(tmp_path / "copies")
+    with (folder / "corpus.jsonl").open("a") as stream:
+        stream.writelines(
+            json.dumps({"_id": f"copy{i}", "title": "", "text": fixtures.query(i)}) + "\n" for i in (18, 19)
+        )
+    with (folder / "qrels/test.tsv").open("a") as stream:
+        stream.write("q19\tcopy19\t1\n")
+    values = {"name": "beir", "path": str(folder), "candidates": 4, "evaluation": "retrieved", "depth": DEPTH}
+    for keep, expected in ((False, {"copy19"}), (True, {"copy18", "copy19"})):
+        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        found = list_candidates(prepare_data(settings, tmp_path / "cache"), "test")
+        first = {query: ranking[0][0] for query, ranking in found.items()}
+        assert {name for name in first.values() if name.startswith("copy")} == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([("q12", "d1", 1.0)], "no document for any of 6 test queries"),
+        ([("q1", "d1", 1.0)], "no document for any of 6 dev queries"),
+        ([("q12", "d1", 1.0), ("q18", "d999", 1.0)], "document d999 for query q18, which the collection lacks"),
+    ],
+)
+def test_a_run_of_another_collection_is_refused(
+    prepare: Prepare, tmp_path: Path, lines: list[tuple[str, str, float]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        prepare(candidates_run=write_run(tmp_path / "a.run", lines))
+
+
+def test_files_that_overlap_or_are_missing_are_refused(prepare: Prepare, tmp_path: Path) -> None:
+    one, two = (write_run(tmp_path / name, [("q12", "d1", 1.0), ("q18", "d1", 1.0)]) for name in ("one", "two"))
+    with pytest.raises(UserError, match=r"two: query q12, which .*one has; expected each query in one file"):
+        prepare(candidates_run=[one, two])
+    with pytest.raises(UserError, match=r"task\.candidates_run: .*none\.run; expected a readable file"):
+        prepare(candidates_run=str(tmp_path / "none.run"))

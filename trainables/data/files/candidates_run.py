@@ -1,0 +1,67 @@
+"""Reads the run of a first stage whose documents are the candidates of dev and test queries: `task.candidates_run`."""
+
+import os
+from collections.abc import Iterator, Set
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trainables.data.files.run_file import Run, read_run, sort_pairs
+from trainables.specs.ranking_task import PoolName, RankerTaskSettings
+from trainables.utils.arrays import Floats
+from trainables.utils.errors import UserError
+
+KEY = "task.candidates_run"
+
+
+class Ranking(NamedTuple):
+    """Documents that a first stage retrieved for a query, best first."""
+
+    documents: list[str]
+    """(documents,) Ids of the documents."""
+    scores: Floats
+    """(documents,) Scores that order them, higher is better."""
+
+
+def read_candidates_run(settings: RankerTaskSettings) -> dict[str, Ranking]:
+    """Return the first `settings.retrieval_depth` documents of each query, by query id.
+
+    Raises:
+        UserError: If a file cannot be read or is malformed, or if two files have the same query.
+    """
+    rankings, sources = dict[str, Ranking](), dict[str, Path]()
+    for path, run in _read_files(settings):
+        order = sort_pairs(run)
+        queries, documents = run.queries.to_pylist(), run.documents.to_pylist()
+        bounds = np.searchsorted(run.query_codes[order], np.arange(len(queries) + 1)).tolist()
+        names, scores = run.document_codes[order].tolist(), run.scores[order]
+        for query, first, end in zip(queries, bounds[:-1], bounds[1:], strict=True):
+            if query in rankings:
+                raise UserError(str(path), f"query {query}, which {sources[query]} has", "each query in one file")
+            rankings[query] = Ranking([documents[code] for code in names[first:end]], scores[first:end])
+            sources[query] = path
+    return rankings
+
+
+def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: Set[str]) -> set[str] | None:
+    """Return the ids of the documents that a study needs of a collection, or None if it needs all.
+
+    Args:
+        settings: Settings of the task. The documents of its candidates' run are needed.
+        default: The task's own pool.
+        judged: Ids of the judged documents.
+
+    Raises:
+        UserError: If a run cannot be read.
+    """
+    if settings.get_pool(default) == "all":
+        return None
+    retrieved = (run.documents.to_pylist() for _, run in _read_files(settings))
+    return set(judged).union(*retrieved)
+
+
+def _read_files(settings: RankerTaskSettings) -> Iterator[tuple[Path, Run]]:
+    for name in settings.candidates_run:
+        path = Path(os.path.expanduser(name)).absolute()
+        yield path, read_run(path, settings.retrieval_depth, KEY)

