@@ -15,6 +15,7 @@ from analysis.results import per_query, read_records
 
 def evaluate_ranking(scores: pd.DataFrame) -> dict[str, float]:
     """Return the mean margin of the best relevant candidate over the best other one, and how often it is above 0."""
+    scores = scores[scores["score"] > float("-inf")]  # without relevant documents that a first stage missed
     best = scores.groupby(["query_id", "relevant"])["score"].max().unstack("relevant")
     margins = best[1] - best[0]
     return {"margin": margins.mean(), "first": (margins > 0).mean()}

@@ -48,10 +48,11 @@ def build_retrieved_split(
         settings: Settings of the task.
 
     Raises:
-        UserError: If no query of the split has documents, or if one of them is not in the collection.
+        UserError: If no query of the split has documents, if none of them is relevant, or if one of them is not in the
+            collection.
     """
     own = {name: rankings.get(name, _NO_RANKING) for name in query_ids}
-    _check_rankings(split, own, dataset)
+    _check_rankings(split, own, dataset, settings)
     qrels = _build_qrels(split, query_ids, dataset, settings)
     lengths = np.array([len(ranking.documents) for ranking in own.values()])
     frame = pd.DataFrame(
@@ -68,14 +69,21 @@ def build_retrieved_split(
     frame["weak_label"] = np.nan
     is_bm25 = settings.evaluation_sampler.name == "bm25" and not settings.candidates_run
     frame["bm25"] = frame["score"] if is_bm25 else np.nan
+    if not frame["relevant"].any():  # every system would have the same score, 0
+        found = f"no relevant document among the {len(frame):,} candidates of the {split} queries"
+        raise UserError(_get_key(settings), found, "a first stage that finds some")
     return RetrievedSplit(frame, qrels, _count(frame, qrels, len(dataset.documents)))
 
 
-def _check_rankings(split: str, own: Mapping[str, Ranking], dataset: IRDataset) -> None:
+def _get_key(settings: RankerTaskSettings) -> str:
+    return KEY if settings.candidates_run else "task.evaluation_sampler.name"
+
+
+def _check_rankings(split: str, own: Mapping[str, Ranking], dataset: IRDataset, settings: RankerTaskSettings) -> None:
     if not any(ranking.documents for ranking in own.values()):
-        example = next(iter(own))
-        found = f"no document for any of {len(own)} {split} queries, such as {example}"
-        raise UserError(KEY, found, "the first stage's documents for dev and test queries, in one file or in several")
+        found = f"no document for any of {len(own)} {split} queries, such as {next(iter(own))}"
+        files = "a run, or several, of the dev and test queries"
+        raise UserError(_get_key(settings), found, files if settings.candidates_run else "another first stage")
     for query, ranking in own.items():
         unknown = [name for name in ranking.documents if name not in dataset.documents]
         if unknown:

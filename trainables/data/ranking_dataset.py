@@ -140,10 +140,8 @@ class RankingDataset(PreparedDataset):
             return self.read_candidates(split, columns)[columns]
         import pandas as pd
 
-        candidates, qrels = (
-            self.read_candidates(split, [*columns, "grade"])[[*columns, "grade"]],
-            self.read_qrels(split),
-        )
+        candidates = self.read_candidates(split, [*columns, "grade"]).drop(columns="split")
+        qrels = self.read_qrels(split)
         known = pd.MultiIndex.from_frame(candidates[columns[:2]])
         is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & (qrels["grade"] > 0).to_numpy()
         return pd.concat([candidates, qrels[is_missed]], ignore_index=True)
@@ -375,7 +373,7 @@ def _sample_and_write(
     tables, counts, qrels = list[pd.DataFrame](), dict[str, dict[str, float]](), list[pd.DataFrame]()
     for split in SPLITS:
         if settings.is_retrieved(split):
-            rankings = run or sampler.retrieve_split(split, chosen[split])
+            rankings = run if settings.candidates_run else sampler.retrieve_split(split, chosen[split])
             table, own_qrels, counts[split] = build_retrieved_split(split, chosen[split], rankings, dataset, settings)
             qrels.append(own_qrels)
         else:

@@ -127,12 +127,13 @@ def test_the_recall_is_that_of_ir_measures(prepare: Prepare) -> None:
 
 
 def test_a_run_is_cut_in_the_order_of_its_scores_and_nothing_is_added(prepare: Prepare, tmp_path: Path) -> None:
-    lines = [(f"q{i}", f"d{j}", (7 * j) % 40 / 10) for i in range(12, 24) for j in range(40)]
+    scores = [(7 * j + 5) % 40 / 10 for j in range(40)]  # d22 is the first, d16 the third
+    lines = [(f"q{i}", f"d{j}", scores[j]) for i in range(12, 24) for j in range(40)]
     prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), depth=5)
     assert prepared.settings.retrieval_depth == 5
     for split in ("dev", "test"):
         expected = {
-            f"q{i}": sorted(((f"d{j}", (7 * j) % 40 / 10) for j in range(40)), key=lambda pair: -pair[1])[:5]
+            f"q{i}": sorted(((f"d{j}", scores[j]) for j in range(40)), key=lambda pair: -pair[1])[:5]
             for i in SPLITS[split]
         }
         assert list_candidates(prepared, split) == expected
@@ -142,18 +143,22 @@ def test_a_run_is_cut_in_the_order_of_its_scores_and_nothing_is_added(prepare: P
 def test_ranks_order_a_run_without_scores(prepare: Prepare, tmp_path: Path) -> None:
     lines = [f"q{i}\td{j}\t{40 - j}" for i in range(12, 24) for j in range(40)]
     run = fixtures.write_lines(tmp_path / "a.tsv", lines)
-    prepared = prepare(candidates_run=str(run), depth=2)
-    assert list_candidates(prepared, "dev")["q12"] == [("d39", -1.0), ("d38", -2.0)]
+    prepared = prepare(candidates_run=str(run), depth=30)
+    assert list_candidates(prepared, "dev")["q12"][:2] == [("d39", -1.0), ("d38", -2.0)]
 
 
 def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a.run", [(f"q{i}", "d3", 1.0) for i in range(12, 23)])
+    lines = [(f"q{i}", "d3", 1.0) for i in range(12, 23)] + [("q12", "d12", 0.5), ("q18", "d18", 0.5)]
+    run = write_run(tmp_path / "a.run", lines)
     prepared = prepare(candidates_run=run)
     assert "q23" not in set(prepared.read_candidates("test")["query_id"])
     assert prepared.read_query_ids("test") == list(dict.fromkeys(prepared.read_qrels("test")["query_id"]))
     assert "q23" in prepared.read_query_ids("test")
     counts = prepared.read_metadata()["splits"]["test"]
-    assert (counts["queries"], counts["queries_missed"], counts["recall"]) == (6, 6, 0.0)
+    assert (counts["queries"], counts["queries_missed"]) == (6, 5)
+    assert counts["recall"] == pytest.approx(
+        1 / 12, abs=1e-6
+    )  # one of the two relevant documents of one of six queries
 
 
 def test_several_files_are_one_run_and_names_do_not_matter(prepare: Prepare, tmp_path: Path) -> None:
@@ -180,7 +185,9 @@ def test_data_are_found_again_until_the_run_changes(collection: Path, tmp_path: 
 
 
 def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(prepare: Prepare, tmp_path: Path) -> None:
-    lines = [(f"q{i}", "d55", 2.0) for i in range(12, 24)] + [("q12", "d56", 1.0)]
+    lines = [
+        pair for i in range(12, 24) for pair in ((f"q{i}", "d55", 2.0), (f"q{i}", "d56", 1.0), (f"q{i}", f"d{i}", 0.5))
+    ]
     prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), pool="judged")
     assert {"d55", "d56"} <= set(prepared.read_documents()["document_id"])
     assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
@@ -205,9 +212,10 @@ def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([("q12", "d1", 1.0)], "no document for any of 6 test queries"),
+        ([("q12", "d12", 1.0)], "no document for any of 6 test queries"),
         ([("q1", "d1", 1.0)], "no document for any of 6 dev queries"),
-        ([("q12", "d1", 1.0), ("q18", "d999", 1.0)], "document d999 for query q18, which the collection lacks"),
+        ([("q12", "d12", 1.0), ("q18", "d999", 1.0)], "document d999 for query q18, which the collection lacks"),
+        ([("q12", "d12", 1.0), ("q18", "d3", 1.0)], "no relevant document among the 1 candidates of the test queries"),
     ],
 )
 def test_a_run_of_another_collection_is_refused(
@@ -218,7 +226,7 @@ def test_a_run_of_another_collection_is_refused(
 
 
 def test_files_that_overlap_or_are_missing_are_refused(prepare: Prepare, tmp_path: Path) -> None:
-    one, two = (write_run(tmp_path / name, [("q12", "d1", 1.0), ("q18", "d1", 1.0)]) for name in ("one", "two"))
+    one, two = (write_run(tmp_path / name, [("q12", "d12", 1.0), ("q18", "d18", 1.0)]) for name in ("one", "two"))
     with pytest.raises(UserError, match=r"two: query q12, which .*one has; expected each query in one file"):
         prepare(candidates_run=[one, two])
     with pytest.raises(UserError, match=r"task\.candidates_run: .*none\.run; expected a readable file"):
