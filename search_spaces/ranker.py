@@ -255,9 +255,6 @@ def _check_first_stage(task: RankerTaskSettings) -> Iterator[ConfigError]:
     elif task.searches_collection and task.evaluation_sampler.name == "random":
         expected = 'a sampler that finds documents, such as "bm25", since task.evaluation = "retrieved"'
         yield "task.evaluation_sampler.name", "random", expected, ("task.evaluation",)
-    elif task.searches_collection and task.pool == "judged":
-        expected = '"all", since task.evaluation = "retrieved" searches the whole collection; or task.candidates_run'
-        yield "task.pool", "judged", expected, ("task.evaluation",)
 
 
 def _describe_usable_metrics(task: RankerTaskSettings) -> str:

@@ -30,7 +30,7 @@ from trainables.data.negatives.candidates import (
 )
 from trainables.data.negatives.pool import DocumentPool
 from trainables.data.tasks import SPLITS, IRDataset, get_task
-from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import PoolName, RankerTaskSettings, SamplerSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -53,7 +53,6 @@ class CandidateSampler:
         self, work_folder: Path, settings: RankerTaskSettings, dataset: IRDataset, report: ProgressCallback
     ) -> None:
         self._work_folder, self._settings, self._dataset, self._report = work_folder, settings, dataset, report
-        self._pool_kind = settings.get_pool(get_task(settings.name).pool)
         self._pools: dict[str, DocumentPool] = {}
 
     def sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -154,22 +153,21 @@ class CandidateSampler:
         return _build_table(split, pool, items, sampled, settings), counts
 
     def _get_pool(self, split: str) -> DocumentPool:
-        name, include_candidates = (
-            "all" if self._pool_kind == "all" else split,
-            self._settings.get_sampler_settings(split).name == "given",
-        )
-        self._pools = {
-            name: self._pools.get(name) or DocumentPool(self._dataset, self._pool_kind, split, include_candidates)
-        }
+        kind, name = self._get_pool_kind(split), self._name_pool(split)
+        include_candidates = self._settings.get_sampler_settings(split).name == "given"
+        self._pools = {name: self._pools.get(name) or DocumentPool(self._dataset, kind, split, include_candidates)}
         return self._pools[name]
+
+    def _get_pool_kind(self, split: str) -> PoolName:
+        return self._settings.get_pool(split, get_task(self._settings.name).pool)
+
+    def _name_pool(self, split: str) -> str:
+        return "all" if self._get_pool_kind(split) == "all" else split
 
     def _build_index(self, split: str, pool: DocumentPool, settings: SamplerSettings) -> SamplerIndex:
         sampler_class = get_sampler_class(settings.name)
         index_settings = settings.model_dump(mode="json", include={"name", "k1", "b", "idf", "words", "encoder"})
-        folder = (
-            self._work_folder
-            / f"{'all' if self._pool_kind == 'all' else split}-{settings.name}-{hash_json(index_settings)}"
-        )
+        folder = self._work_folder / f"{self._name_pool(split)}-{settings.name}-{hash_json(index_settings)}"
         if sampler_class.piece_size != 0:
             width = sampler_class.piece_size or len(pool.ids)
             starts = {folder / f"{number:05}": first for number, first in enumerate(range(0, len(pool.ids), width))}

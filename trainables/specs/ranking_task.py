@@ -134,8 +134,8 @@ class RankerTaskSettings(BaseTaskSettings):
     """Documents that may be sampled.
 
     judged: the documents judged in the training split or in the split itself, as in the protocol of the paper. all: all
-    documents of the collection, so that training may see documents of test queries. If None, the default of the task;
-    "all" if the evaluation sampler retrieves from the whole collection.
+    documents of the collection, so that training may see documents of test queries. If None, the default of the task.
+    Retrieved candidates (`evaluation`) come from all documents.
     """
     listed_candidates: Annotated[bool, Field(exclude=True)] = False
     """If True, the candidates of every query are those that the source lists: both samplers are "given".
@@ -292,12 +292,12 @@ class RankerTaskSettings(BaseTaskSettings):
         is_searched = not self.candidates_run and self.evaluation_sampler.name != "given"
         return is_searched and self.retrieval_depth is not None
 
-    def get_pool(self, default: PoolName) -> PoolName:
-        """Return which documents may be sampled: `pool`, or the default of the task.
+    def get_pool(self, split: str, default: PoolName) -> PoolName:
+        """Return which documents may be candidates of a split: `pool`, or the default of the task.
 
-        The default is "all" if the evaluation sampler searches the whole collection.
+        They are all where the evaluation sampler searches the whole collection.
         """
-        return self.pool or ("all" if self.searches_collection else default)
+        return "all" if self.is_retrieved(split) and self.searches_collection else self.pool or default
 
     def get_first_stage(self) -> FirstStage | None:
         """Return what retrieved the candidates of dev and test queries, or None if they are sampled.

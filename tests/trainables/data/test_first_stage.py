@@ -89,8 +89,10 @@ def test_the_candidates_are_the_first_documents_of_rank_bm25(prepare: Prepare, c
     np.testing.assert_array_equal(prepared.read_candidates(split)["bm25"], prepared.read_candidates(split)["score"])
 
 
-def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare) -> None:
-    retrieved, sampled = prepare(evaluation="retrieved"), prepare(depth=None)
+@pytest.mark.parametrize("pool", ["judged", "all", None])
+def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare, collection: Path, pool: str | None) -> None:
+    retrieved, sampled = prepare(evaluation="retrieved", pool=pool), prepare(depth=None, pool=pool)
+    assert list_candidates(retrieved, "test") == rank_with_rank_bm25(collection, "test")
     pd.testing.assert_frame_equal(retrieved.read_candidates("train"), sampled.read_candidates("train"))
     assert retrieved.fingerprint != sampled.fingerprint
     assert not (sampled.folder / "qrels.parquet").exists()

@@ -55,7 +55,7 @@ def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: S
     Raises:
         UserError: If a run cannot be read.
     """
-    if settings.get_pool(default) == "all":
+    if settings.searches_collection or settings.get_pool("train", default) == "all":
         return None
     retrieved = (run.documents.to_pylist() for _, run in _read_files(settings))
     return set(judged).union(*retrieved)
