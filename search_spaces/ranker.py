@@ -259,7 +259,7 @@ def _check_first_stage(task: RankerTaskSettings) -> Iterator[ConfigError]:
 
 def _describe_usable_metrics(task: RankerTaskSettings) -> str:
     if task.retrieval_depth:
-        metrics = f"nDCG@<k>, MRR, MRR@<k>, MAP, P@<k>, or R@<k> with k below task.depth = {task.retrieval_depth}"
+        metrics = f"nDCG@<k>, MRR, MRR@<k>, MAP, or R@<k> or P@<k> with k below task.depth = {task.retrieval_depth}"
         return f"{metrics}, since relevant documents may be missing from the candidates"
     return f"R{task.candidates}@<k> (n is task.candidates) with k below {task.candidates}"
 
@@ -268,12 +268,16 @@ def _is_usable_metric(metric: str, task: RankerTaskSettings) -> bool:
     """Return whether the metric is for rankings and distinguishes rankings of the candidates of a task."""
     if metric.partition("/")[0] == _SIMILARITY_PREFIX:
         return False
-    recall = re.fullmatch(r"(R|Judged)(\d*)@(\d+)", metric)
+    if metric.startswith("Judged@"):  # it says how well the judgements cover a ranking
+        return False
+    recall = re.fullmatch(r"([RP])(\d*)@(\d+)", metric)
     if task.retrieval_depth:
         from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
         return get_measure(metric).allows_unretrieved and (recall is None or int(recall[3]) < task.retrieval_depth)
-    return recall is None or (recall[2] == str(task.candidates) and int(recall[3]) < task.candidates)
+    if recall is None or recall[1] == "P":
+        return recall is None or int(recall[3]) < task.candidates
+    return recall[2] == str(task.candidates) and int(recall[3]) < task.candidates
 
 
 STUDY_TYPE = StudyType(

@@ -190,8 +190,9 @@ def find_common_metric(reports: Iterable[ReportData]) -> str | None:
 
 
 def has_one_protocol(reports: Iterable[ReportData]) -> bool:
-    """Return whether all studies evaluate in one way: sampled candidates, retrieved ones, or pairs of sentences."""
-    return len({(plan.is_reranking, plan.first_stage is None) for plan in (each.results.plan for each in reports)}) < 2
+    """Return whether all studies evaluate in one way: sampled candidates, retrieved ones of one depth, or pairs."""
+    plans = [report.results.plan for report in reports]
+    return len({(plan.is_reranking, plan.first_stage and plan.first_stage.depth) for plan in plans}) < 2
 
 
 def _get_gain(c: Comparison) -> float | None:
@@ -211,7 +212,7 @@ def _average_row(
     if find_common_metric(present) is None:
         return replace(nothing, refusal="the studies have different metrics")
     if not has_one_protocol(present):
-        return replace(nothing, refusal="the candidates are sampled in one study and retrieved in another")
+        return replace(nothing, refusal="the studies have different kinds or depths of candidates")
     values = [[_evaluate(report, name) for report in present] for name in pair]
     differences = [differences_or_none(own, other) for own, other in zip(*values, strict=True)]
     if any(d is None for d in differences):

@@ -81,7 +81,8 @@ def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
         means = [_get_mean(_get_score(by_system.get(name), "test")) for by_system in rows]
         gains = [_compute_gain(*each) for each in zip(means, bases, metrics, strict=True)]
         known = [gain for gain in gains if gain is not None]
-        mean = sum(known) / len(known) if len(known) == len(gains) else None
+        is_known = len(known) == len(gains) and has_one_protocol(filter(None, reports))
+        mean = sum(known) / len(known) if is_known else None
         cells.append([name, *map(_format_percent, [*gains, mean])])
     header = ["system", *(study.labels[plan.columns] for study in group), "mean"]
     legend = f"Gain of the mean over seeds, in percent of {first}; positive is better. Mean: of the gains."

@@ -14,6 +14,7 @@ from analysis.readers.results import read_records
 from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_markdown, render_text
 from analysis.tables.main import ReportData, build_report_data
+from study.config.loader import load_study
 from study.plan.analysis_plan import register_plan
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.data.test_first_stage import SPLITS, write_collection
@@ -23,6 +24,7 @@ from trainables.data.ranking_dataset import prepare_data
 from trainables.models.pretrained import hash_model_files
 from trainables.rankers.data import describe_data, summarize_data
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.utils.errors import UserError
 
 DEPTH = 12
 
@@ -116,6 +118,14 @@ def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done],
             assert score is not None
             expected = sum(value[measure] for value in values) / len(values)
             assert score[0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["Judged@5", "P@8", "R@8", "R5@1", "position", "STS"])
+def test_metrics_that_say_nothing_of_retrieved_candidates_are_refused(metric: str) -> None:
+    settings = ["task.evaluation=retrieved", "task.depth=8"]
+    assert load_study("quick", [*settings, "analysis.metric=P@7"]).analysis.metric == "P@7"
+    with pytest.raises(UserError, match="since relevant documents may be missing from the candidates"):
+        load_study("quick", [*settings, f"analysis.metric={metric}"])
 
 
 def test_a_sampled_study_has_no_table_of_retrieval(studies: dict[str, Done]) -> None:

@@ -12,7 +12,6 @@ import pandas as pd
 from trainables.data.files.candidates_run import KEY, Ranking
 from trainables.data.tasks import IRDataset
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 UNJUDGED = -1
@@ -65,7 +64,7 @@ def build_retrieved_split(
     frame = frame.merge(qrels, how="left", on=["split", "query_id", "document_id"])
     frame["relevant"] = frame["relevant"].fillna(0).astype(np.int8)
     frame["grade"] = frame["grade"].fillna(UNJUDGED).astype(np.int8)
-    frame["score"] = np.concatenate([_fill_in_ranks(ranking.scores) for ranking in own.values()])
+    frame["score"] = np.concatenate([np.nan_to_num(ranking.scores, nan=0.0) for ranking in own.values()])
     frame["weak_label"] = np.nan
     is_bm25 = settings.evaluation_sampler.name == "bm25" and not settings.candidates_run
     frame["bm25"] = frame["score"] if is_bm25 else np.nan
@@ -105,11 +104,6 @@ def _build_qrels(
     relevant = (frame["grade"] >= settings.get_relevant_from(split)).astype(np.int8)
     frame.insert(3, "relevant", relevant)
     return frame.astype({"grade": np.int8})
-
-
-def _fill_in_ranks(scores: Floats) -> Floats:
-    """Return the scores, or minus the ranks if some score is unknown."""
-    return -np.arange(1.0, len(scores) + 1) if np.isnan(scores).any() else scores
 
 
 def _count(frame: pd.DataFrame, qrels: pd.DataFrame, n_documents: int) -> dict[str, float]:

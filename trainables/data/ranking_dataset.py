@@ -91,7 +91,7 @@ class RankingDataset(PreparedDataset):
         Returns:
             Table with columns split, query_id, document_id, relevant, grade, score, weak_label and bm25. `grade` is 0
             for a sampled candidate without a qrel, and -1 for a retrieved one. `score` is the score of the sampler,
-            null if it has none, or of the first stage, or minus the rank if that has none. `weak_label` is 0 for a
+            null if it has none, or of the first stage, or 0 if that has none. `weak_label` is 0 for a
             document drawn at random. It is null for a relevant document and if the sampler has no score to derive it
             from. `bm25` is null in the training split unless the settings need it there, and for retrieved candidates
             of another first stage.

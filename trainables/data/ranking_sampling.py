@@ -92,6 +92,8 @@ class CandidateSampler:
         settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
         items = pool.prepare_searches(split, query_ids, settings.keep_query_text)
         self._check_candidates_are_named(split, items)
+        if settings.name == "given":
+            self._check_lists_are_whole(split, items)
         try:
             index = self._build_index(split, pool, settings)
         except PoolError as error:
@@ -108,6 +110,16 @@ class CandidateSampler:
             name: Ranking([pool.ids[position] for position in found.positions[own].tolist()], found.scores[own])
             for name, own in zip(query_ids, rows, strict=True)
         }
+
+    def _check_lists_are_whole(self, split: str, items: list[QueryToSample]) -> None:
+        """Raise UserError if lists without scores would be cut: nothing says which of their documents are the first."""
+        longest = max(len(item.query.candidates) for item in items)
+        depth = self._settings.retrieval_depth or 0
+        if depth < longest and any(np.isnan(item.query.candidate_scores).any() for item in items):
+            found = f"{depth}, but the source lists up to {longest} documents for a {split} query, without scores"
+            raise UserError(
+                "task.depth", found, f"at least {longest}, or task.candidates_run, a run with scores or ranks"
+            )
 
     def _check_candidates_are_named(self, split: str, items: list[QueryToSample]) -> None:
         """Raise UserError if the sampler is "given" and the task names no candidates in the split."""

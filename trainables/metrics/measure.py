@@ -54,7 +54,8 @@ class Measure:
             whether the document is judged. Sampled candidates have relevance alone.
         id_order: order by id of retrieved documents with equal scores: "descending" as in trec_eval, which compares
             scores in single precision, or "ascending" as in the programs by which ir_measures computes some metrics.
-        needs_relevant: whether a query of which no relevant document was retrieved has no value.
+        handles_unretrieved: whether the function counts relevant documents with the score -inf as not retrieved. Only
+            then can candidates be retrieved.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Measure:
     sts_correlation: STSCorrelation | None = None
     labels: Literal["relevant", "grade", "judged"] = "relevant"
     id_order: Literal["descending", "ascending"] = "descending"
-    needs_relevant: bool = False
+    handles_unretrieved: bool = False
 
     @property
     def max_value(self) -> float:
@@ -87,7 +88,7 @@ class Measure:
     def allows_unretrieved(self) -> bool:
         """True if queries have a value although relevant documents are not retrieved, which have the score -inf."""
         free = self.required_candidates is None and self.sts_correlation is None
-        return self.is_rank_based and free and not self.needs_relevant
+        return self.is_rank_based and free and self.handles_unretrieved
 
     def select_inputs(
         self, scores: NDArray[Any], relevant: NDArray[Any], retrieved: RetrievedDocuments | None
@@ -103,7 +104,7 @@ class Measure:
             retrieved: grades and ids of the same documents; None if the candidates were sampled.
 
         Raises:
-            ValueError: the metric needs grades and there are none.
+            ValueError: the metric needs grades and there are none, or is not defined for retrieved candidates.
 
         Example:
             >>> from trainables.metrics import get_measure
@@ -117,12 +118,14 @@ class Measure:
             if self.labels == "judged":
                 raise ValueError(f"{self.name} needs candidates that a first stage retrieved, with their grades")
             return scores, relevant
+        if not self.allows_unretrieved:
+            raise ValueError(f"{self.name} is not defined for retrieved candidates, which may lack relevant documents")
         labels = relevant
         if self.labels == "judged":
             labels = (retrieved.grades >= 0).astype(np.float64)
         elif self.labels == "grade":
             labels = np.maximum(retrieved.grades, 0)
-        return (self._break_ties(scores, retrieved.id_ranks) if self.is_rank_based else scores), labels
+        return self._break_ties(scores, retrieved.id_ranks), labels
 
     def _break_ties(self, scores: NDArray[Any], id_ranks: Ints) -> Floats:
         """Return the places of the scores in ascending order; scores that are -inf or NaN stay."""

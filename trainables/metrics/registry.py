@@ -29,23 +29,25 @@ def _make_recall(n: str, k: str) -> Measure:
 
 
 def _make_ndcg(k: str) -> Measure:
-    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)), labels="grade")
+    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)), labels="grade", handles_unretrieved=True)
 
 
 def _make_retrieval_recall(k: str) -> Measure:
-    return Measure(f"R@{k}", partial(recall_at, int(k)))
+    return Measure(f"R@{k}", partial(recall_at, int(k)), handles_unretrieved=True)
 
 
 def _make_precision(k: str) -> Measure:
-    return Measure(f"P@{k}", partial(precision_at, int(k)))
+    return Measure(f"P@{k}", partial(precision_at, int(k)), handles_unretrieved=True)
 
 
 def _make_reciprocal_rank(k: str) -> Measure:
-    return Measure(f"MRR@{k}", partial(reciprocal_rank_at, int(k)), id_order="ascending")
+    return Measure(f"MRR@{k}", partial(reciprocal_rank_at, int(k)), id_order="ascending", handles_unretrieved=True)
 
 
 def _make_judged(k: str) -> Measure:
-    return Measure(f"Judged@{k}", partial(judged_at, int(k)), labels="judged", id_order="ascending")
+    return Measure(
+        f"Judged@{k}", partial(judged_at, int(k)), labels="judged", id_order="ascending", handles_unretrieved=True
+    )
 
 
 def _make_sts(scope: str) -> Measure:
@@ -104,13 +106,13 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "MAP",
-        Measure("MAP", average_precision),
+        Measure("MAP", average_precision, handles_unretrieved=True),
         "mean average precision",
         "Buckley and Voorhees (2005)",
     ),
     Entry(
         "MRR",
-        Measure("MRR", reciprocal_rank),
+        Measure("MRR", reciprocal_rank, handles_unretrieved=True),
         "mean reciprocal rank of the first relevant document",
         "Voorhees (1999)",
     ),
@@ -124,7 +126,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "position",
-        Measure("position", rank_of_first_relevant, lower_is_better=True, needs_relevant=True),
+        Measure("position", rank_of_first_relevant, lower_is_better=True),
         "mean rank of the first relevant document; lower is better",
         "slides on WSLS with hard negatives, which report 10 minus it",
     ),

@@ -227,6 +227,21 @@ def test_a_run_of_another_collection_is_refused(
         prepare(candidates_run=write_run(tmp_path / "a.run", lines))
 
 
+def test_lists_without_an_order_are_not_cut(tmp_path: Path) -> None:
+    settings = fixtures.WRITERS["msmarco"](tmp_path / "files")
+    dev = [line.split() for line in (tmp_path / "files/qrels.dev.tsv").read_text().splitlines()]
+    rows = [f"{query}\t{name}\tq\tp" for query, _, document, _ in dev for name in ("1", "2", document)]
+    fixtures.write_lines(tmp_path / "files/top1000.dev", list(dict.fromkeys(rows)))
+
+    def make(depth: int) -> RankingDataset:
+        own = {**settings.model_dump(), "evaluation_sampler": {"name": "given"}, "evaluation": "retrieved"}
+        return prepare_data(RankerTaskSettings.model_validate({**own, "depth": depth}), tmp_path / "cache")
+
+    with pytest.raises(UserError, match=r"task\.depth: 2, but the source lists up to 3 documents .* without scores"):
+        make(2)
+    assert make(3).read_metadata()["splits"]["dev"]["recall"] == 1.0
+
+
 def test_files_that_overlap_or_are_missing_are_refused(prepare: Prepare, tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / name, [("q12", "d12", 1.0), ("q18", "d18", 1.0)]) for name in ("one", "two"))
     with pytest.raises(UserError, match=r"two: query q12, which .*one has; expected each query in one file"):

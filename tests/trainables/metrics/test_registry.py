@@ -108,7 +108,11 @@ def test_each_metric_reads_its_labels() -> None:
     scores, retrieved = np.array([3.0, 2.0, 1.0, 0.0]), describe_documents(grades, ["d1", "d2", "d3", "d4"])
     for name in (*PER_QUERY, *POOLED, "STS"):
         measure = get_measure(name)
-        assert measure.select_inputs(scores, relevant, retrieved)[1].tolist() == expected.get(name, [0, 1, 0, 0])
+        if name in RETRIEVAL:
+            assert measure.select_inputs(scores, relevant, retrieved)[1].tolist() == expected.get(name, [0, 1, 0, 0])
+        else:
+            with pytest.raises(ValueError, match=f"{name} is not defined for retrieved candidates"):
+                measure.select_inputs(scores, relevant, retrieved)
         if name != "Judged@3":
             same = measure.select_inputs(scores, relevant, None)
             assert same[0] is scores
@@ -116,14 +120,6 @@ def test_each_metric_reads_its_labels() -> None:
     assert {name for name in PER_QUERY if get_measure(name).labels != "relevant"} == set(expected)
     with pytest.raises(ValueError, match="Judged@3 needs candidates that a first stage retrieved"):
         get_measure("Judged@3").select_inputs(scores, relevant, None)
-
-
-def test_scores_of_which_probabilities_follow_stay_as_they_are() -> None:
-    """Places instead of scores would change them."""
-    scores, retrieved = np.array([3.0, 3.0, -np.inf]), describe_documents([1, -1, 1], ["d1", "d2", "d3"])
-    for name in (*PER_QUERY, *POOLED):
-        found = get_measure(name).select_inputs(scores, np.array([1, 0, 1]), retrieved)[0]
-        assert (found is scores) == (not get_measure(name).is_rank_based)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ class Run:
         query_codes: index of the query of each pair in `queries`, shape (pairs,).
         document_codes: index of the document of each pair in `documents`, shape (pairs,).
         scores: values that order the documents of a query, higher is better, shape (pairs,): the scores of the file, or
-            minus its ranks, or minus the number of the pair if it has neither. Equal values are in the order of the
-            file.
+            minus its ranks, or minus the place among the pairs of the query if it has neither. Equal values are in the
+            order of the file.
     """
 
     queries: pa.StringArray
@@ -91,11 +91,15 @@ def read_run(path: Path, depth: int | None = None, key: str = "--run") -> Run:
             raise UserError(str(location), f"fields: {len(fields)}", " or ".join(map(repr, formats)))
         queries.append(fields[0])
         documents.append(fields[2 if n_fields == len(_FORMATS[6].split()) else 1])
-        scores.append(_parse_score(location, fields) if n_fields > len(_FORMATS[2].split()) else -float(len(scores)))
+        scores.append(0.0 if n_fields == len(_FORMATS[2].split()) else _parse_score(location, fields))
     if not scores:
         raise UserError(str(path), "an empty file", "a run")
     (query_ids, query_codes), (document_ids, document_codes) = queries.encode(), documents.encode()
-    run = Run(query_ids, document_ids, query_codes, document_codes, np.frombuffer(scores))
+    values = np.array(scores)
+    if n_fields == len(_FORMATS[2].split()):
+        order = np.argsort(query_codes, kind="stable")
+        values[order] = -_number_in_groups(query_codes[order])
+    run = Run(query_ids, document_ids, query_codes, document_codes, values)
     _reject_duplicates(path, run)
     return run if depth is None else _cut(run, depth)
 
