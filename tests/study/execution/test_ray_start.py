@@ -77,7 +77,7 @@ def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
     children = tree(process.pid)
     assert len(children) > 2
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=90)
+    _, told = process.communicate(timeout=30)
     assert (process.returncode, told) == (1, "a.command: interrupted by SIGTERM; rerun the same command\n")
     assert alive(children) == set()
     if writable:
@@ -93,7 +93,7 @@ def test_a_signal_while_it_starts_is_no_crash(number: signal.Signals, start: Sta
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(number)
-    _, told = process.communicate(timeout=90)
+    _, told = process.communicate(timeout=30)
     what = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
     assert (process.returncode, told) == (1, f"a.command: {what}; rerun the same command\n")
     assert alive(children) == set()
