@@ -20,7 +20,7 @@ from transformers import AutoModelForSequenceClassification, ModernBertConfig, M
 from benchmarks import contenders
 from benchmarks.contenders import PairList
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.rankers.trainer import Pairs
 from trainables.specs import environment

@@ -23,9 +23,10 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
 from trainables.data.negatives.bm25 import tokenize_plain
-from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks.splits import split_in_order
-from trainables.metrics import describe_documents, get_measure
+from trainables.metrics import collect_documents, get_measure
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.runner import RankerRun
 from trainables.specs.checkpoints import Segment
@@ -109,7 +110,7 @@ def _evaluate_queries(prepared: RankingDataset, split: str, scores: Floats) -> d
     documents["score"] = np.append(scores, np.full(len(documents) - len(scores), -np.inf))
     values = {}
     for query, own in documents.groupby("query_id"):
-        retrieved = describe_documents(own["grade"], own["document_id"])
+        retrieved = collect_documents(own["grade"], own["document_id"])
         inputs = measure.select_inputs(own["score"].to_numpy(), own["relevant"].to_numpy(), retrieved)
         values[str(query)] = measure.compute_overall(*inputs, np.array([len(own)]))
     return values

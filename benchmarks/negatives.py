@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from study.config.key_names import get_study_file_key
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.specs.ranking_task import RankerTaskSettings
 
 PAPER = {"preset": "wsls-paper"}

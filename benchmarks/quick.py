@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
 from study.config.loader import load_study
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout

@@ -14,7 +14,7 @@ import transformers
 
 from benchmarks.measure import machine
 from study.config.loader import load_study
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.rankers.precompute import precompute_inputs
 from trainables.rankers.runner import RankerRun

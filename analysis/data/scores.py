@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from trainables.metrics import Measure, RetrievedDocuments, describe_documents, get_measure
+from trainables.metrics import Measure, RetrievedDocuments, collect_documents, get_measure
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.errors import UserError
 
@@ -231,7 +231,7 @@ def _build_layout(columns: Any, where: str) -> _Layout:
     ordered = frame.sort_values(["query_id", "document_id"])
     queries, lengths = np.unique(ordered["query_id"].to_numpy(dtype=object), return_counts=True)
     relevant, names = ordered["relevant"].to_numpy(dtype=float), pd.Index(queries, name="query_id")
-    retrieved = describe_documents(ordered[_GRADE], ordered["document_id"]) if _GRADE in ordered else None
+    retrieved = collect_documents(ordered[_GRADE], ordered["document_id"]) if _GRADE in ordered else None
     return _Layout(columns, ordered.index.to_numpy(), names, lengths, relevant, retrieved)
 
 

@@ -209,7 +209,7 @@ def _describe_candidates(plan: SuitePlan, group: list[PlannedStudy], reports: Ma
         return ""
     if len({*known.values()}) == 1:
         return f"Candidates: {next(iter(known.values()))}."
-    return f"Candidates: {'; '.join(f'{label}: {text}' for label, text in known.items())}."
+    return f"Candidates: {'; '.join(f'{label}: {text}' for label, text in known.items() if text)}."
 
 
 def _describe_row(plan: SuitePlan, group: list[PlannedStudy]) -> str:

@@ -10,7 +10,7 @@ from analysis.data.plan import Plan
 from analysis.data.scores import list_subsets
 from analysis.stats.comparison import Comparison
 from analysis.tables.marks import build_marks, format_marks_legend
-from trainables.metrics import LOWER_IS_BETTER, get_set_name
+from trainables.metrics import LOWER_IS_BETTER, get_measure, get_set_name
 
 _LEGEND = (
     "{unit} on {test}, mean ± standard deviation over {seeds} seed{s}. Marks: {marks}, each by the correction of the "
@@ -115,7 +115,9 @@ class RetrievalTable(NamedTuple):
     def to_cells(self) -> tuple[list[str], list[list[str]], frozenset[tuple[int, int]]]:
         """Return header, rows as plain text, and the places (row, column) of the best cells of each column."""
         bold = set()
-        for column in range(len(RETRIEVAL_METRICS)):
+        for column, metric in enumerate(RETRIEVAL_METRICS):
+            if get_measure(metric).labels == "judged":
+                continue  # more is not better
             values = [score[0] if (score := scores[column]) else None for scores in self.rows.values()]
             best = max((value for value in values if value is not None), default=None)
             bold |= {(row, 1 + column) for row, value in enumerate(values) if value is not None and value == best}

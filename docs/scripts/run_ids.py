@@ -27,7 +27,7 @@ from study.records.run_store import RunStore, State
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
-from trainables.data import ranking_dataset
+from trainables.data import ranking_dataset, ranking_preparation
 from trainables.data.tasks import IRDataset
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -263,8 +263,8 @@ def _iter_values(annotation: Any, value: Any) -> Iterator[str]:
 def _simulate() -> Iterator[None]:
     """Let studies be resolved without sampling negatives, on which no id depends, and with a GPU."""
     with (
-        patch.object(ranking_dataset, "_sample_and_write", _write_counts),
-        patch.object(ranking_dataset, "write_teacher_scores", lambda *_: None),
+        patch.object(ranking_preparation, "_sample_and_write", _write_counts),
+        patch.object(ranking_preparation, "write_teacher_scores", lambda *_: None),
         patch.object(environment, "_get_gpu_name", lambda: "a GPU"),
     ):
         yield
@@ -278,7 +278,7 @@ def _write_counts(
     report: Callable[[str], None],
 ) -> None:
     """Write prepared data that has only the number of queries of each split."""
-    queries = ranking_dataset.select_queries(settings, dataset)
+    queries = ranking_preparation.select_queries(settings, dataset)
     splits = {split: {"queries": len(names)} for split, names in queries.items()}
     with write_folder_with_checksums(prepared.folder) as draft:
         (draft / "meta.json").write_text(json.dumps({"splits": splits}), encoding="utf-8")

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.data.scores import Evaluator
 from study.records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
 from study.utils.error_text import is_recorded_machine_fault
-from trainables.metrics import Measure, describe_documents, get_measure
+from trainables.metrics import Measure, collect_documents, get_measure
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -169,7 +169,7 @@ def _compute_ranking_values(path: Path, measure: Measure) -> Floats:
         ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         query_ranks = ranks[queries.indices.to_numpy()]  # (pairs,)
         lengths = np.bincount(query_ranks, minlength=len(ranks))
-        retrieved = describe_documents(table["grade"].to_numpy(), table["document_id"].to_numpy()) if further else None
+        retrieved = collect_documents(table["grade"].to_numpy(), table["document_id"].to_numpy()) if further else None
         scores, labels = measure.select_inputs(table["score"].to_numpy(), table["relevant"].to_numpy(), retrieved)
         if (np.diff(query_ranks) < 0).any():
             order = np.argsort(query_ranks, kind="stable")

@@ -103,10 +103,7 @@ class StudyScheduler(BaseScheduler):
         Racing and a sequential confirmation may reduce it.
         """
         seeds, fresh_seeds = len(self.study.seeds), len(self.study.fresh_seeds)
-        rankings, n_tests = (
-            len(self.study.reference_rankings),
-            len(self.study.confirm.seeds) or seeds,
-        )
+        rankings, n_tests = len(self.study.reference_rankings), len(self.study.confirm.seeds) or seeds
         tested = len({*self.searches, get_baseline(self.study), UNTRAINED})
         searched = (
             sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings

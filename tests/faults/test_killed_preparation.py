@@ -17,7 +17,7 @@ import pytest
 
 from tests.damages import flip
 from tests.study.command import environment
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.system import count_cores, get_machine_id, has_exited
 
@@ -26,7 +26,7 @@ PREPARE = """
 import sys
 from pathlib import Path
 from trainables.data import ranking_sampling
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.specs.ranking_task import RankerTaskSettings
 
 if __name__ == "__main__":

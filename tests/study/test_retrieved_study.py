@@ -15,12 +15,12 @@ from analysis.rendering.latex import render_latex
 from analysis.rendering.pages import render_markdown, render_text
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study
-from study.plan.analysis_plan import register_plan
+from study.plan.analysis_plan import build_plan, register_plan
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import World
 from trainables.data.negatives.bm25 import tokenize_plain
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import hash_model_files
 from trainables.rankers.data import describe_data, summarize_data
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -126,6 +126,20 @@ def test_metrics_that_say_nothing_of_retrieved_candidates_are_refused(metric: st
     assert load_study("quick", [*settings, "analysis.metric=P@7"]).analysis.metric == "P@7"
     with pytest.raises(UserError, match="since relevant documents may be missing from the candidates"):
         load_study("quick", [*settings, f"analysis.metric={metric}"])
+
+
+def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage() -> None:
+    for settings, name in (
+        (["task.evaluation=retrieved"], "BM25"),
+        (["task.evaluation=retrieved", "task.evaluation_sampler.name=dense"], "first stage"),
+        (["task.candidates_run=any.run"], "first stage"),
+        (["task.evaluation_sampler.name=dense"], "BM25"),
+    ):
+        study = load_study("quick", ["analysis.metric=MRR", *settings])
+        assert list(study.reference_rankings) == [name]
+        assert [pair for pair in build_plan(study, "")["families"][-1]["comparisons"] if name in pair] == [
+            ["BERT", name]
+        ]
 
 
 def test_a_sampled_study_has_no_table_of_retrieval(studies: dict[str, Done]) -> None:

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import hash_model_files, resolve_model_path

@@ -4,7 +4,6 @@ Each piece of work is saved as soon as it is done, so an interrupted preparation
 """
 
 import multiprocessing
-import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -23,8 +22,7 @@ from trainables.data.negatives.candidates import (
     SampledCandidates,
     SamplerIndex,
     compute_weak_labels,
-    read_part,
-    read_retrieved_part,
+    read_parts,
     retrieve_part,
     sample_part,
 )
@@ -72,11 +70,36 @@ class CandidateSampler:
             UserError: If the pool is too small for the number of candidates or contains no word, or if the sampler is
                 "given" and the task names no candidates.
         """
+        settings, pool, size = (
+            self._settings.get_sampler_settings(split),
+            self._get_pool(split),
+            self._settings.get_candidates_per_query(split),
+        )
+        smallest = {name: self._settings.get_relevant_from(name) for name in SPLITS}
+        items = pool.prepare_queries(split, query_ids, size, smallest, settings.keep_query_text)
+        self._check_candidates_are_named(split, items)
+        bm25_settings = settings.model_copy(update={"name": "bm25"})
+        needs_bm25 = split != "train" or settings.weak_label == "bm25"
         try:
-            return self._sample_split(split, query_ids)
-        except UserError:
-            shutil.rmtree(self._work_folder, ignore_errors=True)  # corrected settings need other parts
-            raise
+            index = self._build_index(split, pool, settings)
+            bm25 = self._build_index(split, pool, bm25_settings) if needs_bm25 else None
+            self._report(f"sampling candidates of {len(query_ids)} {split} queries")
+            files = self._compute_parts(split, items, sample_part, (size, index, bm25), f"{split} candidates")
+            sampled = read_parts(files, SampledCandidates)
+        except PoolError as error:
+            field = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
+            raise UserError(f"task.{field}", size, f"fewer, or other documents ({error} in {split})") from error
+        counts = {
+            "queries": len(query_ids),
+            "pool": len(pool.ids),
+            "back_filled": int(sampled.drawn.sum()),
+            "relevant": sum(len(item.relevant) for item in items),
+            "relevant_left_out": sum(item.n_left_out for item in items),
+        }
+        if settings.name == "given" and (n_left_out := sum(_count_candidates_left_out(item, size) for item in items)):
+            counts["candidates_left_out"] = n_left_out
+            self._report(f"left out: {n_left_out} candidates that the source names in {split}, above {size} a query")
+        return _build_table(split, pool, items, sampled, settings), counts
 
     def retrieve_split(self, split: str, query_ids: list[str]) -> dict[str, Ranking]:
         """Return the first `retrieval_depth` documents of each query by the evaluation sampler, by query id.
@@ -97,13 +120,11 @@ class CandidateSampler:
         try:
             index = self._build_index(split, pool, settings)
         except PoolError as error:
-            shutil.rmtree(self._work_folder, ignore_errors=True)  # corrected settings need other parts
             raise UserError("task.evaluation_sampler.name", settings.name, f"other documents ({error})") from error
         depth = self._settings.retrieval_depth
         self._report(f"retrieving {depth} documents for each of {len(query_ids)} {split} queries")
         files = self._compute_parts(split, items, retrieve_part, (depth, index), f"{split} candidates")
-        parts = map(read_retrieved_part, files)
-        found = RetrievedCandidates(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        found = read_parts(files, RetrievedCandidates)
         ends = np.cumsum(found.lengths)
         rows = [slice(start, end) for start, end in zip(ends - found.lengths, ends, strict=True)]
         return {
@@ -129,40 +150,6 @@ class CandidateSampler:
         found = f"'given', but the task names no candidates in {split}{skipped}"
         key = "sampler" if split == "train" else "evaluation_sampler"
         raise UserError(f"task.{key}.name", found, "another sampler, or a task with candidates")
-
-    def _sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-        settings, pool, size = (
-            self._settings.get_sampler_settings(split),
-            self._get_pool(split),
-            self._settings.get_candidates_per_query(split),
-        )
-        smallest = {name: self._settings.get_relevant_from(name) for name in SPLITS}
-        items = pool.prepare_queries(split, query_ids, size, smallest, settings.keep_query_text)
-        self._check_candidates_are_named(split, items)
-        bm25_settings = settings.model_copy(update={"name": "bm25"})
-        needs_bm25 = split != "train" or settings.weak_label == "bm25"
-        try:
-            index = self._build_index(split, pool, settings)
-            bm25 = self._build_index(split, pool, bm25_settings) if needs_bm25 else None
-            self._report(f"sampling candidates of {len(query_ids)} {split} queries")
-            parts = self._compute_parts(split, items, sample_part, (size, index, bm25), f"{split} candidates")
-            sampled = SampledCandidates(
-                *(np.concatenate(arrays) for arrays in zip(*map(read_part, parts), strict=True))
-            )
-        except PoolError as error:
-            field = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
-            raise UserError(f"task.{field}", size, f"fewer, or other documents ({error} in {split})") from error
-        counts = {
-            "queries": len(query_ids),
-            "pool": len(pool.ids),
-            "back_filled": int(sampled.drawn.sum()),
-            "relevant": sum(len(item.relevant) for item in items),
-            "relevant_left_out": sum(item.n_left_out for item in items),
-        }
-        if settings.name == "given" and (n_left_out := sum(_count_candidates_left_out(item, size) for item in items)):
-            counts["candidates_left_out"] = n_left_out
-            self._report(f"left out: {n_left_out} candidates that the source names in {split}, above {size} a query")
-        return _build_table(split, pool, items, sampled, settings), counts
 
     def _get_pool(self, split: str) -> DocumentPool:
         kind, name = self._get_pool_kind(split), self._name_pool(split)

@@ -12,7 +12,7 @@ from trainables.metrics.calibration import (
 )
 from trainables.metrics.correlation import spearman
 from trainables.metrics.jackknife import spearman_pseudo_values
-from trainables.metrics.measure import Measure, RetrievedDocuments, describe_documents
+from trainables.metrics.measure import Measure, RetrievedDocuments, collect_documents
 from trainables.metrics.protocols import RERANKING_NOTE, describe_retrieval
 from trainables.metrics.ranking import (
     average_precision,
@@ -38,7 +38,7 @@ __all__ = [
     "RetrievedDocuments",
     "average_precision",
     "brier_score",
-    "describe_documents",
+    "collect_documents",
     "describe_retrieval",
     "expected_calibration_error",
     "get_measure",

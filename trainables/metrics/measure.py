@@ -1,6 +1,6 @@
 """A metric of scored candidates or of sentence pairs, as the registry holds it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +20,7 @@ class RetrievedDocuments(NamedTuple):
     """(pairs,) Place of each id in their ascending order, equal for equal ids."""
 
 
-def describe_documents(grades: ArrayLike, ids: ArrayLike) -> RetrievedDocuments:
+def collect_documents(grades: ArrayLike, ids: Iterable[str]) -> RetrievedDocuments:
     """Return retrieved documents by their grades and ids.
 
     Args:
@@ -28,11 +28,13 @@ def describe_documents(grades: ArrayLike, ids: ArrayLike) -> RetrievedDocuments:
         ids: (pairs,) ids, text.
 
     Example:
-        >>> describe_documents([1, -1], ["d9", "d10"]).id_ranks.tolist()
+        >>> collect_documents([1, -1], ["d9", "d10"]).id_ranks.tolist()
         [1, 0]
     """
-    _, ranks = np.unique(np.asarray(ids, dtype=object), return_inverse=True)
-    return RetrievedDocuments(np.asarray(grades, dtype=np.int64), ranks.reshape(-1))
+    names = list(ids)
+    places = {name: place for place, name in enumerate(sorted(set(names)))}  # most ids are those of several queries
+    ranks = np.fromiter(map(places.__getitem__, names), np.int64, len(names))
+    return RetrievedDocuments(np.asarray(grades, dtype=np.int64), ranks)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Measure:
 
         Example:
             >>> from trainables.metrics import get_measure
-            >>> retrieved = describe_documents(np.array([2, 0, -1]), ["d1", "d2", "d3"])
+            >>> retrieved = collect_documents(np.array([2, 0, -1]), ["d1", "d2", "d3"])
             >>> scores, relevant = np.array([1.0, 1.0, -np.inf]), np.array([1, 0, 0])
             >>> scores, labels = get_measure("nDCG@10").select_inputs(scores, relevant, retrieved)
             >>> scores.tolist(), labels.tolist()

@@ -8,7 +8,8 @@ import numpy as np
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.files.readers import quote_text
 from trainables.data.overlaps import check_overlaps
-from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
 from trainables.data.tasks import SPLITS, get_task
 from trainables.losses import LOSSES

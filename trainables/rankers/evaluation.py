@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainables.metrics import RetrievedDocuments, describe_documents, get_measure
+from trainables.metrics import RetrievedDocuments, collect_documents, get_measure
 from trainables.utils.arrays import Floats
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class EvaluatedDocuments:
         self._retrieved: RetrievedDocuments | None = None
         if "grade" in documents:
             grades, ids = (documents[name].to_numpy()[self._order] for name in ("grade", "document_id"))
-            self._retrieved = describe_documents(grades, ids)
+            self._retrieved = collect_documents(grades, ids)
 
     def add_missed(self, scores: Floats) -> Floats:
         """Return the scores of all documents, given those of the candidates. What was missed has -inf."""

@@ -1,6 +1,7 @@
 """Writes the folder of a synthetic suite: two samplers by two tasks, with queries of their own."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,13 @@ def write_suite(
     margin: float | None = None,
     pooled: tuple[str, ...] = (),
     sequential: tuple[str, ...] = (),
+    depths: Mapping[str, int] | None = None,
     **changes: Any,
 ) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task.
 
     `pooled` are the studies whose plan pools the variation between seeds; `sequential` those that look after two seeds
-    and after three.
+    and after three. `depths` are the studies whose candidates a first stage retrieved; the metric is then MRR.
     """
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
@@ -64,4 +66,9 @@ def write_suite(
             own = plan_of(runs, study=study["study"], alpha=plan["alpha"], margin=margin)
             own |= {"seed_variance": "pooled"} if study["key"] in pooled else {}
             own |= {"confirm_seeds": own["seeds"], "group_size": 2} if study["key"] in sequential else {}
+            own |= {"metric": "MRR"} if depths else {}
+            if depth := (depths or {}).get(study["key"]):
+                own |= {"first_stage": {"source": f"the first {depth} documents of a run", "depth": depth}}
+                for frame in (frame for run in runs for frame in run.scores.values()):
+                    frame["grade"] = frame["relevant"].astype(int)
             write_records(folder / study["key"], own, runs)

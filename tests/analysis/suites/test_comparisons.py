@@ -168,6 +168,26 @@ def test_tasks_with_different_metrics_are_not_averaged(tmp_path: Path) -> None:
     assert {each.labels: bool(each.refusal) for each in averages} == {("BM25",): True, ("random",): False}
 
 
+@pytest.mark.parametrize(("first", "second", "averaged"), [(100, None, False), (100, 1000, False), (100, 100, True)])
+def test_evaluations_of_different_kinds_are_named_and_not_averaged(
+    tmp_path: Path, first: int, second: int | None, averaged: bool
+) -> None:
+    depths = {"bm25-qqp": first} | ({"bm25-mantis": second} if second else {})
+    write_suite(tmp_path / "suite", depths=depths)
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    refusals = {each.labels: each.refusal for each in data.averages}
+    assert (not refusals["BM25",]) == averaged
+    assert not refusals["random",]
+    scores, gains, *_ = build_sections(data)
+    assert ("average" in scores.header) == averaged
+    assert all((row[-1] != "-") == averaged for row in gains.rows)
+    own = f"the first {first} documents of a run, none added"
+    other = (
+        f"the first {second} documents of a run, none added" if second else "sampled, the relevant documents among them"
+    )
+    assert scores.legend.endswith(f"Candidates: {own if averaged else f'QQP: {own}; MANtIS: {other}'}.")
+
+
 numbers = st.floats(0.001, 0.1)
 estimates = st.builds(Estimate, numbers, numbers, st.floats(1, 50), st.floats(0, 1), st.floats(1, 500))
 

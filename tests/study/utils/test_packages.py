@@ -238,7 +238,7 @@ def test_data_and_difficulties_of_a_package_depend_on_its_version_and_no_others_
     """The data of the task; the file of a difficulty score of the package, and of one of the project."""
     code = (
         "import json, sys; from pathlib import Path\n"
-        "from trainables.data.ranking_dataset import _build_identity\n"
+        "from trainables.data.ranking_preparation import _build_identity\n"
         "from trainables.difficulty.cache import get_score_path\n"
         "from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings\n"
         "from trainables.utils.hashing import hash_json\n"

@@ -28,7 +28,7 @@ from tests.study.command import light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
-from trainables.data.ranking_dataset import find_prepared_data, prepare_data
+from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.ranking_tokens import get_pair_tokens_folder
 from trainables.data.ranking_tokens import load_pair_tokens as load_tokens
 from trainables.metrics import RERANKING_NOTE

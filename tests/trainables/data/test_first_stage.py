@@ -14,7 +14,8 @@ from rank_bm25 import BM25Okapi
 
 from tests.trainables.data import fixtures
 from trainables.data.negatives.bm25 import tokenize_plain
-from trainables.data.ranking_dataset import RankingDataset, find_prepared_data, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -240,6 +241,16 @@ def test_lists_without_an_order_are_not_cut(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"task\.depth: 2, but the source lists up to 3 documents .* without scores"):
         make(2)
     assert make(3).read_metadata()["splits"]["dev"]["recall"] == 1.0
+
+
+def test_a_wrong_run_is_noticed_before_anything_is_sampled_and_leaves_nothing(collection: Path, tmp_path: Path) -> None:
+    said, run = list[str](), write_run(tmp_path / "a.run", [("q12", "d999", 1.0)])
+    values = {"name": "beir", "path": str(collection), "candidates": 4, "candidates_run": run}
+    unused = {"evaluation_sampler": {"name": "dense", "encoder": "nobody/has-this"}}
+    with pytest.raises(UserError, match="document d999"):
+        prepare_data(RankerTaskSettings.model_validate({**values, **unused}), tmp_path / "cache", said.append)
+    assert said == ["reading task beir"]
+    assert not list((tmp_path / "cache" / "preparing").glob("*"))
 
 
 def test_files_that_overlap_or_are_missing_are_refused(prepare: Prepare, tmp_path: Path) -> None:

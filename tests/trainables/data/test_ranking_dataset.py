@@ -13,8 +13,8 @@ import pytest
 from tests.damages import DAMAGES
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import (
-    RankingDataset,
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import (
     _build_identity,
     _compute_fingerprint,
     find_prepared_data,
@@ -31,7 +31,7 @@ PREPARE = """
 import sys
 from pathlib import Path
 from tests.trainables.data.library import tiny_settings
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 print(prepare_data(tiny_settings(), Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
 
@@ -211,9 +211,17 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
     )
 
 
+def test_a_pool_that_is_too_small_leaves_nothing(module: Path, tmp_path: Path) -> None:
+    said = list[str]()
+    with pytest.raises(UserError, match=r"task\.candidates: 70; expected fewer, or other documents"):
+        prepare_data(tiny_settings(candidates=70), tmp_path, said.append)
+    assert "sampling candidates" in said[-1]
+    assert not list((tmp_path / "preparing").glob("*"))
+
+
 def test_finding_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from pathlib import Path; from trainables.data.ranking_dataset import find_prepared_data\n"
+        "import sys; from pathlib import Path; from trainables.data.ranking_preparation import find_prepared_data\n"
         "from trainables.specs.ranking_task import RankerTaskSettings\n"
         "assert find_prepared_data(RankerTaskSettings(libraries=('pydantic',)), Path('nowhere')) is None\n"
         "print(json) if (json := [m for m in ('torch', 'scipy', 'pandas', 'numpy') if m in sys.modules]) else None"

@@ -232,9 +232,8 @@ def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
     assert {path: path.stat().st_mtime_ns for path in parts[:2]} == kept
 
 
-def test_a_pool_that_is_too_small_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_pool_that_is_too_small_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"task\.candidates: 40; expected fewer, or other documents \(11 documents are left"
     ):
         prepared(tmp_path / "work", collection(), candidates=40)
-    assert not (tmp_path / "work").exists()

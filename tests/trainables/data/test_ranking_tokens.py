@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import prepare_data
 from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs, truncate_longest_first
 from trainables.data.tasks import SPLITS, get_task
 from trainables.specs.ranking_task import RankerTaskSettings

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import prepare_data
 from trainables.data.teacher import get_teacher_path, read_teacher_scores
 from trainables.losses import LOSSES
 from trainables.specs.ranker import LabelSmoothing

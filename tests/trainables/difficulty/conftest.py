@@ -2,7 +2,8 @@ import pytest
 
 from tests.trainables.data.fixtures import SPLITS, document, query, settings, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.ranking_dataset import RankingDataset, prepare_data
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_preparation import prepare_data
 
 
 @pytest.fixture(scope="session")

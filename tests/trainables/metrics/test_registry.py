@@ -13,7 +13,7 @@ from trainables.metrics import (
     METRICS,
     Measure,
     brier_score,
-    describe_documents,
+    collect_documents,
     expected_calibration_error,
     get_measure,
     recall_at,
@@ -105,7 +105,7 @@ def test_the_metrics_of_retrieval_allow_unretrieved_documents() -> None:
 def test_each_metric_reads_its_labels() -> None:
     relevant, grades = np.array([0, 1, 0, 0]), np.array([1, 2, 0, -1])
     expected = {"nDCG@3": [1, 2, 0, 0], "Judged@3": [1, 1, 1, 0]}
-    scores, retrieved = np.array([3.0, 2.0, 1.0, 0.0]), describe_documents(grades, ["d1", "d2", "d3", "d4"])
+    scores, retrieved = np.array([3.0, 2.0, 1.0, 0.0]), collect_documents(grades, ["d1", "d2", "d3", "d4"])
     for name in (*PER_QUERY, *POOLED, "STS"):
         measure = get_measure(name)
         if name in RETRIEVAL:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainables.metrics import describe_documents, get_measure, judged_at, rank_of_first_relevant
+from trainables.metrics import collect_documents, get_measure, judged_at, rank_of_first_relevant
 
 ORACLES = {
     **{f"R@{k}": f"R(rel=GRADE)@{k}" for k in (1, 3, 20)},
@@ -49,14 +49,14 @@ def queries(draw: st.DrawFn, relevant_from: int, max_size: int, tied: bool) -> Q
 def compute(name: str, found: list[Query], relevant_from: int) -> np.ndarray:
     scores, grades = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     measure, lengths = get_measure(name), np.array([len(one.scores) for one in found])
-    retrieved = describe_documents(grades, [str(document) for length in lengths for document in range(length)])
+    retrieved = collect_documents(grades, [str(document) for length in lengths for document in range(length)])
     return measure.compute_values(*measure.select_inputs(scores, (grades >= relevant_from) * 1, retrieved), lengths)
 
 
 def compute_expectation(name: str, one: Query, relevant_from: int) -> float:
     """The function of the metric itself, for which ids of tied documents do not matter."""
     measure, relevant = get_measure(name), (one.grades >= relevant_from) * 1
-    retrieved = describe_documents(one.grades, np.zeros(len(one.grades)).astype(str))
+    retrieved = collect_documents(one.grades, np.zeros(len(one.grades)).astype(str))
     labels = measure.select_inputs(one.scores, relevant, retrieved)[1]
     return float(measure.compute_values(one.scores, labels, np.array([len(one.scores)]))[0])
 

@@ -30,7 +30,7 @@ from tests.trainables.small import (
     specification,
 )
 from trainables.data.negatives.selection import MAX_LABEL, MIN_LABEL, scale_global_max, scale_min_max
-from trainables.data.ranking_dataset import find_prepared_data, prepare_data
+from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs

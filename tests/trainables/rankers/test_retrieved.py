@@ -10,7 +10,7 @@ import pytest
 from tests.trainables.data import fixtures
 from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import FROZEN, World, finish, job
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.metrics import expected_calibration_error
 from trainables.rankers import plugin, runner
 from trainables.rankers.runner import RankerData

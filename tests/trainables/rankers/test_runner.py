@@ -25,7 +25,7 @@ from tests.trainables.small import (
     finish,
     job,
 )
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import PackedBatch
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs, RankerTrainer

@@ -7,7 +7,7 @@ Retrieved candidates are the nearest documents, whether relevant or not. Several
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -108,14 +108,7 @@ def sample_part(
             )
         else:
             sampled.basis[row, nearest] = (sampled.scores if kind == "score" else sampled.bm25)[row, nearest]
-    with write_with_checksum(file) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **sampled._asdict())
-
-
-def read_part(file: Path) -> SampledCandidates:
-    """Read the candidates that `sample_part` wrote."""
-    with np.load(verify_file(file)) as arrays:
-        return SampledCandidates(**arrays)
+    _write_part(file, sampled)
 
 
 class RetrievedCandidates(NamedTuple):
@@ -146,15 +139,29 @@ def retrieve_part(file: Path, items: Sequence[QueryToSample], depth: int, index:
         positions.append(near)
         scores.append(raw[near])
     lengths = np.array([len(found) for found in positions], dtype=np.int64)
-    retrieved = RetrievedCandidates(lengths, np.concatenate(positions), np.concatenate(scores))
+    _write_part(file, RetrievedCandidates(lengths, np.concatenate(positions), np.concatenate(scores)))
+
+
+Candidates = TypeVar("Candidates", SampledCandidates, RetrievedCandidates)
+
+
+def _write_part(file: Path, found: SampledCandidates | RetrievedCandidates) -> None:
     with write_with_checksum(file) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, **retrieved._asdict())
+        np.savez(stream, **found._asdict())
 
 
-def read_retrieved_part(file: Path) -> RetrievedCandidates:
-    """Read the candidates that `retrieve_part` wrote."""
-    with np.load(verify_file(file)) as arrays:
-        return RetrievedCandidates(**arrays)
+def read_parts(files: Sequence[Path], kind: type[Candidates]) -> Candidates:
+    """Read and concatenate the candidates of parts.
+
+    Args:
+        files: Parts that `sample_part` or `retrieve_part` wrote, at least one.
+        kind: `SampledCandidates` or `RetrievedCandidates`, whichever it was.
+    """
+    parts = []
+    for file in files:
+        with np.load(verify_file(file)) as arrays:
+            parts.append([arrays[name] for name in kind._fields])
+    return kind(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -> Floats:

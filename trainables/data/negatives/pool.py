@@ -68,8 +68,7 @@ class DocumentPool:
             text = self.dataset.queries[name]
             own = () if keep_query_text else (text,)
             excluded = np.concatenate([self._find_by_text(same) for same in {*own, *answers[name]}])
-            positions, scores = zip(*candidates[name], strict=True) if candidates[name] else ((), ())
-            query = Query(name, text, np.array(positions, np.int64), np.array(scores, float))
+            query = _make_query(name, text, candidates[name])
             included = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)
             items.append(QueryToSample(query, included, np.unique(excluded), len(relevant[name]) - len(included)))
         return items
@@ -93,8 +92,7 @@ class DocumentPool:
             text = self.dataset.queries[name]
             copies = none if keep_query_text else self._find_by_text(text)
             excluded = [position for position in copies.tolist() if (name, self.ids[position]) not in judged]
-            positions, scores = zip(*candidates[name], strict=True) if candidates[name] else ((), ())
-            query = Query(name, text, np.array(positions, np.int64), np.array(scores, float))
+            query = _make_query(name, text, candidates[name])
             items.append(QueryToSample(query, none, np.array(excluded, np.int64), 0))
         return items
 
@@ -137,6 +135,11 @@ class DocumentPool:
             if candidate.split == split and candidate.query_id in names and candidate.document_id in self._positions:
                 candidates[candidate.query_id].append((self._positions[candidate.document_id], candidate.score))
         return candidates
+
+
+def _make_query(name: str, text: str, candidates: list[tuple[int, float]]) -> Query:
+    positions, scores = zip(*candidates, strict=True) if candidates else ((), ())
+    return Query(name, text, np.array(positions, np.int64), np.array(scores, float))
 
 
 def _select_judged(dataset: IRDataset, split: str, include_candidates: bool) -> list[str]:

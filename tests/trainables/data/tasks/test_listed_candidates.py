@@ -6,7 +6,7 @@ import pytest
 
 from study.config.loader import load_study
 from tests.trainables.data.fixtures import WRITERS, write_lines
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks import get_task
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError

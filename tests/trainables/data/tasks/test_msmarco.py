@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.fixtures import TOPICS, WRITERS, read, write_lines, write_trec_dl
-from trainables.data.ranking_dataset import prepare_data
+from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks import Qrel, get_task
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError

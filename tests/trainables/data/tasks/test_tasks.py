@@ -19,7 +19,7 @@ from tests.trainables.data.fixtures import (
     write_irds,
     write_trec_dl,
 )
-from trainables.data.ranking_dataset import find_prepared_data, prepare_data
+from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.tasks import TASKS, get_task
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError

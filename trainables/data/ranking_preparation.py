@@ -1,0 +1,285 @@
+"""Prepares a ranking task: reads it, finds the candidates of its queries and writes the tables of `RankingDataset`.
+
+The fingerprint of the data is a hash of settings and texts. Candidates are found in `<cache>/preparing/<fingerprint>/`.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.store import (
+    create_once,
+    get_pointer_path,
+    get_prepared_folder,
+    hash_input_file,
+    hash_rows,
+    read_pointer,
+    write_pointer,
+)
+from trainables.data.tasks import SPLITS, TASKS, IRDataset, get_task
+from trainables.data.teacher import KEY as TEACHER_KEY
+from trainables.data.teacher import write_teacher_scores
+from trainables.models import pretrained
+from trainables.specs import environment
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.samplers import SAMPLERS
+from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
+from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
+
+if TYPE_CHECKING:
+    from trainables.data.ranking_sampling import ProgressCallback
+
+FORMAT = 2
+"""Part of every fingerprint. Increase it when the same text gives different files."""
+
+_LABEL_SETTINGS = {"label_noise", "label_noise_kind", "teacher"}
+"""Settings that change what training learns, and nothing of the prepared data."""
+
+
+def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
+    """Return the settings that identify data and runs; the data does not depend on the label noise.
+
+    They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files. The files of
+    a teacher's scores and of a first stage's run are replaced by their digests. With such a run, the evaluation sampler
+    is the default.
+    """
+    teacher = settings.teacher and hash_input_file(_expand_path(settings.teacher), TEACHER_KEY)
+    runs = sorted(hash_input_file(_expand_path(name), "task.candidates_run") for name in settings.candidates_run)
+    used = (
+        settings
+        if not settings.candidates_run
+        else settings.model_copy(update={"evaluation_sampler": SamplerSettings()})
+    )
+    samplers = {name: _to_portable_sampler(getattr(used, name), name) for name in ("sampler", "evaluation_sampler")}
+    files = {"path": None, "teacher": teacher, "candidates_run": tuple(runs)}
+    return settings.model_copy(update={"allowed_overlap": None, **files, **samplers})
+
+
+def _expand_path(name: str) -> Path:
+    return Path(os.path.expanduser(name)).absolute()
+
+
+def _to_portable_sampler(sampler: SamplerSettings, key: str) -> SamplerSettings:
+    if sampler.name != "dense":
+        return sampler.model_copy(update={"encoder": SamplerSettings().encoder})
+    digest = pretrained.hash_encoder_files(pretrained.resolve_encoder_path(sampler.encoder, f"task.{key}.encoder"))
+    return sampler.model_copy(update={"encoder": digest})
+
+
+def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingDataset | None:
+    """Return the data that are already prepared for these settings and the current sources, or None.
+
+    The sources are not read. This takes 0.2 s, most of which is for listing the source files.
+
+    Raises:
+        UserError: If the task is unknown or its sources are missing.
+    """
+    portable = to_portable_settings(settings)
+    return _resolve_pointer(_get_pointer_path(settings, portable, cache), portable, cache)
+
+
+def prepare_data(
+    settings: RankerTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
+) -> RankingDataset:
+    """Read a task, sample its candidates and write them, unless the prepared data exist.
+
+    Args:
+        settings: Settings of the task.
+        cache: Folder that studies share.
+        progress: Called with a line of text at every step. If None, progress is not reported.
+
+    Returns:
+        The prepared data.
+
+    Raises:
+        UserError: If the task is unknown, if its sources are missing or malformed, if a split has no queries, or if
+            there are too few documents.
+    """
+    report = progress or (lambda _: None)
+    portable = to_portable_settings(settings)
+    pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
+    existing = _resolve_pointer(pointer, portable, cache)
+    prepared = existing or _prepare(settings, portable, cache, pointer, report)
+    if settings.teacher and portable.teacher:
+        names, file = ["query_id", "document_id"], _expand_path(settings.teacher)
+        write_teacher_scores(prepared.folder, lambda: prepared.read_candidates("train", names), file, portable.teacher)
+    return prepared
+
+
+def _prepare(
+    settings: RankerTaskSettings,
+    portable: RankerTaskSettings,
+    cache: Path,
+    pointer: Path,
+    report: "ProgressCallback",
+) -> RankingDataset:
+    report(f"reading task {settings.name}")
+    dataset = _truncate_documents(get_task(settings.name).read_dataset(settings), settings.document_words)
+    fingerprint = _compute_fingerprint(portable, dataset)
+    domains = hash_json(sorted(dataset.domains.items())) if dataset.domains else None
+    prepared = RankingDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable, domains, dataset.repeated)
+    work_folder = cache / "preparing" / fingerprint
+    create_once(prepared.folder, lambda: _sample_and_write(prepared, work_folder, settings, dataset, report), report)
+    _write_domains(prepared, dataset)
+    write_pointer(pointer, {"fingerprint": fingerprint, "domains": domains, "repeated": dataset.repeated})
+    return prepared
+
+
+def _get_pointer_path(settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path) -> Path:
+    task = get_task(settings.name)
+    task.check_split_settings(settings)
+    return get_pointer_path([FORMAT, _build_identity(portable), task.get_source_version(settings)], cache)
+
+
+def _resolve_pointer(pointer: Path, portable: RankerTaskSettings, cache: Path) -> RankingDataset | None:
+    entry = read_pointer(pointer)
+    if entry is None:
+        return None
+    folder = get_prepared_folder(entry["fingerprint"], cache)
+    prepared = RankingDataset(entry["fingerprint"], folder, portable, entry.get("domains"), entry.get("repeated"))
+    is_complete = is_intact(prepared.folder) and (prepared.domains is None or is_intact(_get_domains_path(prepared)))
+    return prepared if is_complete else None
+
+
+def _get_domains_path(prepared: RankingDataset) -> Path:
+    return prepared.folder / f"domains-{prepared.domains}.parquet"
+
+
+def _write_domains(prepared: RankingDataset, dataset: IRDataset) -> None:
+    if prepared.domains is None or is_intact(_get_domains_path(prepared), remove_damaged=True):
+        return
+    import pandas as pd
+
+    names = [name for name in prepared.read_queries()["query_id"] if name in dataset.domains]
+    with write_with_checksum(_get_domains_path(prepared)) as draft:
+        table = pd.DataFrame({"query_id": names, "domain": [dataset.domains[name] for name in names]}, dtype="str")
+        table.to_parquet(draft, index=False)
+
+
+def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
+    """Return everything that the candidates depend on, except the texts.
+
+    Embeddings also depend on the processor and the libraries, stems on the version of the stemmer, and what another
+    package provides on the version of that package.
+    """
+    identity = portable.model_dump(mode="json", exclude=_LABEL_SETTINGS)
+    samplers = portable.sampler, portable.evaluation_sampler
+    providers = {TASKS.find_package(portable.name), *(SAMPLERS.find_package(sampler.name) for sampler in samplers)}
+    if packages := sorted(filter(None, providers)):
+        identity["packages"] = packages
+    if any(sampler.name == "dense" for sampler in samplers):
+        identity["environment"] = environment.detect_environment().model_dump(mode="json")
+        identity["sentence-transformers"] = version("sentence-transformers")
+    if any(sampler.words == "stemmed" for sampler in samplers):
+        identity["PyStemmer"] = version("PyStemmer")
+    return identity
+
+
+def _truncate_documents(dataset: IRDataset, max_words: int | None) -> IRDataset:
+    if max_words is None:
+        return dataset
+    return dataset._replace(
+        documents={name: _truncate_text(text, max_words) for name, text in dataset.documents.items()}
+    )
+
+
+def _truncate_text(text: str, max_words: int) -> str:
+    """Return the text, cut after `max_words` words. A text that is not cut keeps its white space."""
+    parts = text.split(maxsplit=max_words)
+    return text if len(parts) <= max_words else " ".join(parts[:max_words])
+
+
+def _compute_fingerprint(portable: RankerTaskSettings, dataset: IRDataset) -> str:
+    parts: tuple[Iterable[object], ...] = (
+        sorted(dataset.queries.items()),
+        dataset.documents.items(),
+        dataset.qrels,
+        dataset.candidates,
+        sorted(dataset.skipped.items()),
+    )
+    return hash_json([FORMAT, _build_identity(portable), hash_rows(parts)])
+
+
+def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str, list[str]]:
+    """Return the ids of the queries that are used, by split, in the order of their SHA-256.
+
+    Args:
+        settings: Settings of the task. `sample` limits the queries over all splits. `train_queries`, `dev_queries` and
+            `test_queries` limit those of one split.
+        dataset: The task's dataset.
+
+    Raises:
+        UserError: If a split has no query with a relevant document.
+    """
+    ids: dict[str, set[str]] = {split: set() for split in SPLITS}
+    smallest = {split: settings.get_relevant_from(split) for split in SPLITS}
+    for qrel in dataset.qrels:
+        if qrel.grade >= smallest[qrel.split]:
+            ids[qrel.split].add(qrel.query_id)
+    order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
+    chosen = {}
+    for split in SPLITS:
+        names = [name for name in order[: settings.sample] if name in ids[split]]
+        if not names:
+            limits = f"task.sample = {settings.sample}, task.relevant_from = {smallest[split]}"
+            raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {limits}")
+        chosen[split] = names[: getattr(settings, f"{split}_queries")]
+    return chosen
+
+
+def _sample_and_write(
+    prepared: RankingDataset,
+    work_folder: Path,
+    settings: RankerTaskSettings,
+    dataset: IRDataset,
+    report: "ProgressCallback",
+) -> None:
+    import pandas as pd
+
+    from trainables.data.files.candidates_run import read_candidates_run
+    from trainables.data.first_stage import build_retrieved_split
+    from trainables.data.ranking_sampling import CandidateSampler
+
+    chosen = select_queries(settings, dataset)
+    sampler = CandidateSampler(work_folder, settings, dataset, report)
+    run = read_candidates_run(settings)
+    tables, counts, qrels = dict[str, pd.DataFrame](), dict[str, Mapping[str, float]](), list[pd.DataFrame]()
+    try:
+        for split in filter(settings.is_retrieved, SPLITS):  # before training is sampled: a run may be a wrong one
+            rankings = run if settings.candidates_run else sampler.retrieve_split(split, chosen[split])
+            found = build_retrieved_split(split, chosen[split], rankings, dataset, settings)
+            tables[split], counts[split] = found.candidates, found.counts
+            qrels.append(found.qrels)
+        for split in (split for split in SPLITS if split not in tables):
+            tables[split], counts[split] = sampler.sample_split(split, chosen[split])
+    except UserError:
+        shutil.rmtree(work_folder, ignore_errors=True)  # corrected settings need other parts
+        raise
+    candidates = pd.concat([tables[split] for split in SPLITS], ignore_index=True)
+    used = set(candidates["document_id"])
+    queries = dict.fromkeys(name for split in SPLITS for name in chosen[split])
+    meta = {
+        "format": FORMAT,
+        "fingerprint": prepared.fingerprint,
+        "settings": prepared.settings.model_dump(mode="json", exclude=_LABEL_SETTINGS),
+        "documents": len(dataset.documents),
+        "skipped": dataset.skipped,
+        "splits": {split: counts[split] for split in SPLITS},
+    }
+    with write_folder_with_checksums(prepared.folder) as draft:
+        texts = [(name, dataset.queries[name]) for name in queries]
+        pd.DataFrame(texts, columns=["query_id", "text"]).to_parquet(draft / "queries.parquet", index=False)
+        texts = [(name, text) for name, text in dataset.documents.items() if name in used]
+        pd.DataFrame(texts, columns=["document_id", "text"]).to_parquet(draft / "documents.parquet", index=False)
+        candidates.to_parquet(draft / "candidates.parquet", index=False)
+        if qrels:
+            pd.concat(qrels, ignore_index=True).to_parquet(draft / "qrels.parquet", index=False)
+        (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+    shutil.rmtree(work_folder, ignore_errors=True)
