@@ -31,8 +31,8 @@ _CLASSIFIER = "ForSequenceClassification"
 _MODULES = "sentence_transformers"
 """Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
 _TWO_LABELS = 2
-_MAX_EXPLICIT_BF16 = 128
-"""Tokens up to which attention by single operations is faster than fused attention in bf16."""
+_MAX_EXPLICIT_BF16 = 512
+"""Tokens up to which attention by single operations in bf16, softmax included, is faster than fused attention."""
 _COSINE = "cosine_pooling.CosinePooling"
 """Type of the cosine pooling in modules.json."""
 _EXPECTED = (
@@ -70,24 +70,28 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.pooling, self.head, self._separator = encoder, pooling, head, separator
+        self._casts_products = False
         before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
         self._selection = None if before_output is None or pooling != "first" else TokenSelection(before_output)
 
     def prepare(self, dtype: torch.dtype) -> None:
         """Prepare the layers of the encoder for products in a precision, float32 or bfloat16.
 
-        Layers that run padded stay as they are: those of transformers read some weights directly.
+        In bfloat16 the attention is computed in it, too; normalisation, sums of layers and head are in float32. Layers
+        that run padded stay as they are, since those of transformers read some weights directly: autocast then casts.
         """
+        is_prepared = self.encoder.architecture.padding_mask is None and prepack_linear_layers(self.encoder, dtype)
         if dtype == torch.bfloat16:
-            self.encoder.max_explicit = _MAX_EXPLICIT_BF16
-        if self.encoder.architecture.padding_mask is None:
-            prepack_linear_layers(self.encoder, dtype)
+            self._casts_products = not is_prepared
+            self.encoder.max_explicit = _MAX_EXPLICIT_BF16 if is_prepared else self.encoder.max_explicit
 
     def compute_logits(self, batch: PackedBatch) -> Tensor:
         """Return the logits of the pairs, shape (pairs, 1 or 2)."""
         if self._selection is not None:
             self._selection.tokens = torch.from_numpy(np.cumsum(batch.lengths) - batch.lengths)
-        hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._casts_products):
+            hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
+        hidden = hidden.float()
         if self.pooling == "mean":
             pooled = layout.mean_pool(hidden)
         elif self.pooling == "cosine":
@@ -111,7 +115,7 @@ class Classifier(nn.Module):
 
         The score is the only logit, or with two labels the logit of label 1 minus that of label 0.
         """
-        logits = self.compute_logits(batch).float()
+        logits = self.compute_logits(batch)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == _TWO_LABELS else logits[:, 0]
 
 

@@ -90,7 +90,7 @@ def attend_packed(
         shape = (group.n_pairs, group.max_length, *queries.shape[1:])
         first, second, third = (array.view(shape).transpose(1, 2) for array in arrays)
         is_fused = choose_kernel(query, dropout, group.max_length, max_explicit) == "fused"
-        mask = group.make_mask(sliding_window, query.dtype if is_fused else torch.float32)
+        mask = group.make_mask(sliding_window, query.dtype)
         attend = _attend_fused if is_fused else _attend_explicitly
         outputs.append(attend(first, second, third, mask, scaling, dropout).transpose(1, 2).flatten(2))
     return layout.groups.unpad(outputs).view(1, *queries.shape), None
@@ -121,7 +121,7 @@ def _attend_explicitly(
     """Return the attention of padded texts; all arrays have the shape (texts, heads, longest, size of a head)."""
     scores = (query * scaling) @ key.transpose(2, 3)  # (texts, heads, longest, longest)
     if mask is not None:
-        scores = scores + mask
+        scores += mask
     return dropout.apply_mask(scores.softmax(dim=-1)) @ (value * dropout.scale)
 
 

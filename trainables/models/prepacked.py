@@ -38,18 +38,22 @@ class PrepackedLinear(nn.Module):
         return output
 
 
-def prepack_linear_layers(model: nn.Module, dtype: torch.dtype) -> None:
+def prepack_linear_layers(model: nn.Module, dtype: torch.dtype) -> bool:
     """Prepare the dense layers of a model on the CPU, in place; without oneDNN nothing changes.
 
     Args:
         model: model that runs without gradients from then on.
         dtype: precision of the products, float32 or bfloat16.
+
+    Returns:
+        Whether the layers are prepared.
     """
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return
+        return False
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
                 setattr(module, name, PrepackedLinear(child.weight, child.bias, dtype))
             elif isinstance(child, ProjectionPart):
                 child.joint.prepare(lambda weight, bias: PrepackedLinear(weight, bias, dtype))
+    return True

@@ -40,15 +40,13 @@ class ChunkScorer:
     def __init__(self, paths: Sequence[Path], precision: Precision, threads: int) -> None:
         enable_determinism(threads)
         self._models: list[Classifier] = [load_classifier(path) for path in paths]
-        self._precision = precision
         for model in self._models:
             model.prepare(torch.bfloat16 if precision == "bf16" else torch.float32)
 
     def score(self, chunk: Chunk) -> Scores:
         """Return the score of each pair, the mean over the models, shape (pairs,)."""
         total = np.zeros(len(chunk.starts))
-        is_bf16 = self._precision == "bf16"
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_bf16):
+        with torch.inference_mode():
             for rows in split_into_micro_batches(chunk.lengths, _TOKENS_PER_BATCH):
                 batch = _make_batch(chunk, rows)
                 for model in self._models:
