@@ -52,7 +52,8 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         log: called with a line for each step of that minute.
 
     Returns:
-        Keys are study, task, label_noise (in words; None without), model, seeds, confirm_seeds, group_size, systems
+        Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
+            (in words; None without), model, seeds, confirm_seeds, group_size, systems
             (one row for each), runs, training, instances (bounds), sampler, parallel, pruning, budgets, data, queries,
             overlaps, records, cost (hours), metric, detectable, families (of the plan's comparisons) and fresh_seeds
             (rows of `seed_preview.build_seed_rows`; empty if the study chooses nothing).
@@ -108,10 +109,12 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         if is_length_known
         else None
     )
-    plan = build_plan(study, model_digest="")  # what is read of it does not depend on the model
+    document = build_plan(study, model_digest="")  # what is read of it does not depend on the model
+    plan = Plan.model_validate(document)
     values = {
         "study": study.name,
         "task": study.task.name,
+        "candidates": plan.candidates,
         "label_noise": study.task.describe_label_noise(),
         "model": study.model.name,
         "seeds": list(study.seeds),
@@ -132,10 +135,8 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
-        "families": plan["families"],
-        "fresh_seeds": build_seed_rows(study, Plan.model_validate(plan), cost, queries)
-        if chooses_by_scores(study)
-        else [],
+        "families": document["families"],
+        "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)
 
@@ -245,6 +246,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         fresh += f" in groups of {preview['group_size']}, until all is decided"
     lines = [
         f"study {preview['study']}: task {preview['task']}, model {preview['model']}, seeds {preview['seeds']}{fresh}",
+        *([f"dev and test candidates: {preview['candidates']}"] if preview["candidates"] else []),
         *([f"label noise: {preview['label_noise']}"] if preview["label_noise"] else []),
         f"{'system':{width}} {'configurations':>16} {'runs':>6} {'instances':>12}",
     ]

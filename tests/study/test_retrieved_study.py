@@ -16,6 +16,8 @@ from analysis.rendering.pages import render_markdown, render_text
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study
 from study.plan.analysis_plan import build_plan, register_plan
+from study.workflows.dry_run import build_preview
+from tests.sts import write_sentences, write_sts
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import World
@@ -140,6 +142,19 @@ def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage() -> No
         assert [pair for pair in build_plan(study, "")["families"][-1]["comparisons"] if name in pair] == [
             ["BERT", name]
         ]
+
+
+def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path: Path) -> None:
+    for settings, said in (
+        (["task.evaluation=retrieved", "task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
+        (["task.evaluation=sampled"], "sampled, the relevant documents among them"),
+    ):
+        preview = build_preview(load_study("quick", ["analysis.metric=MRR", *settings]))
+        assert preview["candidates"].startswith(said)
+        assert f"\ndev and test candidates: {said}" in str(preview)
+    files = {"path": write_sentences(tmp_path / "sentences.txt"), "evaluation_path": write_sts(tmp_path / "senteval")}
+    sentences = load_study("gs-infonce", [f"task.{key}={path}" for key, path in files.items()])
+    assert "candidates:" not in str(build_preview(sentences))
 
 
 def test_a_sampled_study_has_no_table_of_retrieval(studies: dict[str, Done]) -> None:

@@ -118,6 +118,7 @@ def _count(frame: pd.DataFrame, qrels: pd.DataFrame, n_documents: int) -> dict[s
         "candidates": len(frame),
         "relevant_missed": int((relevant - found).sum()),
         "queries_missed": int((found == 0).sum()),
+        "queries_absent": len(relevant) - frame["query_id"].nunique(),
         "recall": round(float((found / relevant).mean()), 6),
         "judged": round(float((frame["grade"] != UNJUDGED).mean()), 6),
     }

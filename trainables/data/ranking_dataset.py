@@ -27,8 +27,8 @@ class RankingDataset(PreparedDataset):
     The metadata contain these counts: documents, skipped (reason -> count), and by split: queries, pool, and the rows
     that are back_filled (drawn at random), relevant and relevant_left_out. A split with retrieved candidates also has
     candidates (rows), relevant_missed (relevant documents that are no candidates), queries_missed (queries without a
-    relevant candidate), recall (mean share of a query's relevant documents that are candidates) and judged (share of
-    the rows with a qrel).
+    relevant candidate), queries_absent (those of them without any candidate), recall (mean share of a query's relevant
+    documents that are candidates) and judged (share of the rows with a qrel).
     """
 
     settings: RankerTaskSettings

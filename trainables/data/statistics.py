@@ -109,12 +109,13 @@ def _describe_first_stage(prepared: RankingDataset) -> list[Statistic]:
     evaluated = [splits[split] for split in SPLITS[1:]]
 
     def list_values(key: str) -> list[float | None]:
-        return [None, *(counts[key] for counts in evaluated)]
+        return [None, *(counts.get(key) for counts in evaluated)]
 
     return [
         _make_mean("candidates per query", [n_train, *(own["candidates"] / own["queries"] for own in evaluated)]),
         {"name": f"R@{depth} of the first stage", "decimals": 4, "values": list_values("recall")},
         _make_count("queries without a relevant candidate", list_values("queries_missed")),
+        _make_count("queries without a candidate", list_values("queries_absent")),
         {"name": "judged candidates, share", "decimals": 4, "values": list_values("judged")},
     ]
 

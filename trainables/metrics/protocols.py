@@ -17,10 +17,11 @@ def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str
     Args:
         source: The candidates, as in "the first 100 documents of bm25 over the whole collection".
         depth: Largest number of candidates of a query.
-        splits: Split -> counts of the prepared data, with recall, judged, queries and queries_missed.
+        splits: Split -> counts of the prepared data, with recall, judged, queries, queries_missed and
+            queries_absent (0 if it is not there).
 
     Example:
-        >>> counts = {"recall": 0.9125, "judged": 0.05, "queries": 300, "queries_missed": 12}
+        >>> counts = {"recall": 0.9125, "judged": 0.05, "queries": 300, "queries_missed": 12, "queries_absent": 0}
         >>> text = describe_retrieval("the first 50 documents of a run", 50, {"dev": counts, "test": counts})
         >>> text.split(". ")[1]
         'Their recall, R@50, is 0.9125 on dev and 0.9125 on test: no re-ranking of them can have a higher recall'
@@ -38,5 +39,9 @@ def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str
         )
         judged = " and ".join(f"{100 * counts['judged']:.1f} % on {split}" for split, counts in known.items())
         parts.append(f"{missed} have no relevant candidate")
+        absent = {split: counts.get("queries_absent", 0) for split, counts in known.items()}
+        if any(absent.values()):
+            numbers = " and ".join(f"{count:,} of {split}" for split, count in absent.items() if count)
+            parts.append(f"Queries without any candidate count as well, with the lowest value: {numbers}")
         parts.append(f"Candidates without a judgement count as not relevant; judged are {judged}")
     return ". ".join(parts) + "."

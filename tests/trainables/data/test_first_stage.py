@@ -17,6 +17,7 @@ from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
+from trainables.metrics import describe_retrieval
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
@@ -158,7 +159,10 @@ def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_p
     assert prepared.read_query_ids("test") == list(dict.fromkeys(prepared.read_qrels("test")["query_id"]))
     assert "q23" in prepared.read_query_ids("test")
     counts = prepared.read_metadata()["splits"]["test"]
-    assert (counts["queries"], counts["queries_missed"]) == (6, 5)
+    assert (counts["queries"], counts["queries_missed"], counts["queries_absent"]) == (6, 5, 1)
+    assert prepared.read_metadata()["splits"]["dev"]["queries_absent"] == 0
+    told = describe_retrieval("a run", 100, prepared.read_metadata()["splits"])
+    assert ". Queries without any candidate count as well, with the lowest value: 1 of test. " in told
     assert counts["recall"] == pytest.approx(
         1 / 12, abs=1e-6
     )  # one of the two relevant documents of one of six queries
