@@ -121,7 +121,7 @@ def _prepare(
     report: "ProgressCallback",
 ) -> RankingDataset:
     report(f"reading task {settings.name}")
-    dataset = _truncate_documents(get_task(settings.name).read_dataset(settings), settings.document_words)
+    dataset = _truncate_documents(_read_dataset(settings), settings.document_words)
     fingerprint = _compute_fingerprint(portable, dataset)
     domains = hash_json(sorted(dataset.domains.items())) if dataset.domains else None
     prepared = RankingDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable, domains, dataset.repeated)
@@ -130,6 +130,26 @@ def _prepare(
     _write_domains(prepared, dataset)
     write_pointer(pointer, {"fingerprint": fingerprint, "domains": domains, "repeated": dataset.repeated})
     return prepared
+
+
+def _read_dataset(settings: RankerTaskSettings) -> IRDataset:
+    dataset = get_task(settings.name).read_dataset(settings)
+    if TASKS.find_package(settings.name):
+        _check_dataset(f"task {settings.name}", dataset)
+    return dataset
+
+
+def _check_dataset(where: str, dataset: IRDataset) -> None:
+    """Check that the ids of a dataset belong together and that no pair occurs twice, as `DatasetBuilder` does."""
+    for kind, rows in (("qrel", dataset.qrels), ("candidate", dataset.candidates)):
+        pairs = set[tuple[str, str, str]]()
+        for split, query, document, _ in rows:
+            found = f"the {kind} of query {query!r} and document {document!r} in {split!r}"
+            if split not in SPLITS or query not in dataset.queries or document not in dataset.documents:
+                raise UserError(where, found, f"one of {', '.join(SPLITS)}, and a query and a document of the task")
+            if (split, query, document) in pairs:
+                raise UserError(where, f"{found}, twice", f"each {kind} once")
+            pairs.add((split, query, document))
 
 
 def _get_pointer_path(settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path) -> Path:

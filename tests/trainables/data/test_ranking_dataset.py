@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,12 +17,13 @@ from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import (
     _build_identity,
+    _check_dataset,
     _compute_fingerprint,
     find_prepared_data,
     prepare_data,
     to_portable_settings,
 )
-from trainables.data.tasks import SPLITS, get_task
+from trainables.data.tasks import SPLITS, Candidate, get_task
 from trainables.utils import checksums
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import UserError
@@ -217,6 +219,26 @@ def test_a_pool_that_is_too_small_leaves_nothing(module: Path, tmp_path: Path) -
         prepare_data(tiny_settings(candidates=70), tmp_path, said.append)
     assert "sampling candidates" in said[-1]
     assert not list((tmp_path / "preparing").glob("*"))
+
+
+@pytest.mark.parametrize("kind", ["qrel", "candidate"])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "twice; expected each {} once"),
+        ({"split": "eval"}, "in 'eval'; expected one of train, dev, test, and a query"),
+        ({"query_id": "q?"}, "query 'q?' and document"),
+        ({"document_id": "d?"}, "document 'd?' in"),
+    ],
+)
+def test_the_dataset_of_a_package_is_checked(module: Path, kind: str, changes: dict[str, str], said: str) -> None:
+    dataset = get_task("docstrings").read_dataset(tiny_settings())
+    dataset = dataset._replace(candidates=[Candidate(*qrel[:3], 0.5) for qrel in dataset.qrels])
+    _check_dataset("task mine", dataset)
+    rows: list[Any] = getattr(dataset, f"{kind}s")
+    with pytest.raises(UserError, match=r"task mine: the " + kind) as error:
+        _check_dataset("task mine", dataset._replace(**{f"{kind}s": [*rows, rows[0]._replace(**changes)]}))
+    assert said.format(kind) in str(error.value)
 
 
 def test_finding_loads_nothing_heavy() -> None:
