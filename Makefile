@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(s
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: study test test-long lint docs dist bench lock
+.PHONY: study test test-long lint docs dist bench bench-quick lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -65,6 +65,11 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.statistics.detectable 100
 	$(BIN)/python -m benchmarks.statistics.collapsed 200
 	$(BIN)/python -m benchmarks.gpu
+
+# The main ratios, beside the last recorded ones of this kind of processor. ARGS=--record replaces those.
+bench-quick: $(INSTALLED)
+	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
+	$(BIN)/python -m benchmarks.guard $(ARGS)
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
 lock:

@@ -128,13 +128,15 @@ def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Meas
         model = AutoModelForSequenceClassification.from_pretrained(pairs.path, num_labels=2)
         clock = Clock()
         with tempfile.TemporaryDirectory() as folder:
-            TransformersTrainer(
+            trainer = TransformersTrainer(
                 model=model,
                 args=TrainingArguments(**arguments(folder, precision), **strategy),
                 train_dataset=data,
                 data_collator=DataCollatorWithPadding(pairs.tokenizer),
                 callbacks=[clock],
-            ).train()
+            )
+            trainer.remove_callback(transformers.PrinterCallback)
+            trainer.train()
         return len(pairs.texts) / clock.seconds
 
     return measure
@@ -149,13 +151,15 @@ def cross_encoder_trainer(pairs: PairList, precision: str) -> Measure:
         model = SentenceCrossEncoder(str(pairs.path), num_labels=2, max_length=pairs.max_length, device="cpu")
         clock = Clock()
         with tempfile.TemporaryDirectory() as folder:
-            CrossEncoderTrainer(
+            trainer = CrossEncoderTrainer(
                 model=model,
                 args=CrossEncoderTrainingArguments(**arguments(folder, precision)),
                 train_dataset=data,
                 loss=CrossEntropyLoss(model),
                 callbacks=[clock],
-            ).train()
+            )
+            trainer.remove_callback(transformers.PrinterCallback)
+            trainer.train()
         return len(pairs.texts) / clock.seconds
 
     return measure

@@ -94,16 +94,21 @@ def training(title: str, pairs: PairList, precisions: list[str], rounds: int) ->
 def evaluation(title: str, pairs: PairList, precisions: list[str], rounds: int) -> None:
     """Scoring every pair: padded as others do, and packed."""
     count = len(pairs.texts)
-    every = Pairs(0, pairs.labels, pairs.labels, np.full(count, 0.5), 2, pairs.labels)
     measures: dict[str, Measure] = {
         "dynamic padding, fp32": rate(padded_scores(pairs, None), count),
         f"padded to {pairs.max_length}, fp32, first 64 pairs": rate(padded_scores(pairs, 64), 64),
     }
     for precision in precisions:
-        trainer = contenders.own_trainer(pairs, "fp32", "random")
-        trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
-        measures[f"this engine, {precision}"] = rate(lambda trainer=trainer: trainer.score_pairs(every), count)
+        measures[f"this engine, {precision}"] = rate(packed_scores(pairs, precision), count)
     show(f"{title}: evaluation", "pairs/s", interleaved(measures, rounds))
+
+
+def packed_scores(pairs: PairList, precision: str) -> Callable[[], object]:
+    """This engine over all pairs, as a study evaluates."""
+    trainer = contenders.own_trainer(pairs, "fp32", "random")
+    trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
+    every = Pairs(0, pairs.labels, pairs.labels, np.full(len(pairs.texts), 0.5), 2, pairs.labels)
+    return lambda: trainer.score_pairs(every)
 
 
 def padded_scores(pairs: PairList, first: int | None) -> Callable[[], None]:
