@@ -12,6 +12,7 @@ python -m benchmarks.guard [--record]
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +51,21 @@ def reranking_group(folder: Path, precisions: list[Precision]) -> Group:
     """Re-ranking, tokenising included."""
     pairs, model = docstring_pairs(256, words=60), write_model(folder / "model")
     predict = rival(model, pairs, torch.float32)
-    measures = {
-        f"re-ranking, passages, {each}": rate(own(folder, model, pairs, each), len(pairs)) for each in precisions
-    }
+    measures = {f"re-ranking, medium, {each}": rate(own(folder, model, pairs, each), len(pairs)) for each in precisions}
     return rate(lambda: predict(_PREDICT_BATCH), len(pairs)), measures
+
+
+def compute_shares(
+    lists: Mapping[str, PairList], precisions: list[Precision], rates: Mapping[str, list[float]]
+) -> dict[str, float]:
+    """Useful FLOP/s of training as a share of those of a large matrix product, by the name of the measure."""
+    shares = dict[str, float]()
+    for precision in precisions:
+        peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
+        for title, pairs in lists.items():
+            name = f"training, {title}, {precision}"
+            shares[name] = float(np.median(rates[name])) * pairs.gigaflops / peak
+    return shares
 
 
 def main() -> None:
@@ -70,21 +82,19 @@ def main() -> None:
     }
     for title, pairs in lists.items():
         print(f"{title}: {len(pairs.texts)} pairs, {pairs.lengths.mean():.0f} tokens in the mean", flush=True)
-    ratios, shares = dict[str, list[float]](), dict[str, float]()
+    rates, ratios = dict[str, list[float]](), dict[str, list[float]]()
     with tempfile.TemporaryDirectory() as folder:
         groups = [group for title, pairs in lists.items() for group in engine_groups(title, pairs, precisions)]
         for contender, measures in [*groups, reranking_group(Path(folder), precisions)]:
             found = interleaved({"": contender, **measures}, _ROUNDS)
-            for name in measures:
-                ratios[name] = [rate / other for rate, other in zip(found[name], found[""], strict=True)]
-                action, title, precision = name.split(", ")
-                if action == "training":
-                    peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
-                    shares[name] = float(np.median(found[name])) * lists[title].gigaflops / peak
-                    print(f"{name}: {shares[name]:.0%} of a matmul's {peak:.0f} GFLOP/s", flush=True)
+            rates |= found
+            ratios |= {name: np.divide(found[name], found[""]).tolist() for name in measures}
+    shares = compute_shares(lists, precisions, rates)
     entry = make_entry(ratios, shares, _THREADS)
     lines, fallen = compare(entry, read_entries().get(processor))
     print("\n".join(lines))
+    for name, share in shares.items():
+        print(f"{name}: {share:.0%} of the FLOP/s of a matmul")
     if "--record" in sys.argv[1:]:
         record(processor, entry)
     for name in fallen:

@@ -53,10 +53,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
 
     Returns:
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
-            (in words; None without), model, seeds, confirm_seeds, group_size, systems
-            (one row for each), runs, training, instances (bounds), sampler, parallel, pruning, budgets, data, queries,
-            overlaps, records, cost (hours), metric, detectable, families (of the plan's comparisons) and fresh_seeds
-            (rows of `seed_preview.build_seed_rows`; empty if the study chooses nothing).
+            (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
+            training, instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost
+            (hours), metric, detectable, families (of the plan's comparisons) and fresh_seeds (rows of
+            `seed_preview.build_seed_rows`; empty if the study chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short

@@ -70,7 +70,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.pooling, self.head, self._separator = encoder, pooling, head, separator
-        self._casts_products = False
+        self._needs_autocast = False
         before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
         self._selection = None if before_output is None or pooling != "first" else TokenSelection(before_output)
 
@@ -81,15 +81,15 @@ class Classifier(nn.Module):
         that run padded stay as they are, since those of transformers read some weights directly: autocast then casts.
         """
         is_prepared = self.encoder.architecture.padding_mask is None and prepack_linear_layers(self.encoder, dtype)
-        if dtype == torch.bfloat16:
-            self._casts_products = not is_prepared
-            self.encoder.max_explicit = _MAX_EXPLICIT_BF16 if is_prepared else self.encoder.max_explicit
+        if dtype == torch.bfloat16 and is_prepared:
+            self.encoder.max_explicit = _MAX_EXPLICIT_BF16
+        self._needs_autocast = dtype == torch.bfloat16 and not is_prepared
 
     def compute_logits(self, batch: PackedBatch) -> Tensor:
         """Return the logits of the pairs, shape (pairs, 1 or 2)."""
         if self._selection is not None:
             self._selection.tokens = torch.from_numpy(np.cumsum(batch.lengths) - batch.lengths)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._casts_products):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._needs_autocast):
             hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
         hidden = hidden.float()
         if self.pooling == "mean":
