@@ -66,7 +66,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.statistics.collapsed 200
 	$(BIN)/python -m benchmarks.gpu
 
-# The main ratios, beside the last recorded ones of this kind of processor. ARGS=--record replaces those.
+# The main ratios, beside the last recorded ones of this kind of processor. ARGS=--record adds to those.
 bench-quick: $(INSTALLED)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.guard $(ARGS)

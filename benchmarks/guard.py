@@ -9,6 +9,7 @@ and the status is 1. The last line is the measurement as JSON.
 python -m benchmarks.guard [--record]
 """
 
+import argparse
 import json
 import sys
 import tempfile
@@ -70,6 +71,9 @@ def compute_shares(
 
 def main() -> None:
     """Prints the ratios, and records them if that is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.guard", description="Measures the main ratios.")
+    parser.add_argument("--record", action="store_true", help="add them to recorded_ratios.json")
+    options = parser.parse_args()
     contenders.quiet()
     torch.set_num_threads(_THREADS)
     processor = environment.detect_environment().instruction_set
@@ -91,11 +95,11 @@ def main() -> None:
             ratios |= {name: np.divide(found[name], found[""]).tolist() for name in measures}
     shares = compute_shares(lists, precisions, rates)
     entry = make_entry(ratios, shares, _THREADS)
-    lines, fallen = compare(entry, read_entries().get(processor))
+    lines, fallen = compare(entry, read_entries().get(processor, []))
     print("\n".join(lines))
     for name, share in shares.items():
         print(f"{name}: {share:.0%} of the FLOP/s of a matmul")
-    if "--record" in sys.argv[1:]:
+    if options.record:
         record(processor, entry)
     for name in fallen:
         print(f"fell by more than a tenth: {name}")

@@ -1,6 +1,7 @@
 """Ratios that were measured before, by the kind of processor, and what fell since.
 
-`recorded_ratios.json` has the last recorded measurement of each kind of processor; git keeps the earlier ones.
+`recorded_ratios.json` has the last three recorded measurements of each kind of processor; git keeps the earlier ones.
+Several are needed, since the same code differs more from one process to the next than from round to round.
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any
 from trainables.utils.files import write_atomically
 
 FILE = Path(__file__).with_name("recorded_ratios.json")
-_LARGEST_FALL = 0.1
+_LARGEST_FALL, _KEPT = 0.1, 3
 _PACKAGES = ("torch", "transformers", "sentence-transformers")
 
 
@@ -39,34 +40,34 @@ def make_entry(ratios: Mapping[str, Sequence[float]], shares: Mapping[str, float
     }
 
 
-def read_entries(file: Path = FILE) -> dict[str, Any]:
-    """Entries by kind of processor; none if nothing was recorded."""
-    entries: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+def read_entries(file: Path = FILE) -> dict[str, list[Any]]:
+    """Entries by kind of processor, the newest last; none if nothing was recorded."""
+    entries: dict[str, list[Any]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return entries
 
 
 def record(processor: str, entry: dict[str, Any], file: Path = FILE) -> None:
-    """Replaces the entry of a kind of processor."""
-    entries = read_entries(file) | {processor: entry}
+    """Adds an entry to those of a kind of processor, in the place of the oldest if there are three."""
+    entries = read_entries(file)
+    entries[processor] = [*entries.get(processor, []), entry][-_KEPT:]
     with write_atomically(file) as temporary:
         temporary.write_text(json.dumps(entries, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
-def compare(entry: dict[str, Any], before: dict[str, Any] | None) -> tuple[list[str], list[str]]:
-    """Lines on the ratios beside those recorded before, and the names of the ones that fell by more than a tenth.
+def compare(entry: dict[str, Any], before: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Lines on the ratios beside the median of those recorded, and the names of those that fell by more than a tenth.
 
-    A ratio whose rounds overlap with the recorded ones has not fallen: on a shared machine medians of the same code
-    differ by a tenth. Its line says so.
+    A ratio with a round as high as a recorded one has not fallen; its line says that the rounds overlap.
     """
-    known = before["ratios"] if before else {}
     lines, fallen = list[str](), list[str]()
     for name, found in entry["ratios"].items():
         line = f"{name:52} {found['median']:6.2f} ({found['lowest']:.2f}-{found['highest']:.2f})"
-        if name in known:
-            change = found["median"] / known[name]["median"]
-            line += f"   recorded {known[name]['median']:6.2f}   {change - 1:+.0%}"
+        if known := [own["ratios"][name] for own in before if name in own["ratios"]]:
+            recorded = median(own["median"] for own in known)
+            change = found["median"] / recorded
+            line += f"   recorded {recorded:6.2f}   {change - 1:+.0%}"
             if change < 1 - _LARGEST_FALL:
-                if found["highest"] < known[name]["lowest"]:
+                if found["highest"] < min(own["lowest"] for own in known):
                     fallen.append(name)
                 else:
                     line += ", but the rounds overlap"
